@@ -32,12 +32,6 @@ from tests.aoe_train.tiny import (
 ROWS = 90
 
 
-@pytest.fixture(scope="module")
-def bert(shallow):
-    """A BERT of one layer, for speed."""
-    return shallow
-
-
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
@@ -88,14 +82,14 @@ class Watch(TrainerCallback):
 
 
 @pytest.fixture(scope="module")
-def finished(data, bert, tmp_path_factory):
+def finished(data, shallow, tmp_path_factory):
     """A finished run of two epochs; don't change it."""
     folder = tmp_path_factory.mktemp("finished")
-    run(data, bert, folder / "m", optim__epochs=2)
+    run(data, shallow, folder / "m", optim__epochs=2)
     return folder / "m"
 
 
-def test_finished_model_loads_and_is_not_trained_again(data, bert, finished):
+def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
     record = json.loads((finished / "run.json").read_text())
     assert (record["result"]["steps"], record["result"]["pairs"]) == (12, 2 * ROWS)
     assert record["result"]["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
@@ -106,38 +100,38 @@ def test_finished_model_loads_and_is_not_trained_again(data, bert, finished):
     assert "# m\n" in (finished / "README.md").read_text()
     stamp = (finished / "model.safetensors").stat().st_mtime_ns
     # Settings of the log don't matter.
-    assert run(data, bert, finished, optim__epochs=2, log__steps=7) == record
+    assert run(data, shallow, finished, optim__epochs=2, log__steps=7) == record
     assert (finished / "model.safetensors").stat().st_mtime_ns == stamp
 
 
-def test_other_settings_or_inputs_are_refused(data, bert, finished, tmp_path):
-    def refused(match: str, given: dict[str, str] = data, backbone: Path = bert, **flags: Any) -> None:
+def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path):
+    def refused(match: str, given: dict[str, str] = data, backbone: Path = shallow, **flags: Any) -> None:
         with pytest.raises(ConfigError, match=match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
 
     refused(r"settings\.seed \(42 there, 7 now\).*fresh=True", seed=7)
     refused("dev_data", {**data, "dev_data": data["data"]})
     refused("backbone", backbone=save_bert(tmp_path / "heavier", seed=3))
-    other = Path(shutil.copytree(bert, tmp_path / "other"))
+    other = Path(shutil.copytree(shallow, tmp_path / "other"))
     text = (other / "tokenizer.json").read_text()
     assert '"lowercase": true' in text
     (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
     refused("other settings: tokenizer ", backbone=other)
     assert not finished.with_name("m.work").exists()
     again = Path(shutil.copytree(finished, tmp_path / "m"))
-    run(data, bert, again, seed=7, fresh=True)
+    run(data, shallow, again, seed=7, fresh=True)
     assert not same_weights(finished, again)
 
 
-def test_best_weights_are_saved(data, bert, tmp_path):
+def test_best_weights_are_saved(data, shallow, tmp_path):
     # This learning rate is too high.
-    record = run(data, bert, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
+    record = run(data, shallow, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
     assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
-def test_custom_metric_and_callbacks(data, bert, tmp_path):
+def test_custom_metric_and_callbacks(data, shallow, tmp_path):
     steps, calls = [], []
 
     def fewest(encoder: Encoder) -> float:
@@ -146,7 +140,7 @@ def test_custom_metric_and_callbacks(data, bert, tmp_path):
         return -float(len(calls))
 
     given = {
-        "backbone": bert,
+        "backbone": shallow,
         "progress": False,
         "callbacks": [Watch("on_step_end", steps.append)],
         "epochs": 2,
@@ -171,15 +165,15 @@ def test_custom_metric_and_callbacks(data, bert, tmp_path):
     ],
     ids=str,
 )
-def test_resumed_run_has_the_same_weights(data, bert, finished, tmp_path, kill_at, flags, killed_before):
+def test_resumed_run_has_the_same_weights(data, shallow, finished, tmp_path, kill_at, flags, killed_before):
     whole, flags = tmp_path / "a" if flags else finished, {"optim__epochs": 2, **flags}
-    undisturbed = run(data, bert, whole, **flags)
+    undisturbed = run(data, shallow, whole, **flags)
     seen: list[bool] = []
 
     def train() -> Any:
         seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}.pt").is_file())
         assert not (tmp_path / "b").exists()
-        return run(data, bert, tmp_path / "b", log__checkpoint_steps=3, **flags)
+        return run(data, shallow, tmp_path / "b", log__checkpoint_steps=3, **flags)
 
     resumed = kill_at(killed_before, train)
     assert seen == [False, True]
@@ -189,24 +183,24 @@ def test_resumed_run_has_the_same_weights(data, bert, finished, tmp_path, kill_a
     assert not (tmp_path / "b.work").exists()
 
 
-def test_several_negatives(bert, tmp_path, kill_at):
+def test_several_negatives(shallow, tmp_path, kill_at):
     data = {
         "data": str(write_triplets(tmp_path / "train.jsonl", 60, 3)),
         "dev_data": str(write_triplets(tmp_path / "dev.jsonl", 20, 4)),
     }
     counted = {"1": 20, "2": 20, "3": 20}
-    assert plan(data, bert).record["negatives"] == counted
+    assert plan(data, shallow).record["negatives"] == counted
     flags = {"run__chunk": 30, "batches__strategy": "tokens", "batches__max_tokens": 400}
-    record = run(data, bert, tmp_path / "a", **flags)
+    record = run(data, shallow, tmp_path / "a", **flags)
     assert record["rows"] | {"kind": "triplet", "negatives": counted} == record["rows"]
     assert record["result"]["dev_metric"] == "triplet_accuracy"
     assert record["batches"]["tokens_max"] <= 400
-    kill_at(2, lambda: run(data, bert, tmp_path / "b", log__checkpoint_steps=1, **flags))
+    kill_at(2, lambda: run(data, shallow, tmp_path / "b", log__checkpoint_steps=1, **flags))
     assert same_weights(tmp_path / "a", tmp_path / "b")
 
 
 @pytest.mark.parametrize("held_out", [True, False])
-def test_average_of_weights_is_scored_and_saved(data, bert, tmp_path, *, held_out):
+def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path, *, held_out):
     passed = []
 
     def see(model: Any) -> None:
@@ -214,7 +208,7 @@ def test_average_of_weights_is_scored_and_saved(data, bert, tmp_path, *, held_ou
 
     sources, flags = data if held_out else {"data": data["data"]}, {"optim__average": 0.5}
     watch = Watch("on_step_end", see)
-    record = run(sources, bert, tmp_path / "m", callbacks=[watch], optim__evaluations=1, **flags)
+    record = run(sources, shallow, tmp_path / "m", callbacks=[watch], optim__evaluations=1, **flags)
     found = weights(tmp_path / "m")
     assert len(passed) == 6
     mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
@@ -254,18 +248,18 @@ def test_recomputation_chunks_and_padding_keep_the_weights(data, tmp_path, *, pr
     ],
     ids=["step", "load"],
 )
-def test_out_of_memory_advice(data, bert, tmp_path, monkeypatch, owner, method, error):
+def test_out_of_memory_advice(data, shallow, tmp_path, monkeypatch, owner, method, error):
     def refuse(*_: Any, **__: Any) -> Any:
         raise error
 
     monkeypatch.setattr(owner, method, refuse)
-    for call in (lambda: run(data, bert, tmp_path / "m"), lambda: plan(data, bert)):
+    for call in (lambda: run(data, shallow, tmp_path / "m"), lambda: plan(data, shallow)):
         with pytest.raises(ConfigError, match=r"out of memory: lower batch_size= \(now 16\) or max_length="):
             call()
 
 
-def test_a_plan_names_what_it_leaves_out_on_a_gpu(data, bert):
-    planned = plan(data, bert)
+def test_a_plan_names_what_it_leaves_out_on_a_gpu(data, shallow):
+    planned = plan(data, shallow)
     assert planned.record["gpu_note"] is None
     assert "on a GPU" not in str(planned)
     noted = aoe_train.Plan(planned.record | {"gpu_note": "measured without graphs"})
@@ -283,17 +277,17 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
 
 
-def test_foreign_folder_is_never_replaced(data, bert, tmp_path):
+def test_foreign_folder_is_never_replaced(data, shallow, tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "thesis.tex").write_text("years")
     with pytest.raises(ConfigError, match="other files than a model of `aoe train`"):
-        run(data, bert, tmp_path / "m", fresh=True)
+        run(data, shallow, tmp_path / "m", fresh=True)
     assert (tmp_path / "m" / "thesis.tex").exists()
 
 
-def test_early_stopping(data, bert, tmp_path):
+def test_early_stopping(data, shallow, tmp_path):
     flags = {"optim__lr": 0.01, "optim__epochs": 5, "optim__patience": 2, "optim__warmup": 0}
-    record = run(data, bert, tmp_path / "m", **flags)
+    record = run(data, shallow, tmp_path / "m", **flags)
     assert record["result"]["steps"] < 30
     assert record["result"]["pairs"] < 5 * ROWS
 
@@ -320,44 +314,44 @@ def test_early_stopping(data, bert, tmp_path):
         ({"optim__batch_size": 200, "batches__drop_last": True}, "90 rows, expected at least 200"),
     ],
 )
-def test_unsupported_settings_are_refused(data, bert, tmp_path, flags, words):
+def test_unsupported_settings_are_refused(data, shallow, tmp_path, flags, words):
     with pytest.raises((ConfigError, DataError), match=words):
-        run({"data": data["data"]}, bert, tmp_path / "m", **flags)
+        run({"data": data["data"]}, shallow, tmp_path / "m", **flags)
 
 
-def test_equal_labels_are_refused(bert, tmp_path):
+def test_equal_labels_are_refused(shallow, tmp_path):
     rows = [{"text1": f"a {word}", "text2": f"the {word}", "label": 1} for word in WORDS[:9]]
     with pytest.raises(DataError, match="list given: all 9 labels are 1; this objective needs different"):
-        aoe_train.train(rows, backbone=bert, out=tmp_path / "m", progress=False)
-    assert aoe_train.train(rows, backbone=bert, out=tmp_path / "m", preset="simcse", progress=False).steps
+        aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", progress=False)
+    assert aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", preset="simcse", progress=False).steps
 
 
-def test_a_dry_run_measures_whole_models(data, bert):
+def test_a_dry_run_measures_whole_models(data, shallow):
     with refusal("a dry run doesn't support run.shard"):
-        plan(data, bert, run__shard=True)
+        plan(data, shallow, run__shard=True)
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
-def test_missing_tracker_package_is_refused(data, bert, tmp_path, monkeypatch, name):
+def test_missing_tracker_package_is_refused(data, shallow, tmp_path, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
-        run(data, bert, tmp_path / "m", log__report_to=name)
+        run(data, shallow, tmp_path / "m", log__report_to=name)
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
-def test_sharding_by_accelerate_launch_is_refused(data, bert, tmp_path, monkeypatch, name):
+def test_sharding_by_accelerate_launch_is_refused(data, shallow, tmp_path, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with refusal(f"{name} is set: .*run.shard"):
-        run(data, bert, tmp_path / "m")
+        run(data, shallow, tmp_path / "m")
 
 
-def test_unsupported_gradient_checkpointing_is_refused(data, bert, tmp_path, monkeypatch):
+def test_unsupported_gradient_checkpointing_is_refused(data, shallow, tmp_path, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        run(data, bert, tmp_path / "m", run__gradient_checkpointing=True)
+        run(data, shallow, tmp_path / "m", run__gradient_checkpointing=True)
 
 
-def test_tensorboard_continues_after_a_kill(data, bert, tmp_path, monkeypatch, kill_at):
+def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch, kill_at):
     opened, scalars = [], []
 
     class SummaryWriter:
@@ -375,7 +369,7 @@ def test_tensorboard_continues_after_a_kill(data, bert, tmp_path, monkeypatch, k
     monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
     flags = {"log__report_to": ["tensorboard"], "log__checkpoint_steps": 2}
-    record = kill_at(5, lambda: run(data, bert, tmp_path / "m", **flags))
+    record = kill_at(5, lambda: run(data, shallow, tmp_path / "m", **flags))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
     (folder,) = (tmp_path / "m.runs").iterdir()
     assert opened == [(str(folder), None), (str(folder), 5)]
@@ -388,18 +382,18 @@ def test_tensorboard_continues_after_a_kill(data, bert, tmp_path, monkeypatch, k
     [("text\n" + "a\nthe\n" * 3, "single texts"), ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3")],
     ids=["single", "constant"],
 )
-def test_unusable_dev_rows(data, bert, tmp_path, capsys, lines, words):
+def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     (tmp_path / "set").mkdir()
     shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
     held_out = tmp_path / "set" / "validation.tsv"
     held_out.write_text(lines)
-    found = aoe_train.train(tmp_path / "set", backbone=bert, out=tmp_path / "m", epochs=0.2)
+    found = aoe_train.train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2)
     assert found.dev is None
     told = " ".join(capsys.readouterr().err.split())
     assert "validation split is left out" in told
     assert words in told
     with pytest.raises(DataError, match=f"{words}.*dev_data="):
-        run({"data": data["data"], "dev_data": str(held_out)}, bert, tmp_path / "n")
+        run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
 
 
 def write_columns(path: Path, rows: int, seed: int) -> Path:
@@ -414,20 +408,20 @@ def write_columns(path: Path, rows: int, seed: int) -> Path:
 BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
 
 
-def test_killed_run_continues_only_with_its_own_settings(bert, tmp_path, kill_at):
+def test_killed_run_continues_only_with_its_own_settings(shallow, tmp_path, kill_at):
     data = {"data": str(write_columns(tmp_path / "data.tsv", 48, 1))}
     flags = {"log__checkpoint_steps": 1, "prompts": BY_COLUMN}
     kill_at(2)
     with pytest.raises(Killed):
-        run(data, bert, tmp_path / "m", **flags)
+        run(data, shallow, tmp_path / "m", **flags)
     for change, message in (
         ({"prompts": {**BY_COLUMN, "anchor": "the cat: "}}, r"other settings: settings\.prompts"),
         ({"prompts": None}, r"other settings: settings\.prompts"),
         ({"optim__lr": 2e-3}, r"m\.work: made from other inputs.*optim\.lr"),
     ):
         with refusal(message):
-            run(data, bert, tmp_path / "m", **flags | change)
-    assert run(data, bert, tmp_path / "m", **flags, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
+            run(data, shallow, tmp_path / "m", **flags | change)
+    assert run(data, shallow, tmp_path / "m", **flags, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
 
 
 @pytest.mark.parametrize(
@@ -439,27 +433,27 @@ def test_killed_run_continues_only_with_its_own_settings(bert, tmp_path, kill_at
     ],
     ids=str,
 )
-def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, bert, tmp_path, capsys):
+def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallow, tmp_path, capsys):
     rows = [
         {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label * top}
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
-    found = aoe_train.train(rows, backbone=bert, out=tmp_path / "m", **{"batch_size": 32} | flags)
+    found = aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", **{"batch_size": 32} | flags)
     told = capsys.readouterr().err
-    assert line.format(bert) in " ".join(told.split())
+    assert line.format(shallow) in " ".join(told.split())
     assert ("AUC of" in told) == bool(line)
     assert found.record["origin"]["settings"]["optim"]["lr"] == lr
 
 
 @pytest.mark.parametrize(("rows", "ends"), [(12, "rows: too few to tell)"), (60, "rows)")])
-def test_dev_gain_has_an_interval(rows, ends, data, bert, tmp_path):
+def test_dev_gain_has_an_interval(rows, ends, data, shallow, tmp_path):
     held_out = [
         {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
     ]
     given = {"dev_data": held_out[:rows], "lr": 1e-9, "epochs": 0.2, "progress": False}
-    found = aoe_train.train(data["data"], backbone=bert, out=tmp_path / "m", **given)
+    found = aoe_train.train(data["data"], backbone=shallow, out=tmp_path / "m", **given)
     _, told, *more = found.notes()
     gain = "1.0000, before 1.0000 (+0.0000 [0.0000, 0.0000], "
     assert f"triplet_accuracy on dev data: {gain}" in told

@@ -30,12 +30,6 @@ PAIRS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def bert(shallow):
-    """A BERT of one layer, for speed."""
-    return shallow
-
-
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     return {"data": str(write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1))}
@@ -108,14 +102,14 @@ def test_single_texts_need_dropout(tmp_path):
     [({}, False), ({"run__trainer": {"optim": "sgd"}}, True), ({"optim__weight_decay": 0.1}, True)],
     ids=["adamw", "sgd", "decay"],
 )
-def test_embeddings_of_unused_tokens_are_not_trained(bert, tmp_path, flags, trained):
+def test_embeddings_of_unused_tokens_are_not_trained(shallow, tmp_path, flags, trained):
     (tmp_path / "pairs.tsv").write_text(
         "text1\ttext2\tlabel\n" + "the man\ta dog\t1\na cat\tthe road\t0\n" * 8
     )
     sizes: set[int] = set()
     watch = Watch("on_step_end", lambda model: sizes.add(len(next(model.parameters()))))
-    run({"data": str(tmp_path / "pairs.tsv")}, bert, tmp_path / "m", callbacks=[watch], **flags)
-    before, after = weights(bert)[WORD_ROWS], weights(tmp_path / "m")[WORD_ROWS]
+    run({"data": str(tmp_path / "pairs.tsv")}, shallow, tmp_path / "m", callbacks=[watch], **flags)
+    before, after = weights(shallow)[WORD_ROWS], weights(tmp_path / "m")[WORD_ROWS]
     moved = (before != after).any(dim=1).sum()
     # Six words, [CLS], [SEP] and the padding, which has no gradient.
     assert (sizes, int(moved)) == ({len(before)}, moved) if trained else ({9}, 8)
@@ -138,10 +132,10 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
 def test_trained_model_stores_its_prompts(tmp_path):
     from sentence_transformers import SentenceTransformer
 
-    bert = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
+    backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
     data = str(write_columns(tmp_path / "data.tsv", 24, 1))
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
-    record = run({"data": data, "dev_data": str(dev)}, bert, tmp_path / "m", prompts=BY_COLUMN)
+    record = run({"data": data, "dev_data": str(dev)}, backbone, tmp_path / "m", prompts=BY_COLUMN)
     expected = {"query": "the man: ", "document": "a road "}
     ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected

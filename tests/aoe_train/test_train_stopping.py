@@ -19,12 +19,6 @@ from tests.aoe_train.tiny import same_weights, write_pairs
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
 
 
-@pytest.fixture(scope="module")
-def bert(shallow):
-    """A BERT of one layer, for speed."""
-    return shallow
-
-
 @pytest.fixture(autouse=True)
 def _default_sigterm(interruptible):
     """Remove coverage's handler of SIGTERM, since runs keep foreign handlers."""
@@ -45,13 +39,13 @@ class Signals(TrainerCallback):
 
 
 @pytest.fixture(scope="module")
-def fit(bert, tmp_path_factory):
+def fit(shallow, tmp_path_factory):
     """Train six steps."""
     data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 0)
 
     def fit(out: Path, *callbacks: TrainerCallback, progress: bool = False) -> aoe_train.Trained:
         how: dict[str, Any] = {"preset": "angle-paper", "batch_size": 16, "progress": progress}
-        return aoe_train.train(data, backbone=bert, out=out, callbacks=callbacks, **how)
+        return aoe_train.train(data, backbone=shallow, out=out, callbacks=callbacks, **how)
 
     return fit
 
@@ -130,7 +124,7 @@ def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, q
 
 
 @pytest.mark.slow
-def test_all_processes_of_torchrun_stop_at_one_step(bert, tmp_path):
+def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     """With the documented option; only torchrun gets the signal."""
     (handled,) = set(re.findall(r"--signals-to-handle \S+", SCRIPT.read_text()))
     data = write_pairs(tmp_path / "train.tsv", 90, 0)
@@ -144,7 +138,7 @@ def test_all_processes_of_torchrun_stop_at_one_step(bert, tmp_path):
     def begin(out: str) -> subprocess.Popen[bytes]:
         command = (
             f"{sys.executable} -m torch.distributed.run --standalone {handled} --nproc-per-node 2"
-            f" -m aoe_train train --data {data} --backbone {bert} --out {out} --set log.steps=2 -q"
+            f" -m aoe_train train --data {data} --backbone {shallow} --out {out} --set log.steps=2 -q"
         )
         return subprocess.Popen(command.split(), cwd=tmp_path, env=environment)
 

@@ -19,12 +19,6 @@ PARTS = ("embed_distill", "score_distill", "margin_mse")
 EVERYTHING = {f"objective.weights.{part}": 1 for part in PARTS}
 
 
-@pytest.fixture(scope="module")
-def bert(shallow):
-    """A BERT of one layer, for speed."""
-    return shallow
-
-
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
@@ -66,7 +60,7 @@ def run(data: Any, backbone: Path, out: Path, **settings: Any) -> aoe_train.Trai
 
 @pytest.mark.parametrize("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
-    bert, teacher, tmp_path, monkeypatch, prompts
+    shallow, teacher, tmp_path, monkeypatch, prompts
 ):
     seen: list[tuple[str, str]] = []
     original = Encoder.encode
@@ -79,13 +73,13 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     monkeypatch.setattr(Encoder, "encode", encode)
     rows = triplets()
     given = {"teacher.model": str(teacher), "objective.weights.embed_distill": 1, "teacher.prompts": prompts}
-    run(rows, bert, tmp_path / "m", **given)
+    run(rows, shallow, tmp_path / "m", **given)
     own = prompts or {"anchor": "the ", "positive": "a ", "negative": "a "}
     expected = {(own[name.rpartition("_")[0] or name], text) for row in rows for name, text in row.items()}
     assert {*seen} == expected
     assert len(seen) == len(expected)
     assert len([*(tmp_path / "cache" / "vectors").glob("*.npy")]) == 2  # a file a prompt
-    run(rows, bert, tmp_path / "again", **given, seed=7)
+    run(rows, shallow, tmp_path / "again", **given, seed=7)
     assert len(seen) == len(expected)  # the second run reads the cache
 
 
@@ -99,7 +93,7 @@ def test_learning_from_oneself_costs_nothing(tmp_path, data):
     assert found.history[0]["embed_distill"] == pytest.approx(0, abs=1e-5)
 
 
-def test_run_with_guide_and_teacher_resumes_with_the_same_bytes(bert, teacher, tmp_path, kill_at):
+def test_run_with_guide_and_teacher_resumes_with_the_same_bytes(shallow, teacher, tmp_path, kill_at):
     """Guide, teacher, column prompts, chunks and two sizes; killed after its second step."""
     settings: dict[str, Any] = {
         **EVERYTHING,
@@ -110,10 +104,10 @@ def test_run_with_guide_and_teacher_resumes_with_the_same_bytes(bert, teacher, t
         "run.chunk": 5,
         "log.checkpoint_steps": 1,
     }
-    whole = run(triplets(), bert, tmp_path / "whole", **settings)
+    whole = run(triplets(), shallow, tmp_path / "whole", **settings)
     assert whole.steps == 3
     assert {*PARTS, "contrastive"} <= whole.history[0].keys()
-    resumed = kill_at(2, lambda: run(triplets(), bert, tmp_path / "killed", **settings))
+    resumed = kill_at(2, lambda: run(triplets(), shallow, tmp_path / "killed", **settings))
     files = [tmp_path / name / "model.safetensors" for name in ("whole", "killed")]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert resumed.history == whole.history
@@ -123,20 +117,20 @@ def test_run_with_guide_and_teacher_resumes_with_the_same_bytes(bert, teacher, t
     assert whole.record["origin"]["teacher"]["weights"] == told["weights"]
     other = save_bert(tmp_path / "other", dim=16, layers=1, seed=8)
     with pytest.raises(ConfigError, match=r"other settings: .*teacher\.weights"):
-        run(triplets(), bert, tmp_path / "whole", **settings | {"teacher.model": str(other)})
+        run(triplets(), shallow, tmp_path / "whole", **settings | {"teacher.model": str(other)})
 
 
 def pairs() -> Rows:
     return [{"anchor": a, "positive": b} for a, b in zip(sentences(16), sentences(16, 1), strict=True)]
 
 
-def test_vectors_from_a_file(bert, tmp_path):
+def test_vectors_from_a_file(shallow, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
-    vectors = Encoder.load(bert, device="cpu").encode(texts)  # of the student's size
+    vectors = Encoder.load(shallow, device="cpu").encode(texts)  # of the student's size
     brought = tmp_path / "vectors.parquet"
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
-    assert run(pairs(), bert, tmp_path / "file", **settings).record["advisers"]["teacher"]["file"]
+    assert run(pairs(), shallow, tmp_path / "file", **settings).record["advisers"]["teacher"]["file"]
 
 
 @pytest.mark.parametrize(
@@ -153,11 +147,11 @@ def test_vectors_from_a_file(bert, tmp_path):
         ({"text": ["a"], "vector": [[1]]}, r"has no vector for 32 of 32 training texts, such as"),
     ],
 )
-def test_invalid_vector_files_are_refused(columns, message, bert, tmp_path):
+def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     pl.DataFrame(columns).write_parquet(tmp_path / "vectors.parquet")
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(tmp_path / "vectors.parquet")}
     with pytest.raises(DataError, match=message):
-        run(pairs(), bert, tmp_path / "m", **settings)
+        run(pairs(), shallow, tmp_path / "m", **settings)
 
 
 EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score_distill": 1}
@@ -189,21 +183,23 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
         ({"teacher.score_range": "0,1"}, "no effect without teacher_scores="),
     ],
 )
-def test_invalid_combinations_are_refused_before_encoding(settings, message, bert, teacher, tmp_path):
+def test_invalid_combinations_are_refused_before_encoding(settings, message, shallow, teacher, tmp_path):
     Encoder.load(teacher, device="cpu", similarity_fn_name="dot").save(tmp_path / "dot")
     names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot")}
     given = {key: names.get(str(value), value) for key, value in settings.items()}
     with pytest.raises(ConfigError, match=message) as raised:
-        run(triplets(), bert, tmp_path / "m", **given)
+        run(triplets(), shallow, tmp_path / "m", **given)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "cache" / "vectors").exists()
 
 
-def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(bert, teacher, tmp_path):
+def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(shallow, teacher, tmp_path):
     both = {"guide.model": str(teacher), "teacher.model": str(teacher)}
     with pytest.raises(ConfigError, match="a custom loss can't use a guide"):
-        aoe_train.plan(triplets(), backbone=bert, objective=lambda vectors, _: vectors.sum(), **how(**both))
-    found = aoe_train.plan(triplets(), backbone=bert, **how(**both, **EVERYTHING))
+        aoe_train.plan(
+            triplets(), backbone=shallow, objective=lambda vectors, _: vectors.sum(), **how(**both)
+        )
+    found = aoe_train.plan(triplets(), backbone=shallow, **how(**both, **EVERYTHING))
     assert found.record["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
     assert not (tmp_path / "cache" / "vectors").exists()
 
@@ -224,12 +220,12 @@ def put(path: Path, rows: Rows) -> Path:
         ([], "none.jsonl': no such file"),
     ],
 )
-def test_invalid_score_files_are_refused(rows, message, bert, tmp_path):
+def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
     pair, file = {"anchor": "a", "positive": "b"}, tmp_path / "none.jsonl"
     if rows:
         put(file := tmp_path / "scores.jsonl", [pair | row for row in rows])
     with pytest.raises((ConfigError, DataError), match=message):
-        run([pair], bert, tmp_path / "m", **{"preset": "auto", "teacher.scores": str(file)})
+        run([pair], shallow, tmp_path / "m", **{"preset": "auto", "teacher.scores": str(file)})
 
 
 def scored() -> Rows:
@@ -240,10 +236,10 @@ def scored() -> Rows:
     return [{**row, "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)]} for row in rows]
 
 
-def test_scores_are_matched_by_text_trained_and_recorded(bert, tmp_path):
+def test_scores_are_matched_by_text_trained_and_recorded(shallow, tmp_path):
     data = put(tmp_path / "rows.jsonl", scored())
     settings = {"preset": "auto", "teacher.scores": str(data), "teacher.score_range": "-10,10"}
-    found = run(data, bert, tmp_path / "m", **settings)
+    found = run(data, shallow, tmp_path / "m", **settings)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]
     assert found.record["advisers"] == {"teacher_scores": {"file": "rows.jsonl"}}
@@ -258,9 +254,9 @@ def test_scores_are_matched_by_text_trained_and_recorded(bert, tmp_path):
     ]
     listed.write_text("\n".join(["text1\ttext2\tscore", *lines, ""]))
     for file in (turned, listed):
-        again = run(data, bert, tmp_path / file.stem, **settings | {"teacher.scores": str(file)})
+        again = run(data, shallow, tmp_path / file.stem, **settings | {"teacher.scores": str(file)})
         assert again.history == found.history
     with pytest.raises(ConfigError, match="scores, expected its vectors"):
-        run(data, bert, tmp_path / "n", **settings, **EMBED)
+        run(data, shallow, tmp_path / "n", **settings, **EMBED)
     with pytest.raises(ConfigError, match="found single texts, expected pairs or triplets"):
-        run(sentences(8), bert, tmp_path / "n", **settings | SCORE)
+        run(sentences(8), shallow, tmp_path / "n", **settings | SCORE)
