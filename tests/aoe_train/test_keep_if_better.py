@@ -183,11 +183,3 @@ def test_plan_counts_copies_of_weights(train_file, bert):
     assert copies(interpolate=0.5, **average) == 1
     assert copies(interpolate=0.5, accept_on=judged_rows(1), **average) == 2
     assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
-
-
-def test_resumed_run_has_the_same_gain(few, bert, tmp_path, kill_at):
-    more: dict[str, Any] = {"epochs": 1, "accept_on": judged_rows(1), "settings": {"log.checkpoint_steps": 2}}
-    straight = run(few, bert, tmp_path / "straight", **more)
-    found = kill_at(5, lambda: run(few, bert, tmp_path / "m", **more))
-    assert found.to_dict()["judged"] == straight.to_dict()["judged"]
-    assert same_weights(tmp_path / "m", tmp_path / "straight")

@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 import shutil
 import sys
 from pathlib import Path
@@ -18,7 +17,6 @@ from transformers.integrations import integration_utils
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import (
     WORDS,
     refusal,
@@ -155,35 +153,7 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
         aoe_train.train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
 
 
-@pytest.mark.parametrize(
-    ("flags", "killed_before"),
-    [
-        ({}, 6),  # the checkpoint ends an epoch
-        ({"optim__accumulation": 2}, 4),
-        ({"batches__strategy": "shuffle", "optim__patience": 9, "optim__average": 0.9}, 8),
-        ({"objective__dims": (32, 8), "run__chunk": 20}, 5),
-    ],
-    ids=str,
-)
-def test_resumed_run_has_the_same_weights(data, shallow, finished, tmp_path, kill_at, flags, killed_before):
-    whole, flags = tmp_path / "a" if flags else finished, {"optim__epochs": 2, **flags}
-    undisturbed = run(data, shallow, whole, **flags)
-    seen: list[bool] = []
-
-    def train() -> Any:
-        seen.append((tmp_path / "b.work" / f"step-{killed_before // 3 * 3}.pt").is_file())
-        assert not (tmp_path / "b").exists()
-        return run(data, shallow, tmp_path / "b", log__checkpoint_steps=3, **flags)
-
-    resumed = kill_at(killed_before, train)
-    assert seen == [False, True]
-    assert same_weights(whole, tmp_path / "b")
-    assert resumed["dev_history"] == undisturbed["dev_history"]
-    assert resumed["history"] == undisturbed["history"]  # the losses before the checkpoint count in the log
-    assert not (tmp_path / "b.work").exists()
-
-
-def test_several_negatives(shallow, tmp_path, kill_at):
+def test_several_negatives(shallow, tmp_path):
     data = {
         "data": str(write_triplets(tmp_path / "train.jsonl", 60, 3)),
         "dev_data": str(write_triplets(tmp_path / "dev.jsonl", 20, 4)),
@@ -195,8 +165,6 @@ def test_several_negatives(shallow, tmp_path, kill_at):
     assert record["rows"] | {"kind": "triplet", "negatives": counted} == record["rows"]
     assert record["result"]["dev_metric"] == "triplet_accuracy"
     assert record["batches"]["tokens_max"] <= 400
-    kill_at(2, lambda: run(data, shallow, tmp_path / "b", log__checkpoint_steps=1, **flags))
-    assert same_weights(tmp_path / "a", tmp_path / "b")
 
 
 @pytest.mark.parametrize("held_out", [True, False])
@@ -216,28 +184,6 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path, *, held
     assert not torch.equal(found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"])
     if held_out:
         assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
-
-
-@pytest.mark.parametrize("prompted", [False, True])
-def test_recomputation_chunks_and_padding_keep_the_weights(data, tmp_path, *, prompted):
-    backbone = save_bert(tmp_path / "bert", dropout=0.0)
-    flags: dict[str, Any] = {"optim__lr": 1e-4}
-    if prompted:  # and the pooling leaves the prompts out
-        data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
-        flags |= {"prompts": BY_COLUMN, "encoder__include_prompt": False}
-    ways = {
-        "layers": {"run__gradient_checkpointing": True},
-        "chunks": {"run__chunk": 9},
-        "padded": {"run__packing": False, "run__gradient_checkpointing": True},
-    }
-    run({"data": data["data"]}, backbone, tmp_path / "plain", **flags)
-    plain, begun = weights(tmp_path / "plain"), weights(backbone)
-    assert max(float((plain[name] - begun[name]).abs().max()) for name in plain) > 1e-4
-    for name in ["chunks"] if prompted else ways:
-        run({"data": data["data"]}, backbone, tmp_path / name, **flags, **ways[name])
-        found = weights(tmp_path / name)
-        assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
-    assert Encoder.load(tmp_path / "plain").settings.include_prompt is not prompted
 
 
 @pytest.mark.parametrize(
@@ -394,34 +340,6 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     assert words in told
     with pytest.raises(DataError, match=f"{words}.*dev_data="):
         run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
-
-
-def write_columns(path: Path, rows: int, seed: int) -> Path:
-    """Rows whose texts occur in several columns."""
-    words = random.Random(seed)
-    texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
-    lines = ["\t".join(words.sample(texts, 3)) for _ in range(rows)]
-    path.write_text("\n".join(["anchor\tpositive\tnegative", *lines]) + "\n")
-    return path
-
-
-BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
-
-
-def test_killed_run_continues_only_with_its_own_settings(shallow, tmp_path, kill_at):
-    data = {"data": str(write_columns(tmp_path / "data.tsv", 48, 1))}
-    flags = {"log__checkpoint_steps": 1, "prompts": BY_COLUMN}
-    kill_at(2)
-    with pytest.raises(Killed):
-        run(data, shallow, tmp_path / "m", **flags)
-    for change, message in (
-        ({"prompts": {**BY_COLUMN, "anchor": "the cat: "}}, r"other settings: settings\.prompts"),
-        ({"prompts": None}, r"other settings: settings\.prompts"),
-        ({"optim__lr": 2e-3}, r"m\.work: made from other inputs.*optim\.lr"),
-    ):
-        with refusal(message):
-            run(data, shallow, tmp_path / "m", **flags | change)
-    assert run(data, shallow, tmp_path / "m", **flags, optim__lr=2e-3, fresh=True)["result"]["steps"] == 3
 
 
 @pytest.mark.parametrize(

@@ -90,23 +90,6 @@ def _told_by_the_card(out: Path) -> None:
         assert words in body
 
 
-@pytest.mark.parametrize(
-    ("settings", "killed_before"),
-    [({}, 7), ({"mix.order": "round-robin", "mix.epoch": "longest", "optim.accumulation": 2}, 5)],
-    ids=str,
-)
-def test_resumed_run_has_the_same_weights(files, shallow, tmp_path, kill_at, settings, killed_before):
-    def train(out: str, **more: Any) -> aoe_train.Trained:
-        how = {**FAST, "dev_data": dev_of(files), "settings": settings | more}
-        return aoe_train.train(three(files), backbone=shallow, out=tmp_path / out, **how)
-
-    undisturbed = train("a")
-    resumed = kill_at(killed_before, lambda: train("b", **{"log.checkpoint_steps": 3}))
-    assert same_weights(tmp_path / "b", tmp_path / "a")
-    assert resumed.history == undisturbed.history
-    assert resumed.pairs == undisturbed.pairs
-
-
 def test_one_named_dataset_equals_a_plain_run(files, shallow, tmp_path):
     plain = aoe_train.train(files["stsb"], backbone=shallow, out=tmp_path / "a", preset="cosent", **FAST)
     settings = {"datasets.x.preset": "cosent", "datasets.x.data": files["stsb"], "mix.order": "round-robin"}

@@ -1,5 +1,6 @@
 """Training of several backbones, adapters and prompts, and averaging with the backbone."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from safetensors.torch import load_file
 
 import aoe_train
 from aoe_train import Encoder
-from tests.aoe_train.test_train import BY_COLUMN, Watch, run, write_columns
+from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
     refusal,
@@ -28,6 +29,40 @@ PAIRS = [
     {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
     for n, (one, two) in enumerate(zip(WORDS[:8], WORDS[8:16], strict=True))
 ]
+
+
+def write_columns(path: Path, rows: int, seed: int) -> Path:
+    """Rows whose texts occur in several columns."""
+    words = random.Random(seed)
+    texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
+    lines = ["\t".join(words.sample(texts, 3)) for _ in range(rows)]
+    path.write_text("\n".join(["anchor\tpositive\tnegative", *lines]) + "\n")
+    return path
+
+
+BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
+
+
+@pytest.mark.parametrize("prompted", [False, True])
+def test_recomputation_chunks_and_padding_keep_the_weights(data, tmp_path, *, prompted):
+    backbone = save_bert(tmp_path / "bert", dropout=0.0)
+    flags: dict[str, Any] = {"optim__lr": 1e-4}
+    if prompted:  # and the pooling leaves the prompts out
+        data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+        flags |= {"prompts": BY_COLUMN, "encoder__include_prompt": False}
+    ways = {
+        "layers": {"run__gradient_checkpointing": True},
+        "chunks": {"run__chunk": 9},
+        "padded": {"run__packing": False, "run__gradient_checkpointing": True},
+    }
+    run(data, backbone, tmp_path / "plain", **flags)
+    plain, begun = weights(tmp_path / "plain"), weights(backbone)
+    assert max(float((plain[name] - begun[name]).abs().max()) for name in plain) > 1e-4
+    for name in ["chunks"] if prompted else ways:
+        run(data, backbone, tmp_path / name, **flags, **ways[name])
+        found = weights(tmp_path / name)
+        assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
+    assert Encoder.load(tmp_path / "plain").settings.include_prompt is not prompted
 
 
 @pytest.fixture(scope="session")
@@ -153,20 +188,17 @@ def test_trained_model_stores_its_prompts(tmp_path):
     assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
 
 
-def test_interpolate_averages_backbone_and_trained_weights(tmp_path, kill_at):
+def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     backbone = save_bert(tmp_path / "bert", layers=1)
 
     def train(name: str, share: float = 0.25) -> None:
-        how = {**FAST, "settings": {"log.checkpoint_steps": 1}, "interpolate": share}
-        aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / name, **how)
+        aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / name, interpolate=share, **FAST)
 
     train("trained", 1)
     train("mixed")
     first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
     torch.testing.assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
     assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5
-    kill_at(3, lambda: train("killed"))
-    assert same_weights(tmp_path / "killed", tmp_path / "mixed")
 
 
 def test_interpolate_averages_products_of_adapters(tmp_path):

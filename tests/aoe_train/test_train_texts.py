@@ -5,7 +5,7 @@ import pytest
 import aoe_train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_train_teachers import sentences
-from tests.aoe_train.tiny import same_weights, save_bert
+from tests.aoe_train.tiny import save_bert
 
 TEXTS = list(dict.fromkeys(sentences(80)))
 FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed": 3}
@@ -25,14 +25,6 @@ def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing):
     assert last < first
     card = (tmp_path / "model" / "README.md").read_text()
     assert f"Smoothing {smoothing:g} over 8 mutual neighbours" in card
-
-
-def test_a_killed_run_resumes_to_the_same_weights(shallow, tmp_path, kill_at):
-    flags = {**FEW, "backbone": shallow, "epochs": 1, "settings": {"log.checkpoint_steps": 1}}
-    aoe_train.train(TEXTS, out=tmp_path / "whole", **flags)
-    kill_at(3, lambda: aoe_train.train(TEXTS, out=tmp_path / "killed", **flags))
-    assert same_weights(tmp_path / "whole", tmp_path / "killed")
-    assert not same_weights(tmp_path / "whole", shallow)
 
 
 def test_another_teacher_is_smoothed_the_same_way(shallow, tmp_path):
