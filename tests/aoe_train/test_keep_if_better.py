@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import aoe_train
-from pairkit import ConfigError, DataError
+from pairkit import ConfigError
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 from tests.conftest import command_line
 
@@ -127,32 +127,6 @@ def test_changed_judged_pairs_are_refused(few, bert, tmp_path, capsys):
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().err.split())
-
-
-@pytest.mark.parametrize(
-    ("settings", "change", "error", "message"),
-    [
-        ({"run.shard": True}, {}, ConfigError, "accept_on= with run.shard"),
-        ({"encoder.dense": 16}, {}, ConfigError, "accept_on= with encoder.dense"),
-        ({}, {"label": 1}, DataError, "all labels are equal"),
-        ({}, {"query_top": 1, "query_share": 1, "query_results": 1}, ConfigError, "judged search results"),
-    ],
-)
-def test_unsupported_comparisons_are_refused(settings, change, error, message, train_file, bert, tmp_path):
-    judges = [row | change for row in judged_rows(1)]
-    with pytest.raises(error, match=message):
-        run(train_file, bert, tmp_path / "m", accept_on=judges, settings=settings)
-
-
-@pytest.mark.parametrize(
-    "given", [{"if_not_better": "model"}, {"settings": {"optim.if_not_better": "backbone"}}]
-)
-@pytest.mark.parametrize("function", [aoe_train.train, aoe_train.plan])
-def test_if_not_better_needs_accept_on(function, given, tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"if_not_better= without accept_on= has no effect; give accept_on=PAIRS"
-    ):
-        function(judged_rows(1), backbone="none", out=tmp_path / "m", preset="angle-paper", **given)
 
 
 def test_notes_on_rows_and_missing_comparison(few, bert, tmp_path, capsys):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import BertModel, TrainerCallback
+from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 import aoe_train
@@ -236,65 +236,6 @@ def test_early_stopping(data, shallow, tmp_path):
     record = run(data, shallow, tmp_path / "m", **flags)
     assert record["result"]["steps"] < 30
     assert record["result"]["pairs"] < 5 * ROWS
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ({"run__trainer": {"max_steps": 3}}, "run.trainer.max_steps: expected one of adam_beta1"),
-        ({"run__trainer": {"fsdp": True}}, "run.trainer.fsdp.*run.shard"),
-        ({"run__trainer": {"deepspeed": True}}, "run.trainer.deepspeed.*run.shard"),
-        ({"log__report_to": ["tensorbord"]}, "log.report_to 'tensorbord': .*only .*tensorboard"),
-        ({"run__trainer": {"optim": "schedule_free_adamw"}}, "starts with adamw"),
-        ({"run__trainer": {"optim": "sgdd"}}, "transformers rejects"),
-        ({"optim__scheduler": "bent"}, "transformers rejects"),
-        ({"optim__patience": 2}, "patience.*dev_data="),
-        ({"run__precision": "fp16"}, "fp16: not available on a CPU"),
-        ({"run__shard": True}, "run.shard: needs several processes; .* `torchrun"),
-        ({"preset": "cosent", "batches__strategy": "tokens"}, "the strategy tokens needs max_tokens"),
-        ({"batches__max_tokens": 5}, "only it uses max_tokens"),
-        (
-            {"batches__strategy": "tokens", "batches__max_tokens": 9, "batches__drop_last": True},
-            "leave it out",
-        ),
-        ({"optim__batch_size": 200, "batches__drop_last": True}, "90 rows, expected at least 200"),
-    ],
-)
-def test_unsupported_settings_are_refused(data, shallow, tmp_path, flags, words):
-    with pytest.raises((ConfigError, DataError), match=words):
-        run({"data": data["data"]}, shallow, tmp_path / "m", **flags)
-
-
-def test_equal_labels_are_refused(shallow, tmp_path):
-    rows = [{"text1": f"a {word}", "text2": f"the {word}", "label": 1} for word in WORDS[:9]]
-    with pytest.raises(DataError, match="list given: all 9 labels are 1; this objective needs different"):
-        aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", progress=False)
-    assert aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", preset="simcse", progress=False).steps
-
-
-def test_a_dry_run_measures_whole_models(data, shallow):
-    with refusal("a dry run doesn't support run.shard"):
-        plan(data, shallow, run__shard=True)
-
-
-@pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
-def test_missing_tracker_package_is_refused(data, shallow, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
-    with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
-        run(data, shallow, tmp_path / "m", log__report_to=name)
-
-
-@pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
-def test_sharding_by_accelerate_launch_is_refused(data, shallow, tmp_path, monkeypatch, name):
-    monkeypatch.setenv(name, "true")
-    with refusal(f"{name} is set: .*run.shard"):
-        run(data, shallow, tmp_path / "m")
-
-
-def test_unsupported_gradient_checkpointing_is_refused(data, shallow, tmp_path, monkeypatch):
-    monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
-    with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        run(data, shallow, tmp_path / "m", run__gradient_checkpointing=True)
 
 
 def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch, kill_at):

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import aoe_train
-from pairkit import ConfigError
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
@@ -141,29 +140,6 @@ def test_decoders(given, rank, prompt, told, sources, llama, tmp_path, capsys):
     said = " ".join(capsys.readouterr().err.split())
     assert told in said
     assert ("the backbone is a decoder" in said) == bool(told)
-
-
-@pytest.mark.parametrize(
-    ("assignment", "words"),
-    [
-        ("preset=angel", "expected one of auto, angle"),
-        ("encoder.pooling=mean", "'avg'"),
-        ("encoder.prompts.a={text} {text}", "has {text} 2 times"),
-        ("optim.learning_rate=1", "unknown setting 'optim.learning_rate'"),
-        ("optim.lr=nan", "finite"),
-        ("run.precision=int8", "int8 is for encoding only"),
-        ("objective.layers=2,2", "a duplicate in 2, 2"),
-        ("objective.align=1", "align: has no effect without layers"),
-        ("objective.dims=4,4", "a duplicate in 4, 4"),
-        ("objective={dims = [4, 2], dim_weights = [1]}", "found 1 for 2 dims"),
-        ("objective.weights={cosent = 0, in_batch = 0, angle = 0}", "all weights are 0"),
-    ],
-)
-def test_invalid_settings_are_refused(assignment, words, bert):
-    with pytest.raises(ConfigError, match="setting") as raised:
-        aoe_train.plan(BINARY, backbone=bert, settings=[assignment])
-    assert words in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 COMMANDS = ("train", "encode", "evaluate", "export")

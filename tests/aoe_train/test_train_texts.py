@@ -3,7 +3,6 @@
 import pytest
 
 import aoe_train
-from pairkit import ConfigError, DataError
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import save_bert
 
@@ -61,24 +60,3 @@ def test_a_dry_run_plans_75_steps(shallow, tmp_path):
     planned = aoe_train.plan(TEXTS, backbone=shallow, out=tmp_path / "model", preset="domain", top_layers=1,
                              progress=False)  # fmt: skip
     assert planned.record["steps"] == 75
-
-
-PAIRS = [{"text1": "a b", "text2": "b c", "label": 1}, {"text1": "a b", "text2": "c d", "label": 0}] * 4
-
-
-@pytest.mark.parametrize(
-    ("data", "arguments", "error", "message"),
-    [
-        (PAIRS, {"preset": "domain", "purpose": "group"}, ConfigError, "purpose: no effect here"),
-        (TEXTS, {"preset": "simcse", "purpose": "group"}, ConfigError, "purpose: no effect here"),
-        ({"one": TEXTS, "two": PAIRS}, {"preset": "domain"}, ConfigError, "in a run of their own"),
-        (PAIRS, {"settings": {"teacher.neighbours": 4}}, ConfigError, "teacher.neighbours: no effect here"),
-        (["a b", "a b"], {"preset": "domain"}, DataError, "fewer than two distinct texts"),
-        (TEXTS, {"preset": "domain", "purpose": "clustering"}, ConfigError, "group"),
-    ],
-)
-def test_refusals(shallow, tmp_path, data, arguments, error, message):
-    with pytest.raises(error, match=message):
-        aoe_train.train(
-            data, backbone=shallow, out=tmp_path / "model", top_layers=1, progress=False, **arguments
-        )
