@@ -1,11 +1,9 @@
 """Losses for sentence-transformers' Trainer."""
 
 import inspect
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,6 +11,8 @@ import gis_builder
 from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss
 from pairkit import ConfigError, DataError
+from tests.aoe_train.test_objectives_contrastive import plain
+from tests.aoe_train.test_objectives_ranking import ranking_plain
 from tests.aoe_train.tiny import save_bert
 
 st = pytest.importorskip("sentence_transformers")
@@ -40,36 +40,23 @@ def loss_of(loss: Any, columns: Sequence[list[str]], labels: torch.Tensor | None
     return value
 
 
-def ranking(cosines: np.ndarray, labels: list[float], *, margin: float) -> float:
-    """CoSENT in plain loops."""
-    pairs = [(i, j) for i in range(len(labels)) for j in range(len(labels)) if labels[i] > labels[j]]
-    terms = [20 * (cosines[j] - cosines[i] + margin * (labels[i] - labels[j])) for i, j in pairs]
-    return math.log(1 + sum(map(math.exp, terms)))
-
-
-def contrastive(model: Any, columns: Sequence[list[str]], positive: Sequence[bool]) -> float:
-    """InfoNCE in plain loops; copies of an anchor or of a text that is its positive are no negatives."""
-    anchors, partners, *negatives = columns
-    candidates = [*partners, *(text for texts in negatives for text in texts)]
-    one, other = (model.encode(texts, normalize_embeddings=True) for texts in (anchors, candidates))
-    known = {(a, b) for a, b, is_one in zip(anchors, partners, positive, strict=True) if is_one}
-    losses = []
-    for i, anchor in enumerate(anchors):
-        similar = {anchor} | {b for a, b in known if a == anchor} | {a for a, b in known if b == anchor}
-        used = [j for j, text in enumerate(candidates) if j == i or text not in similar]
-        total = sum(math.exp(20 * float(one[i] @ other[j])) for j in used)
-        losses.append(math.log(total) - 20 * float(one[i] @ other[i]))
-    chosen = [loss for loss, is_one in zip(losses, positive, strict=True) if is_one]
-    return sum(chosen) / len(chosen)
+def contrastive(model: Any, columns: Sequence[list[str]], positive: list[bool]) -> float:
+    """InfoNCE in plain loops."""
+    anchors, *others = columns
+    numbers = [(anchor, other) for texts in others for anchor, other in zip(anchors, texts, strict=True)]
+    candidates = model.encode([other for _, other in numbers])
+    negatives = [False] * (len(numbers) - len(anchors))
+    usable = [True] * len(numbers)
+    return plain(model.encode(anchors), candidates, numbers, positive + negatives, 0.05, usable)
 
 
 COLUMNS = (FIRST, SECOND)
 
 
 def test_margin_of_the_cosine_loss_equals_plain_loops(model):
-    one, other = (model.encode(texts, normalize_embeddings=True) for texts in COLUMNS)
-    expected = ranking((one * other).sum(1), LABELS.tolist(), margin=0.3)
-    assert loss_of(CosineLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(expected, abs=1e-5)
+    one, other = (model.encode(texts, convert_to_tensor=True) for texts in COLUMNS)
+    expected = ranking_plain(torch.cosine_similarity(one, other), LABELS, 20, 0.3)
+    assert loss_of(CosineLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(float(expected), abs=1e-5)
 
 
 @pytest.mark.parametrize(
