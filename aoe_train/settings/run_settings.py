@@ -111,6 +111,17 @@ class BatchSettings(Settings):
     drop_last: bool = setting(False, "Drop the last batch of an epoch if it is smaller.")
     dedup: bool = setting(True, "Encode a text that is repeated in a batch only once.")
 
+    @model_validator(mode="after")
+    def _check_strategy(self) -> BatchSettings:
+        if (self.strategy == "tokens") != (self.max_tokens is not None):
+            raise ValueError(
+                f"batches.strategy {self.strategy} with batches.max_tokens {self.max_tokens}: the strategy"
+                " tokens needs max_tokens, and only it uses max_tokens"
+            )
+        if self.drop_last and self.strategy == "tokens":
+            raise ValueError("batches.drop_last has no effect with the strategy tokens; leave it out")
+        return self
+
 
 class OptimSettings(Settings):
     """The optimiser, AdamW unless `run.trainer.optim` names another, and its schedule.

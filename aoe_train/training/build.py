@@ -215,12 +215,10 @@ def _dataset(
             examples,
             store.lengths,
             size,
-            strategy=settings.batches.strategy,
-            max_tokens=settings.batches.max_tokens,
+            settings.batches,
             seed=settings.seed,
             world=args.world_size,
             rank=args.process_index,
-            drop_last=settings.batches.drop_last,
             views=views,
         )
     return Dataset(name, examples, store, batches, views, teacher_outputs)

@@ -72,7 +72,6 @@ def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
     path = put(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
     with pytest.raises(DataError, match=r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
         read_examples(str(path))
-    assert len(read_examples(str(path), limit=7)) == 7
     assert read_examples([many] * 100).rows.shape == (100, 32)
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.mixture import Mixture, format_epoch_share
-from aoe_train.data.token_batches import Batches
 from aoe_train.settings.run_settings import MixSettings
-from tests.aoe_train.test_batches import make
+from tests.aoe_train.test_batches import batches_of, make
 
 SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
 ORDERS = st.sampled_from(["proportional", "round-robin"])
@@ -21,7 +20,7 @@ ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 def mixture(rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any) -> Mixture:
     dealt = {name: flags.pop(name) for name in ("seed", "world", "rank") if name in flags}
-    each = [Batches(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
+    each = [batches_of(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
     return Mixture(each, weights or [1] * len(rows), MixSettings(**flags), **dealt)
 
 
