@@ -62,23 +62,22 @@ from aoe_train.settings.train_settings import (
 )
 from pairkit.base.errors import ConfigError
 
-_WEIGHTS: Mapping[Kind, Tree] = {
-    "binary": {"cosent": 1, "in_batch": 1, "angle": 1},
-    "graded": {"cosent": 1, "in_batch": 1, "angle": 1},
-    "triplet": {"contrastive": 1, "angle": 1},
-    "positive": {"contrastive": 1},
-    "single": {"contrastive": 1},
-}
-_TAU: Mapping[Kind, Tree] = {
-    "binary": {"cosent": 0.05, "angle": 0.05},
-    "graded": {"cosent": 0.2, "angle": 0.2},
-}
-_LR: Mapping[Kind, float] = {
-    "binary": 5e-5,
-    "graded": 5e-5,
-    "triplet": 5e-5,
-    "positive": 2e-5,
-    "single": 1e-5,
+
+class _KindDefaults(NamedTuple):
+    """Defaults of a kind of rows: loss parts, learning rate, maximum epochs, temperature of rankings."""
+
+    parts: tuple[str, ...]
+    lr: float
+    max_epochs: int
+    tau: float | None = None
+
+
+_KINDS: Mapping[Kind, _KindDefaults] = {
+    "binary": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.05),
+    "graded": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.2),
+    "triplet": _KindDefaults(("contrastive", "angle"), 5e-5, 3),
+    "positive": _KindDefaults(("contrastive",), 2e-5, 8),
+    "single": _KindDefaults(("contrastive",), 1e-5, 8),
 }
 _LR_LARGE_DIM, _LR_SMALL, _LR_ADAPTERS, _LR_DISTILL, _LR_DOMAIN = 2e-5, 5e-6, 3e-4, 3e-4, 1e-4
 _PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
@@ -87,7 +86,6 @@ _LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
 BATCH_SIZE, _BATCH_SIZE_DOMAIN = 16, 32
 _ROWS_TO_PROCESS = 16_000
 FEW_TEXTS = 200  # 300 texts of banking77 gain, 100 lose
-_MAX_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
 RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
 FIRST_PERSON_SHARE = 0.5  # share of first-person anchors from which rules' negatives do harm
@@ -325,7 +323,7 @@ def _lr(settings: TrainSettings, facts: DatasetFacts, dim: int) -> float:
         return _LR_DISTILL
     if facts.has_little_to_learn:
         return _LR_SMALL
-    lr = _LR[facts.kind]
+    lr = _KINDS[facts.kind].lr
     return min(lr, _LR_LARGE_DIM) if dim >= _LARGE_DIM else lr
 
 
@@ -341,7 +339,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
         facts.has_little_to_learn or (facts.kind == "single" and not _is_distilled(settings, facts))
         for facts in each
     )
-    max_epochs = min(_MAX_EPOCHS[facts.kind] for facts in each)
+    max_epochs = min(_KINDS[facts.kind].max_epochs for facts in each)
     epochs: float = 1 if once else min(max(round(_ROWS_TO_PROCESS / epoch_rows), 1), max_epochs)
     lr, batch_size = min(_lr(settings, facts, dim) for facts in each), BATCH_SIZE
     domain: Tree = {}
@@ -369,18 +367,20 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
     if learns_neighbours(settings, kind):
         return {"weights": {"score_distill": 1}, "score_form": "kl"}
-    tau = {"tau": _TAU[kind]} if kind in _TAU else {}
-    return tau | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
+    tau = _KINDS[kind].tau
+    taus: Tree = {} if tau is None else {"tau": {"cosent": tau, "angle": tau}}
+    return taus | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
 
 
 def _weights(settings: TrainSettings, kind: Kind) -> Tree:
     teacher, has_taught_part = settings.teacher, TAUGHT & settings.objective.weights.model_fields_set
-    if teacher.model is None and teacher.scores is None:
-        return _WEIGHTS[kind]
-    if teacher.model is None:
-        return {} if has_taught_part else {"margin_mse" if kind == "triplet" else "score_distill": 1}
-    weights = {} if kind == "single" else _WEIGHTS[kind]
-    return weights if has_taught_part else {**weights, "embed_distill": 1}
+    parts: Tree = dict.fromkeys(_KINDS[kind].parts, 1)
+    if teacher.model is not None:
+        parts = {} if kind == "single" else parts
+        return parts if has_taught_part else {**parts, "embed_distill": 1}
+    if teacher.scores is None:
+        return parts
+    return {} if has_taught_part else {"margin_mse" if kind == "triplet" else "score_distill": 1}
 
 
 def _fill_unset(settings: TrainSettings, defaults: Tree) -> TrainSettings:
