@@ -96,6 +96,15 @@ def test_equal_texts_are_recognised_in_spite_of_padding(model):
     assert loss_of(ContrastiveLoss(model), columns, None) == pytest.approx(expected, abs=1e-5)
 
 
+def test_texts_without_padded_tokens_count_as_different(model):
+    """Such as those of a static model: a repeated text is a negative then."""
+    static = st.sentence_transformer.modules.StaticEmbedding(model.tokenizer, embedding_dim=8)
+    bag = st.SentenceTransformer(modules=[static], device="cpu")
+    one, other = (bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS)
+    expected = torch.nn.functional.cross_entropy(20 * one @ other.T, torch.arange(4))
+    assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == pytest.approx(float(expected), abs=1e-5)
+
+
 @pytest.mark.parametrize("kind", [AoELoss, AngleLoss, CosineLoss, ContrastiveLoss])
 def test_options_are_in_the_card_and_weights_are_trained(kind, model):
     loss = kind(model)
