@@ -115,11 +115,11 @@ class BatchSettings(Settings):
     def _check_strategy(self) -> BatchSettings:
         if (self.strategy == "tokens") != (self.max_tokens is not None):
             raise ValueError(
-                f"batches.strategy {self.strategy} with batches.max_tokens {self.max_tokens}: the strategy"
-                " tokens needs max_tokens, and only it uses max_tokens"
+                f"strategy {self.strategy} with max_tokens {self.max_tokens}: the strategy tokens needs"
+                " max_tokens, and only it uses max_tokens"
             )
         if self.drop_last and self.strategy == "tokens":
-            raise ValueError("batches.drop_last has no effect with the strategy tokens; leave it out")
+            raise ValueError("drop_last has no effect with the strategy tokens; leave it out")
         return self
 
 

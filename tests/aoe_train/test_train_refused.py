@@ -49,7 +49,7 @@ def trainer(**options: Any) -> dict[str, Any]:
     return {"settings": {"run.trainer": options}}
 
 
-def at(**settings: Any) -> dict[str, Any]:
+def setting(**settings: Any) -> dict[str, Any]:
     return {"settings": {name.replace("__", "."): value for name, value in settings.items()}}
 
 
@@ -61,52 +61,68 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     # The setting itself
     ("binary", {"preset": "angel"}, "expected one of auto, angle"),
     ("binary", {"pooling": "mean"}, "'avg'"),
-    ("binary", at(encoder__prompts__a="{text} {text}"), r"setting .*has \{text\} 2 times"),
-    ("binary", at(optim__learning_rate=1), "unknown setting 'optim.learning_rate'"),
+    ("binary", setting(encoder__prompts__a="{text} {text}"), r"setting .*has \{text\} 2 times"),
+    ("binary", setting(optim__learning_rate=1), "unknown setting 'optim.learning_rate'"),
     ("binary", {"lr": float("nan")}, "finite"),
     ("binary", {"precision": "int8"}, "int8 is for encoding only"),
     ("binary", {"layers": "2,2"}, "a duplicate in 2, 2"),
-    ("binary", at(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)), "all weights are 0"),
-    ("binary", at(optim__scheduler="bent"), "transformers rejects"),
+    (
+        "binary",
+        setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)),
+        "all weights are 0",
+    ),
+    ("binary", setting(optim__scheduler="bent"), "transformers rejects"),
     ("binary", trainer(max_steps=3), "run.trainer.max_steps: expected one of adam_beta1"),
     ("binary", trainer(fsdp=True), "run.trainer.fsdp.*run.shard"),
     ("binary", trainer(deepspeed=True), "run.trainer.deepspeed.*run.shard"),
     ("binary", trainer(optim="schedule_free_adamw"), "starts with adamw"),
     ("binary", trainer(optim="sgdd"), "transformers rejects"),
-    ("binary", at(log__report_to=["tensorbord"]), "log.report_to 'tensorbord': .*only .*tensorboard"),
+    ("binary", setting(log__report_to=["tensorbord"]), "log.report_to 'tensorbord': .*only .*tensorboard"),
     # Settings and machine, or backbone
     ("binary", {"precision": "fp16"}, "fp16: not available on a CPU"),
-    ("binary", at(run__shard=True), "run.shard: needs several processes; .* `torchrun"),
+    ("binary", setting(run__shard=True), "run.shard: needs several processes; .* `torchrun"),
     # Settings and rows
-    ("graded", at(optim__patience=2), "patience.*dev_data="),
-    ("graded", at(batches__strategy="tokens"), "the strategy tokens needs max_tokens"),
-    ("graded", at(batches__max_tokens=5), "only it uses max_tokens"),
+    ("graded", setting(optim__patience=2), "patience.*dev_data="),
+    ("graded", setting(batches__strategy="tokens"), "the strategy tokens needs max_tokens"),
+    ("graded", setting(batches__max_tokens=5), "only it uses max_tokens"),
     (
-        *("graded", at(batches={"strategy": "tokens", "max_tokens": 9, "drop_last": True})),
+        *("graded", setting(batches={"strategy": "tokens", "max_tokens": 9, "drop_last": True})),
         "drop_last has no effect with the strategy tokens; leave it out",
     ),
-    ("graded", {"batch_size": 200, **at(batches__drop_last=True)}, "90 rows, expected at least 200"),
+    ("graded", {"batch_size": 200, **setting(batches__drop_last=True)}, "90 rows, expected at least 200"),
     ("alike", {}, "the list given: all 16 labels are 1; this objective needs different"),
     # Texts without labels
     ("binary", {"preset": "domain", "purpose": "group"}, "purpose: no effect here"),
     ("texts", {"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),
     ("mixed", {"preset": "domain"}, "in a run of their own"),
-    ("binary", at(teacher__neighbours=4), "teacher.neighbours: no effect here"),
+    ("binary", setting(teacher__neighbours=4), "teacher.neighbours: no effect here"),
     ("one text", {"preset": "domain", "top_layers": 1}, "fewer than two distinct texts"),
     ("texts", {"preset": "domain", "purpose": "clustering"}, "group"),
     # Several datasets
-    ("three", at(datasets__nil__weight=2), r"datasets\.nil: no such dataset; expected nli, qa, stsb"),
-    ("three", at(mix__dev="x"), r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
-    ("three", at(mix={"order": "round-robin", "temperature": 2}), r"mix\.temperature = 2: .* round-robin"),
-    ("three", at(mix={"epoch": "once", "temperature": 2}), r"mix\.temperature = 2: .* once an epoch"),
+    ("three", setting(datasets__nil__weight=2), r"datasets\.nil: no such dataset; expected nli, qa, stsb"),
+    ("three", setting(mix__dev="x"), r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
     (
-        *("three", at(mix__epoch="once", datasets__nli__weight=2)),
+        "three",
+        setting(mix={"order": "round-robin", "temperature": 2}),
+        r"mix\.temperature = 2: .* round-robin",
+    ),
+    ("three", setting(mix={"epoch": "once", "temperature": 2}), r"mix\.temperature = 2: .* once an epoch"),
+    (
+        *("three", setting(mix__epoch="once", datasets__nli__weight=2)),
         r"datasets\.nli\.weight: has no effect",
     ),
-    ("three", at(datasets__qa__preset="cosent"), "dataset qa: objective cosent: found positive data"),
-    ("three", at(datasets__nli__preset="x"), r"'datasets\.nli\.preset' = 'x': expected one of auto, angle"),
-    ("three", at(datasets__nli__wieght=2), r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight"),
-    ("three", at(datasets__nli__objective__layers=[1]), "objective.layers: differs between datasets"),
+    ("three", setting(datasets__qa__preset="cosent"), "dataset qa: objective cosent: found positive data"),
+    (
+        "three",
+        setting(datasets__nli__preset="x"),
+        r"'datasets\.nli\.preset' = 'x': expected one of auto, angle",
+    ),
+    (
+        "three",
+        setting(datasets__nli__wieght=2),
+        r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight",
+    ),
+    ("three", setting(datasets__nli__objective__layers=[1]), "objective.layers: differs between datasets"),
     ("three", {"objective": {"nil": torch.sum}}, r"objective: no dataset 'nil'; expected nli, qa, stsb"),
     # Custom objectives
     ("binary", {"objective": "angle"}, "objective 'angle': expected a function"),
@@ -129,15 +145,15 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     *(
         ("texts", {"objective": Halves(), **given}, f"a TextObjective doesn't support .*{named}")
         for given, named in (
-            (at(run__chunk=4), "run.chunk"),
-            (at(encoder__long_text="chunks"), "long_text=chunks"),
+            (setting(run__chunk=4), "run.chunk"),
+            (setting(encoder__long_text="chunks"), "long_text=chunks"),
             ({"dims": [32, 8]}, "dims and layers"),
             ({"teacher": "minilm"}, "a guide or teacher"),
         )
     ),
     # Judged pairs
-    ("binary", {"accept_on": judged(), **at(run__shard=True)}, "accept_on= with run.shard"),
-    ("binary", {"accept_on": judged(), **at(encoder__dense=16)}, "accept_on= with encoder.dense"),
+    ("binary", {"accept_on": judged(), **setting(run__shard=True)}, "accept_on= with run.shard"),
+    ("binary", {"accept_on": judged(), **setting(encoder__dense=16)}, "accept_on= with encoder.dense"),
     ("binary", {"accept_on": judged(label=1)}, "all labels are equal"),
     (
         *("binary", {"accept_on": judged(query_top=1, query_share=1, query_results=1)}),
@@ -148,7 +164,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"if_not_better": "model"},
         "without accept_on= has no effect; give accept_on=PAIRS",
     ),
-    ("binary", at(optim__if_not_better="backbone"), "if_not_better= without accept_on= has no effect"),
+    ("binary", setting(optim__if_not_better="backbone"), "if_not_better= without accept_on= has no effect"),
 ]
 
 
@@ -163,8 +179,8 @@ def test_refused_runs(kind, given, message, data, shallow, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (at(run__shard=True), "a dry run doesn't support run.shard"),
-        (at(optim__speed=3), r"unknown setting 'optim\.speed'"),
+        (setting(run__shard=True), "a dry run doesn't support run.shard"),
+        (setting(optim__speed=3), r"unknown setting 'optim\.speed'"),
         ({"if_not_better": "model"}, "if_not_better= without accept_on= has no effect"),
     ],
 )
@@ -177,7 +193,7 @@ def test_refused_plans(given, message, shallow):
 def test_missing_tracker_package_is_refused(shallow, tmp_path, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
-        aoe_train.train(BINARY, backbone=shallow, out=tmp_path / "m", **at(log__report_to=name))
+        aoe_train.train(BINARY, backbone=shallow, out=tmp_path / "m", **setting(log__report_to=name))
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
@@ -190,4 +206,6 @@ def test_sharding_by_accelerate_launch_is_refused(shallow, tmp_path, monkeypatch
 def test_unsupported_gradient_checkpointing_is_refused(shallow, tmp_path, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        aoe_train.train(BINARY, backbone=shallow, out=tmp_path / "m", **at(run__gradient_checkpointing=True))
+        aoe_train.train(
+            BINARY, backbone=shallow, out=tmp_path / "m", **setting(run__gradient_checkpointing=True)
+        )
