@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, UInt8
     from torch import Tensor
 
-    from aoe_train.settings.train_settings import EncodingPrecision, Precision
+    from aoe_train.settings.run_settings import Precision
+    from aoe_train.settings.train_settings import EncodingPrecision
 
 
 Computed = Literal["fp32", "bf16", "fp16"]
