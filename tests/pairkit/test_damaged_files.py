@@ -151,6 +151,7 @@ def test_all_splits_or_one(saved: Path) -> None:
     ("file", "content", "message"),
     [
         ("dataset_dict.json", {"splits": ["../../saved/one"]}, r"all/one/state\.json: no such file"),
+        ("dataset_dict.json", {"splits": [".."]}, r"all/state\.json: no such file"),
         ("dataset_dict.json", {"splits": []}, "lists no data"),
         ("dataset_dict.json", [], "expected one JSON object"),
         (

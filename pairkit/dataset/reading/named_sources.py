@@ -24,9 +24,10 @@ def named_sources(sources: Given) -> dict[str, Source]:
     """The sources by name: keys of a mapping, names of files and folders, or `data-N` for rows in memory."""
     if isinstance(sources, Mapping):
         named = _by_name(sources)
+    elif not isinstance(sources, Sequence) or isinstance(sources, str) or _is_table(sources):
+        named = _with_names([(None, cast("Source", sources))])
     else:
-        is_one = not isinstance(sources, Sequence) or isinstance(sources, str) or _is_table(sources)
-        named = _with_names([(None, source) for source in cast("Any", [sources] if is_one else sources)])
+        named = _with_names([(None, source) for source in sources])
     return {name: str(source) if isinstance(source, Path) else source for name, source in named.items()}
 
 
