@@ -133,11 +133,11 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     """Check pairs in two passes: first hashes, then only the rows whose hashes show a problem."""
     first = FirstPass(pairs)
     with scratch_file(Path(gettempdir())) as scratch:
-        second = SecondPass(pairs, first, scratch)
+        texts, suspects = second_pass(pairs, first, scratch)
         near_identical = _near_identical(
-            second.texts, first.splits_of_texts(), list(pairs.splits), equal_too=first.by_page
+            texts, first.splits_of_texts(), list(pairs.splits), equal_too=first.by_page
         )
-    repeated, contradictory = _pairs_seen_again(second.suspects)
+    repeated, contradictory = _pairs_seen_again(suspects)
     return AuditReport(
         source=pairs.source,
         splits={
@@ -149,8 +149,8 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
             )
             for split, pairs, labels, long, same in first.counts.iter_rows()
         },
-        shared_issues=_shared(second.suspects, "key1", "key2"),
-        shared_clusters=_shared(second.suspects, "cluster"),
+        shared_issues=_shared(suspects, "key1", "key2"),
+        shared_clusters=_shared(suspects, "cluster"),
         near_identical=near_identical,
         repeated_pairs=repeated,
         contradictory_pairs=contradictory,
@@ -277,21 +277,21 @@ class FirstPass:
         return numbered["number"].cast(pl.Int64).to_numpy(), numbered["split"].cast(pl.Int64).to_numpy()
 
 
-class SecondPass:
-    """The rows with suspect hashes, and all distinct texts."""
-
-    def __init__(self, pairs: PairFrames, first: FirstPass, scratch: Scratch) -> None:
-        self.texts = RecordsOnDisk(scratch, str)
-        kept: list[pl.DataFrame] = []
-        start = 0
-        for _, _, rows in key_rows(pairs, by_page=first.by_page):
-            end = start + 2 * rows.height
-            new = np.flatnonzero(first.is_new[start:end]).tolist()
-            sides = rows["text1"], rows["text2"]
-            self.texts.extend(sides[index % 2][index // 2] for index in new)
-            kept.append(_reported_columns(rows.filter(_suspect(hashes_of(rows), first.suspects))))
-            start = end
-        self.suspects = pl.concat(kept)
+def second_pass(
+    pairs: PairFrames, first: FirstPass, scratch: Scratch
+) -> tuple[RecordsOnDisk[str], pl.DataFrame]:
+    """All distinct texts, and the rows with suspect hashes."""
+    texts = RecordsOnDisk(scratch, str)
+    kept: list[pl.DataFrame] = []
+    start = 0
+    for _, _, rows in key_rows(pairs, by_page=first.by_page):
+        end = start + 2 * rows.height
+        new = np.flatnonzero(first.is_new[start:end]).tolist()
+        sides = rows["text1"], rows["text2"]
+        texts.extend(sides[index % 2][index // 2] for index in new)
+        kept.append(_reported_columns(rows.filter(_suspect(hashes_of(rows), first.suspects))))
+        start = end
+    return texts, pl.concat(kept)
 
 
 def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
