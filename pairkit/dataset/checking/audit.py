@@ -135,7 +135,7 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     with scratch_file(Path(gettempdir())) as scratch:
         texts, suspects = second_pass(pairs, first, scratch)
         near_identical = _near_identical(
-            texts, first.splits_of_texts(), list(pairs.splits), equal_too=first.by_page
+            texts, first.splits_of_texts(), list(pairs.splits), equal_too=pairs.by_page
         )
     repeated, contradictory = _pairs_seen_again(suspects)
     return AuditReport(
@@ -154,7 +154,7 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
         near_identical=near_identical,
         repeated_pairs=repeated,
         contradictory_pairs=contradictory,
-        issues_by="page" if first.by_page else "text",
+        issues_by="page" if pairs.by_page else "text",
         label_kind=pairs.label_kind,
         labels=pairs.labels,
         bad_rows={
@@ -251,10 +251,9 @@ class FirstPass:
     """Hashes of everything that must not be in two splits or occur twice."""
 
     def __init__(self, pairs: PairFrames) -> None:
-        self.by_page = all({"url1", "url2"} <= names for names in pairs.known.values())
         counts: list[pl.DataFrame] = []
         hashes: list[pl.DataFrame] = []
-        for code, split, rows in key_rows(pairs, by_page=self.by_page):
+        for code, split, rows in key_rows(pairs):
             counts.append(_counts(rows, split))
             hashes.append(hashes_of(rows).with_columns(pl.lit(code, pl.Int16).alias("split")))
         self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
@@ -284,7 +283,7 @@ def second_pass(
     texts = RecordsOnDisk(scratch, str)
     kept: list[pl.DataFrame] = []
     start = 0
-    for _, _, rows in key_rows(pairs, by_page=first.by_page):
+    for _, _, rows in key_rows(pairs):
         end = start + 2 * rows.height
         new = np.flatnonzero(first.is_new[start:end]).tolist()
         sides = rows["text1"], rows["text2"]
@@ -294,13 +293,13 @@ def second_pass(
     return texts, pl.concat(kept)
 
 
-def key_rows(pairs: PairFrames, *, by_page: bool) -> Iterator[tuple[int, str, pl.DataFrame]]:
+def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
     """Batches of rows with split, texts, label, keys and cluster; with number and name of their split."""
     for code, (split, readers) in enumerate(pairs.splits.items()):
         for read in readers:
             rows = read()
             for batch in rows.iter_slices(_BATCH) if rows.height else [rows]:
-                yield code, split, _columns(batch, split, by_page=by_page)
+                yield code, split, _columns(batch, split, by_page=pairs.by_page)
 
 
 def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
