@@ -125,9 +125,7 @@ def figures(
     data: Annotated[
         str | None, _option("--data -d", "Pairs with gold scores; not needed for curves.", "DATA")
     ] = None,
-    split: Annotated[
-        str | None, _option("--split", "Split of the dataset. [default: test]", "NAME")
-    ] = None,
+    split: Annotated[str | None, _option("--split", "Split of the dataset. [default: test]", "NAME")] = None,
     kind: Annotated[str, _option("--kind", "densities, halves, curves, pairs or all.", "KIND")] = "all",
     saturation: Annotated[
         float, _option("--saturation", "densities: a pair is saturated if |cosine| exceeds this.", "X")
