@@ -127,16 +127,6 @@ def test_pieces_join_to_the_text(text: str, marked: set[str]) -> None:
 TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)
 
 
-def test_group_names() -> None:
-    groups = Groups([5, 4, 3, 9])
-    assert groups.join(5, 4)
-    assert groups.join(4, 3)
-    assert not groups.join(3, 5)
-    assert groups.find(5) == 3
-    assert groups.find(77) == 77
-    assert groups.all() == {3: [3, 4, 5], 9: [9]}
-
-
 @settings(max_examples=40)
 @given(TIES)
 def test_groups_are_connected_components(ties: list[tuple[int, int]]) -> None:
