@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairkit.base.errors import spoken_notes
+
 if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
     from aoe_train.model.encoder import Encoder
@@ -119,6 +121,7 @@ class Trained:
         """The model's folder."""
         return [str(self.out)]
 
+    @spoken_notes
     def notes(self) -> Iterator[str]:
         """Rows, speed, and scores before and after training."""
         speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"

@@ -32,7 +32,7 @@ from aoe_train.searching.folder import (
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
 from aoe_train.searching.text_rows import TextRows, joined, text_hash, with_keys
 from pairkit.base.cli.progress import Listener, Progress
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError, spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json
 from pairkit.base.system.folders import REPLACE, is_same
@@ -70,6 +70,7 @@ class Indexed(OutputResult):
     recall: float
     bytes: int
 
+    @spoken_notes
     def notes(self) -> list[str]:
         """Number of texts, size and recall."""
         left_out = f", {self.empty:,} rows without text left out" if self.empty else ""

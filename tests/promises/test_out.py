@@ -163,7 +163,7 @@ def test_texts_are_added_to_an_index(place: Path, tmp_path: Path) -> None:
     assert (more.rows, more.encoded, more.missing) == (53, 3, 48)
     first = [aoe_train.search(how["out"], text, top=1)[0].row for text in (TEXTS[7], TEXTS[48])]
     assert [(row["id"], row["open"]) for row in first] == [(7, None), (None, True)]
-    assert "48 of the texts are not in this input" in more.notes()[1]
+    assert "48 of the texts are not in this input; remove_missing=True removes them" in more.notes()[1]
     with pytest.raises(ConfigError, match="other types"):
         aoe_train.index([{"text": "a dog", "open": date(2020, 1, 1)}], **how)
     assert aoe_train.index(TEXTS[50:53], **how, remove_missing=True).rows == 3

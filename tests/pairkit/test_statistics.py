@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pairkit.base.system.seeded import in_proportion, in_turns, keyed_hash
 from pairkit.reviews.agreement import cohen_kappa, krippendorff_alpha, weighted_share, wilson
 
 
@@ -73,3 +76,32 @@ def test_interval_of_perfect_agreement() -> None:
     assert (low, high) == pytest.approx((0.8587, 1), abs=1e-3)
     few = cohen_kappa([5, 0, 4], [5, 0, 4], "interval").interval or (1, 1)
     assert few[0] < 0.95
+
+
+def test_keyed_hash() -> None:
+    assert keyed_hash(0, "split", "o/n#1") == 8697922999653496411
+    assert keyed_hash(0, "a", "b") != keyed_hash(0, "ab")
+    assert keyed_hash(0, "a") != keyed_hash(1, "a")
+
+
+SIZES = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=14)
+
+
+@given(SIZES, st.integers(0, 40))
+def test_in_turns(sizes: dict[str, int], total: int) -> None:
+    dealt = in_turns(sizes, total)
+    filled = {kind: size for kind, size in sizes.items() if size}
+    assert set(dealt) == set(filled)
+    assert sum(dealt.values()) == min(total, sum(filled.values()))
+    unfilled = [places for kind, places in dealt.items() if places < filled[kind]]
+    assert max(dealt.values(), default=0) <= min(unfilled, default=99) + 1
+
+
+@given(SIZES, st.integers(0, 400), st.integers(0, 3))
+def test_any_proportions(sizes: dict[str, int], total: int, least: int) -> None:
+    dealt = in_proportion(sizes, total, least)
+    assert dealt.keys() == sizes.keys()
+    assert sum(dealt.values()) == min(total, sum(sizes.values()))
+    assert all(0 <= dealt[kind] <= size for kind, size in sizes.items())
+    if total >= least * len(sizes):
+        assert all(dealt[kind] >= min(least, size) for kind, size in sizes.items())
