@@ -20,7 +20,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from aoe_train.encoding.source import MAX_TEXTS, TextSource, open_source, parts, texts
 from aoe_train.encoding.vector_file import (
@@ -40,6 +39,8 @@ from pairkit.base.system.files import open_own, sha256, write_errors
 from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from aoe_train.model.encoder import Encoder
 
 _VECTOR = "vector"

@@ -73,10 +73,7 @@ _SHARE = 32  # later parts grow up to 1/32 of the texts before them: short input
 
 
 def parts(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Divide texts into parts that are each encoded as a whole, with bounded memory.
-
-    The end of a part depends only on the texts before it, so batches and vectors are the same in any process.
-    """
+    """Parts that are encoded as a whole; an end depends only on the texts before it, in any process."""
     part: list[str] = []
     before, characters = 0, 0
     for text in texts:

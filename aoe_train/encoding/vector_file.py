@@ -47,12 +47,7 @@ class PartialState(BaseModel, extra="forbid", frozen=True):
 
 
 class PartialOutput:
-    """The vectors of an unfinished run; `open_partial` makes it and holds the lock.
-
-    Attributes:
-        begun: Whether there is an unfinished run; if not, the folder is removed.
-        state: That run's state.
-    """
+    """The vectors of an unfinished run; unless `begun`, its folder is removed in the end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

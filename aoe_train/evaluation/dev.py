@@ -28,11 +28,7 @@ MOST_RESAMPLED = 1000  # dev rows; with more the interval is small anyway, and s
 
 
 class DevMetric(NamedTuple):
-    """A number by which the best checkpoint is chosen: larger is better, at most 1.
-
-    `spearman` for labelled pairs, `triplet_accuracy` (see `is_nearer`) for triplets, `mrr` (mean reciprocal
-    rank) for pairs of positives.
-    """
+    """The number that chooses the best checkpoint, at most 1: `spearman`, `triplet_accuracy` or `mrr`."""
 
     name: str
     value: float
@@ -81,6 +77,12 @@ class DevScores:
         return [self.deciding.value, *each]
 
 
+def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
+    """Score held-out examples; each distinct text is encoded once."""
+    name, rows = _score_rows(encode, examples, similarity)
+    return DevMetric(name, rows.scores()[name])
+
+
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> tuple[str, Metrics]:
     """The name of the metric, and the scores of the rows."""
     if examples.kind == "single":
@@ -100,12 +102,6 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> t
     return "spearman", correlation(similarities, examples.labels, "held-out data")
 
 
-def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
-    """Score held-out examples."""
-    name, rows = _score_rows(encode, examples, similarity)
-    return DevMetric(name, rows.scores()[name])
-
-
 def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
     """The value of a user's function of the encoder."""
     value = metric(encoder)
@@ -121,7 +117,7 @@ def dev_scores(
     *,
     chosen: str | None = None,
 ) -> DevScores:
-    """Score all dev sets; each distinct text of a set is encoded once."""
+    """Score all dev sets; see `dev_metric`."""
 
     def score(name: str, rows: Examples) -> tuple[str, Metrics]:
         try:

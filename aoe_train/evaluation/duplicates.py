@@ -52,10 +52,7 @@ class TrackerReports:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateQuery:
-    """A report whose duplicates are searched among the first `candidates` reports.
-
-    Targets are paired with the report; relatives are further reports of its duplicate group.
-    """
+    """A report, the number of older ones, those paired with it, and further ones of its duplicate group."""
 
     report: int
     candidates: int
@@ -250,10 +247,7 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.n
 
 
 def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.ndarray:
-    """The rank of the best target in each ranking, from 1, not counting relatives: (ranking,).
-
-    Negatives with the same score come first, so that a ranking with constant scores has no success.
-    """
+    """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
     return np.array([1 + _before(scores[negative], scores[[*query.targets]].max()) for scores in rankings])
 
@@ -297,10 +291,7 @@ def score_rows(
     resamples: Resampling,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
-    """Rank by words, by the vectors of each model, and by both.
-
-    The known split chooses a hybrid's weight; without such a split it is that of `WEIGHTS`.
-    """
+    """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
     with Display(progress) as show:
         rows: dict[str, _Ranking] = {}
         for words, name in BASELINES.items():

@@ -131,10 +131,7 @@ def export(
     merged: bool = False,
     made_of: Mapping[str, Any] | None = None,
 ) -> Exported:
-    """Write a float32 `encoder` to the folder `out`, which appears only if it is verified.
-
-    The card, run.json and hashes of training texts in `source` are copied.
-    """
+    """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`."""
     out, source = Path(out), Path(source)
     check(form, dtype)
     refuse_static(encoder.model.backbone, f"{source}: export")

@@ -84,10 +84,7 @@ def is_ran(folder: Path) -> bool:
 
 
 def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
-    """Add the files with which sentence-transformers computes the same vectors from a model folder.
-
-    `write_dense_layers` writes the folders of dense layers.
-    """
+    """Add the files with which sentence-transformers gives the same vectors, other than dense layers'."""
     requirements = {}
     if needs_toolkit(folder, settings):
         modules = [_Module(OUR_MODULE)]

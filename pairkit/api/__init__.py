@@ -30,7 +30,7 @@ options = SHARED.extended(
     dropped=Option("File for the rows that are left out, as Parquet.", metavar="FILE", panel=OUTPUT),
     cut_negatives=Option(
         "Drop negatives whose texts are in different splits. Use it for datasets whose negatives connect all"
-        " texts: only positives then group the texts.",
+        " texts: only positives then group the texts."
     ),
     split_sizes=Option(
         "Proportions of train, validation and test.", metavar="A,B,C", main=True, read=_numbers

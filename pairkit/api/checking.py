@@ -47,8 +47,7 @@ def read(
 
     Raises:
         ConfigError: The source does not exist, or a mapping is invalid.
-        DataError: The source is not readable, a column or text is missing, or a label is not usable; with
-            file and row.
+        DataError: The source is not readable, or a column, text or label is missing or not usable.
         RemoteError: The Hub could not be reached.
 
     Example:
@@ -121,8 +120,7 @@ def report(
         The counts and the path of the page.
 
     Raises:
-        ConfigError: The source does not exist, a mapping is invalid, or `out` is not a report or can't be
-            written.
+        ConfigError: The source does not exist, a mapping is invalid, or `out` can't be replaced or written.
         DataError: The source is not readable, a text or label is not usable, or there are no rows.
         RemoteError: The Hub could not be reached.
 
@@ -179,12 +177,8 @@ def show(
 
     split, row = argument("split", split, str | None), argument("row", row, int)
     label = argument("label", label, float | None)
-    return pick_pair(
-        read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows),
-        split,
-        row,
-        label,
-    )
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    return pick_pair(pairs, split, row, label)
 
 
 @options(
@@ -218,8 +212,7 @@ def export(
         The files, in the order of the splits.
 
     Raises:
-        ConfigError: The source does not exist, a mapping is invalid; the format is unknown; or a file would
-            be replaced or can't be written.
+        ConfigError: The source does not exist, a setting is invalid, or a file can't be replaced or written.
         DataError: The source is not readable, a text or label is not usable, or a column contains bytes.
         RemoteError: The Hub could not be reached.
 
@@ -279,10 +272,8 @@ def review(
         The review.
 
     Raises:
-        ConfigError: The source does not exist, a mapping is invalid; a setting is invalid or differs from the
-            review in that file.
-        DataError: The source is not readable, a text or label is not usable, or the file is a review of other
-            pairs.
+        ConfigError: The source does not exist, or a setting is invalid or differs from an existing review.
+        DataError: The source is not readable or usable, or the file is a review of other pairs.
         RemoteError: The Hub could not be reached.
 
     Example:

@@ -39,8 +39,7 @@ def write(
         What was written.
 
     Raises:
-        ConfigError: The source does not exist, a mapping is invalid, or `out` contains other files or can't
-            be written.
+        ConfigError: The source does not exist, a mapping is invalid, or `out` can't be replaced or written.
         DataError: The source is not readable, a text or label is not usable, or there are no pairs.
         RemoteError: The Hub could not be reached.
 
@@ -92,10 +91,8 @@ def merge(
         The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: The source does not exist, a mapping is invalid; a setting is invalid; or `out` contains
-            other files or can't be written.
-        DataError: The source is not readable, a text or label is not usable; conflicting labels; labels
-            joined with scores; or no pair is left.
+        ConfigError: A source does not exist, a setting is invalid, or `out` can't be replaced or written.
+        DataError: A source is not readable or usable, labels conflict or join scores, or no pair is left.
         RemoteError: The Hub could not be reached.
 
     Example:
@@ -143,9 +140,8 @@ def split(
         The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: The source does not exist, a setting is invalid, or `out` contains other files.
-        DataError: The source is not readable, a text or label is not usable, or a group of connected rows is
-            too large for these sizes.
+        ConfigError: The source does not exist, a setting is invalid, or `out` can't be replaced or written.
+        DataError: The source is not readable or usable, or too many rows are connected for these sizes.
         RemoteError: The Hub could not be reached.
 
     Example:
@@ -202,10 +198,8 @@ def extract(
         rule, url1, url2 (the documents) and place.
 
     Raises:
-        ConfigError: The source does not exist; a setting is invalid; or `out` contains other files or can't
-            be written.
-        DataError: The source is not readable or has no documents; no pair is left; or a group of connected
-            rows is too large for these sizes.
+        ConfigError: The source does not exist, a setting is invalid, or `out` can't be replaced or written.
+        DataError: The source has no readable documents, no pair is left, or too many rows are connected.
         RemoteError: The Hub could not be reached.
 
     Example:
@@ -258,10 +252,8 @@ def apply_review(
         The dataset, with the rows that were left out.
 
     Raises:
-        ConfigError: The source does not exist, a setting is invalid, `out` contains other files, or the
-            review does not exist.
-        DataError: The source is not readable, a text or label is not usable, or no pair of the dataset is
-            judged yet.
+        ConfigError: The source or review does not exist, or `out` can't be replaced or written.
+        DataError: The source is not readable or usable, or no pair of it is judged yet.
         LeakError: Two splits share a text, issue or cluster, as in `audit`.
         RemoteError: The Hub could not be reached.
     """

@@ -1,17 +1,4 @@
-"""The pair dataset, which the packages exchange as a folder for `datasets.load_dataset(folder)`.
-
-```
-README.md          the dataset card
-data/              {train,validation,test}-00000-of-00001.parquet: text1, text2, label, provenance
-positive/          the same splits: anchor, positive                 (optional)
-triplet/           the same splits: anchor, positive, negative, or negative_1, negative_2, …  (optional)
-statistics.json    counts, also of dropped records by reason
-run.json           inputs and settings
-```
-
-`label` is an integer 0 or 1 (binary), or a float in [0, 5] on the source's scale (graded). Equal input gives
-equal bytes.
-"""
+"""The pair dataset, which the packages exchange as a folder; `docs/formats/dataset.md` describes it."""
 
 from __future__ import annotations
 

@@ -17,14 +17,7 @@ from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import beside, check_file, own_name
 from pairkit.base.version import __version__
 from pairkit.dataset.records import PairDataset
-from pairkit.reports.counts import (
-    NOT_RECORDED,
-    ORDERS,
-    ReportRows,
-    choose_samples,
-    collect_rows,
-    count,
-)
+from pairkit.reports.counts import NOT_RECORDED, ORDERS, ReportRows, choose_samples, collect_rows, count
 from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
 
 # Counts that are not whole numbers, with their headings and formats.

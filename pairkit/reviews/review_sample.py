@@ -54,14 +54,29 @@ def draw_sample(
 ) -> tuple[ReviewSettings, dict[str, int], list[JudgedPair]]:
     """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
     rows = _once(dataset)
-    top = _top(dataset)
-    of_search = is_search(rows)
+    of_search, has_relations = is_search(rows), "relation" in rows.columns
+    graded = dataset.label_kind == "graded" and not of_search
+    top = 1.0 if dataset.label_kind == "binary" or rows["label"].to_numpy().max() <= 1 else 5.0
     size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
-    seed = 42 if options.seed is None else options.seed
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
-    by = _by(options.strata, facts, size)
-    strata = pl.Series("stratum of a review", [_stratum(known, by) for known in facts], pl.String)
-    keys = [keyed_hash(seed, "review", *texts) for texts in rows.select("text1", "text2").iter_rows()]
+    settings = ReviewSettings(
+        dataset=own_name(dataset.source),
+        digest=_hash(rows),
+        pairs=rows.height,
+        label_kind=dataset.label_kind,
+        top=top,
+        asked="grades" if (graded if options.grades is None else options.grades) else "labels",
+        question=options.question or (SEARCH if of_search else ISSUES if has_relations else QUESTION),
+        relations=_RELATIONS if has_relations else (),
+        strata=_by(options.strata, facts, size),
+        seed=42 if options.seed is None else options.seed,
+        each=options.each,
+        common=tuple(sorted(common_words(pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()))),
+        is_search=of_search,
+    )
+    strata = [_stratum(known, settings.strata) for known in facts]
+    texts = rows.select("text1", "text2").iter_rows()
+    keys = [keyed_hash(settings.seed, "review", *pair) for pair in texts]
     table = pl.DataFrame(
         {"row": range(rows.height), "stratum": strata, "key": keys}, schema_overrides={"key": pl.UInt64}
     )
@@ -73,7 +88,7 @@ def draw_sample(
         text1, text2, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
         pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
-    return _settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs
+    return settings, sizes, pairs
 
 
 def sample_size(options: ReviewOptions, pairs: int) -> int:
@@ -110,13 +125,6 @@ def _once(dataset: PairDataset) -> pl.DataFrame:
     )
 
 
-def _top(dataset: PairDataset) -> float:
-    if dataset.label_kind == "binary":
-        return 1.0
-    highest = max(float(frame["label"].to_numpy().max()) for frame in dataset.splits.values() if frame.height)
-    return 1.0 if highest <= 1 else 5.0
-
-
 def _by(options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int) -> tuple[str, ...]:
     """The facts that define strata: the given ones, or the first for which the sample is large enough."""
     if options is not None:
@@ -134,36 +142,6 @@ def _by(options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size:
 
 def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
     return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
-
-
-def _settings(
-    dataset: PairDataset,
-    rows: pl.DataFrame,
-    options: ReviewOptions,
-    *,
-    top: float,
-    by: tuple[str, ...],
-    seed: int,
-) -> ReviewSettings:
-    has_relations = "relation" in rows.columns
-    graded = dataset.label_kind == "graded" and not is_search(rows)
-    graded = graded if options.grades is None else options.grades
-    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
-    return ReviewSettings(
-        dataset=own_name(dataset.source),
-        digest=_hash(rows),
-        pairs=rows.height,
-        label_kind=dataset.label_kind,
-        top=top,
-        asked="grades" if graded else "labels",
-        question=options.question or (SEARCH if is_search(rows) else ISSUES if has_relations else QUESTION),
-        relations=_RELATIONS if has_relations else (),
-        strata=by,
-        seed=seed,
-        each=options.each,
-        common=tuple(sorted(common_words(texts))),
-        is_search=is_search(rows),
-    )
 
 
 def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:

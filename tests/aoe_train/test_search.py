@@ -96,7 +96,7 @@ def test_text_columns_of_a_table(bert: Path, tmp_path: Path):
     [
         ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
         ([{"a": "x"}], {"text": "b"}, "no column 'b' for text; there are a"),
-        ([{"a": "x"}], {"title": "b"}, "no column 'b'; there are a"),
+        ([{"a": "x"}], {"title": "b"}, "no column 'b' for title; there are a"),
         ([{"text": ["x"]}], {}, "contains lists"),
         ([{"text": " "}], {}, "no row has a text in text"),
         ([{"a": b"x"}], {"text": "a"}, "the column 'a' contains Binary.*; expected texts"),

@@ -103,21 +103,15 @@ def test_invalid_toml(tmp_path: Path) -> None:
         load_settings(Outer, file=bad)
 
 
-def test_printable() -> None:
-    assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
-
-
 def test_one_line() -> None:
+    assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
+    assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
+    assert all(map(holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")))
     assert one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz") == "no error: done\ufffd[0m x y z"
     assert one_line("half \ud83d") == "half \ufffd"
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line("x" * 300) == "x" * 300
     assert one_line("x" * 301, None) == "x" * 301
-
-
-def test_holds_no_text() -> None:
-    assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
-    assert all(map(holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")))
 
 
 @given(st.text(st.characters(codec=None)))

@@ -98,15 +98,7 @@ def test_shards(tmp_path: Path) -> None:
 
 
 def test_glob_pattern(tmp_path: Path) -> None:
-    put(
-        tmp_path,
-        "a/one.csv",
-        "b/two.csv",
-        "b/three.md",
-        "c/train-1.csv",
-        "c/dev-1.csv",
-        "c/other.csv",
-    )
+    put(tmp_path, "a/one.csv", "b/two.csv", "b/three.md", "c/train-1.csv", "c/dev-1.csv", "c/other.csv")
     assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
     assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
     with pytest.raises(DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"):
@@ -151,6 +143,7 @@ def test_all_splits_or_one(saved: Path) -> None:
     ("file", "content", "message"),
     [
         ("dataset_dict.json", {"splits": ["../../saved/one"]}, r"all/one/state\.json: no such file"),
+        ("dataset_dict.json", {"splits": [".."]}, r"all/state\.json: no such file"),
         ("dataset_dict.json", {"splits": []}, "lists no data"),
         ("dataset_dict.json", [], "expected one JSON object"),
         (

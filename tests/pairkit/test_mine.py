@@ -118,15 +118,11 @@ def test_questions_of_faqs(tmp_path: Path, name: str, pairs: dict[str, str]) -> 
     assert dict(found(tmp_path / name, "question-answer")) == pairs
 
 
-def test_section(folder: Path) -> None:
+def test_sections_and_links(folder: Path) -> None:
     pairs = found(folder, "section")
-    assert ("Care", "Clean the pump each week.") in pairs
     assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
     assert ("Motors", "A motor turns the first pump by a belt.") in pairs
     assert not any("not a text" in text or "cells" in text for pair in pairs for text in pair)
-
-
-def test_links(folder: Path) -> None:
     made = mined(folder, rules="links")
     rows = {row["text1"]: row for row in made.pairs.rows.iter_rows(named=True)}
     assert rows.keys() == {"how to repair a pump", "the first pump", "the book of pumps"}

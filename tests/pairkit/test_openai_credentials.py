@@ -185,13 +185,6 @@ def test_loopback(url: str, is_loopback: bool) -> None:
     assert parsed(url).is_loopback is is_loopback
 
 
-def test_secret_over_plain_http_is_refused() -> None:
-    for url in ("https://x", "http://127.0.0.1:8"):
-        parsed(url).guard("the token", "say so")
-    with pytest.raises(ConfigError, match=r"http://x: over plain http, .* the token; use https, or say so"):
-        parsed("http://x").guard("the token", "say so")
-
-
 EVIL = [
     *("@evil/x", "//evil/x", "/\\evil", "\\\\evil", ".evil/x", ":8@evil/", "https://evil/", "", "x"),
     *("/a\r\nHost: evil", "/a\tb", "/a b", "/a#b", "/\x00", "/\u2028", "/\ud800"),

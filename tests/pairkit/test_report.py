@@ -140,6 +140,9 @@ def test_graded_labels_without_provenance(made: Made) -> None:
     assert "score 2.5 or more" in text
     assert found.counts["splits"]["all"]["high"] == 2
     assert found.counts["overlap"]["low"] == [None] * 3  # texts without words
+    counts = made(graded(1, 2.9, 3, 5), fresh=True).counts
+    assert (counts["cut"], counts["splits"]["all"]["high"], counts["splits"]["all"]["low"]) == (3, 2, 2)
+    assert made(graded(0.7, 0.7), fresh=True).counts["splits"]["all"]["high"] == 2
 
 
 def test_sources_are_escaped(made: Made) -> None:
@@ -195,12 +198,6 @@ def test_columns_of_other_types_are_ignored(made: Made) -> None:
     found = made(PairDataset({"train": odd}, "odd")).counts
     assert set(found["kinds"]["negative"]) == {"not recorded"}
     assert found["sources"] == {"unknown": {"positive": 0, "negative": 1}}
-
-
-def test_scores_are_divided_in_the_middle(made: Made) -> None:
-    found = made(graded(1, 2.9, 3, 5)).counts
-    assert (found["cut"], found["splits"]["all"]["high"], found["splits"]["all"]["low"]) == (3, 2, 2)
-    assert made(graded(0.7, 0.7), fresh=True).counts["splits"]["all"]["high"] == 2
 
 
 def test_datasets_that_cannot_be_reported(made: Made) -> None:

@@ -171,10 +171,7 @@ def test_reviews_without_results(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        ("PRAGMA application_id = 7", "not a review"),
-        ("DELETE FROM settings", "a review without settings"),
-    ],
+    [("PRAGMA application_id = 7", "not a review"), ("DELETE FROM settings", "a review without settings")],
 )
 def test_other_databases_are_refused(tmp_path: Path, change: str, message: str) -> None:
     path = reviewed(tmp_path, (1,)).path

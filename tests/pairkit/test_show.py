@@ -65,10 +65,13 @@ def test_missing_split_or_row() -> None:
         pairkit.show(DATASET, row=1, label=1)
 
 
-def test_svg() -> None:
-    picture = pairkit.show(DATASET, row=2).to_svg()
-    assert picture.startswith("<svg")
-    assert "…" in picture
+def test_plain_text_and_pictures() -> None:
+    pair = pairkit.show(DATASET)
+    assert "Crash on startup" in repr(pair)
+    assert "\x1b" not in repr(pair)
+    assert pair._repr_html_().startswith("<svg")
+    assert "…" in pairkit.show(DATASET, row=2).to_svg()
+    assert "Crash on startup" in DATASET._repr_html_()
 
 
 def test_texts_are_not_markup() -> None:
@@ -81,13 +84,6 @@ def test_texts_are_not_markup() -> None:
     picture = console.file.getvalue()
     for words in ("[/s], row 0", "[/a]/b#1", "[/b] \ufffd[31m", "[red]", "dup[bot]", "http://x/[/y]"):
         assert words in picture
-
-
-def test_repr() -> None:
-    pair = pairkit.show(DATASET)
-    assert "Crash on startup" in repr(pair)
-    assert "\x1b" not in repr(pair)
-    assert pair._repr_html_().startswith("<svg")
 
 
 EXPORTED = pl.DataFrame(

@@ -64,11 +64,6 @@ def test_every_letter_and_digit_is_in_a_term(text: str) -> None:
     assert {letter for letter in text.lower() if letter.isalnum()} <= found
 
 
-@given(st.lists(st.text("abc", min_size=1)))
-def test_words_are_found_between_blanks(words: list[str]) -> None:
-    assert terms(" ".join(words)) == words
-
-
 def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
     """Rows of (day of the first, day of the second, label)."""
     times = [(f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y) for one, other, y in rows]
@@ -105,11 +100,9 @@ def test_estimated_tokens() -> None:
 def test_common_words() -> None:
     texts = [f"the parser{n}" for n in range(400)] + ["rare word"] * 20 + ["often seen"] * 24
     assert common_words(texts) == {"the", "often", "seen"}  # more than a twentieth of 444 texts
-
-
-def test_common_words_of_small_datasets() -> None:
     assert common_words(["startup crash"] * 10) == frozenset()
     assert common_words(["startup crash"] * 11) == {"startup", "crash"}
+    assert distinct_words("We 保存文件 now") == {"now", "保存", "存文", "文件"}
 
 
 def test_split_at_words() -> None:
@@ -122,10 +115,6 @@ def test_split_at_words() -> None:
     ]
 
 
-def test_distinct_words_of_scripts_without_blanks() -> None:
-    assert distinct_words("We 保存文件 now") == {"now", "保存", "存文", "文件"}
-
-
 @settings(max_examples=40)
 @given(st.text(), st.sets(st.text(max_size=5), max_size=5))
 def test_pieces_join_to_the_text(text: str, marked: set[str]) -> None:
@@ -136,16 +125,6 @@ def test_pieces_join_to_the_text(text: str, marked: set[str]) -> None:
 
 
 TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)
-
-
-def test_group_names() -> None:
-    groups = Groups([5, 4, 3, 9])
-    assert groups.join(5, 4)
-    assert groups.join(4, 3)
-    assert not groups.join(3, 5)
-    assert groups.find(5) == 3
-    assert groups.find(77) == 77
-    assert groups.all() == {3: [3, 4, 5], 9: [9]}
 
 
 @settings(max_examples=40)
@@ -193,6 +172,9 @@ def test_score() -> None:
     idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
     by_hand = [idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))]
     assert scores == pytest.approx([*by_hand, 0, 0], abs=1e-6)
+    for text in ("green", "", "!"):
+        assert Bm25(BOATS).scores(text).tolist() == [0, 0, 0, 0]
+    assert Bm25([]).scores("red").tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -206,13 +188,6 @@ def test_score() -> None:
 )
 def test_words_by_script(text: str, expected: list[str]) -> None:
     assert words(text) == expected
-
-
-def test_unknown_words() -> None:
-    index = Bm25(BOATS)
-    for text in ("green", "", "!"):
-        assert index.scores(text).tolist() == [0, 0, 0, 0]
-    assert Bm25([]).scores("red").tolist() == []
 
 
 def test_best() -> None:
@@ -269,6 +244,7 @@ def test_near_identical() -> None:
     texts = [text(n) for n in range(200)]
     texts += [changed(texts[3], 30), texts[7].upper(), changed(texts[9], 5, 15, 25, 35, 45, 55)]
     assert near_identical(texts) == [[3, 200], [7, 201]]
+    assert near_identical(["", "", "!!!", "!!!", "..."]) == near_identical([]) == []
 
 
 def test_chains() -> None:
@@ -278,11 +254,6 @@ def test_chains() -> None:
     assert similarity(first, third) < 0.9 <= similarity(first, second)
     assert near_identical([first, second, third], 0.9) == [[0, 1, 2]]
     assert near_identical([first, second, first + "!"], 1.0) == [[0, 2]]
-
-
-def test_texts_without_words() -> None:
-    assert near_identical(["", "", "!!!", "!!!", "..."]) == []
-    assert near_identical([]) == []
 
 
 def of_template(seed: int, slots: int, *, values: int) -> str:

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairkit.base.system.seeded import drawn, in_proportion, in_turns, keyed_hash
+from pairkit.base.system.seeded import in_proportion, in_turns, keyed_hash
 from pairkit.reviews.agreement import cohen_kappa, krippendorff_alpha, weighted_share, wilson
 
 
@@ -106,16 +105,3 @@ def test_any_proportions(sizes: dict[str, int], total: int, least: int) -> None:
     assert all(0 <= dealt[kind] <= size for kind, size in sizes.items())
     if total >= least * len(sizes):
         assert all(dealt[kind] >= min(least, size) for kind, size in sizes.items())
-
-
-def test_largest_remainders() -> None:
-    # 10 of 100: 5.5, 3.3, 1.2 -> 5, 3, 1, and one for the largest remainder
-    assert in_proportion({"a": 55, "b": 33, "c": 12}, 10) == {"a": 6, "b": 3, "c": 1}
-    # two each; the other 4 by 53, 31 and 10 of 94: 2.26, 1.32, 0.43
-    assert in_proportion({"a": 55, "b": 33, "c": 12}, 10, least=2) == {"a": 4, "b": 3, "c": 3}
-
-
-def test_drawn() -> None:
-    rows = pl.DataFrame({"kind": ["x", "x", "y", "x", "z"], "key": [5, 1, 4, 3, 2]})
-    found = drawn(rows, {"x": 2, "y": 1}, stratum="kind", key="key")
-    assert found["key"].to_list() == [1, 3, 4]

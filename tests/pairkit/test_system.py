@@ -31,12 +31,7 @@ from pairkit.base.system.files import (
     write_json,
     write_text,
 )
-from pairkit.base.system.folders import (
-    check_apart,
-    differing,
-    held_folder,
-    work_beside,
-)
+from pairkit.base.system.folders import check_apart, differing, held_folder, work_beside
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import cores, is_out_of_memory, peak_rss_mb
 

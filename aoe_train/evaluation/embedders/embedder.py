@@ -202,11 +202,7 @@ class MemoizedEmbedder(EmbedderWrapper):
 
 
 class QuantizedEmbedder(EmbedderWrapper):
-    """Truncates, quantizes and restores another embedder's vectors; see `Embedder`.
-
-    The result equals that of `aoe encode --dim --quantize`, with the ranges of all texts of a call. Truncated
-    vectors are scaled to length 1 if the whole ones had it.
-    """
+    """Truncates, quantizes and restores vectors like `aoe encode --dim --quantize`, with a call's ranges."""
 
     def __init__(
         self, embedder: Embedder, dim: int | None, quantize: Quantize, layers: int | None = None

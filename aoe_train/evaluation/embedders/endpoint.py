@@ -36,11 +36,7 @@ _WAIT_S = 60.0  # for a rate limit without a waiting time
 
 
 class EndpointEmbedder:
-    """Requests vectors from a server; see `Embedder`.
-
-    Only the model's name on the server identifies it: if the server may change the model under the same name,
-    don't use cached vectors.
-    """
+    """Requests vectors from a server, where only the model's name identifies it; see `Embedder`."""
 
     separator = "\n"  # servers don't report their tokenizer's separator
     prompts = NamedPrompts({})  # nor the model's prompts

@@ -187,11 +187,7 @@ def mine_split(
 
 
 class _Miner:
-    """Chooses negatives from rankings, and collects them by anchor.
-
-    Known positives have no rank. Margins are measured from the lowest score of the anchor's positives, as in
-    sentence-transformers.
-    """
+    """Chooses negatives by anchor; margins are measured from the lowest score of the anchor's positives."""
 
     def __init__(
         self,

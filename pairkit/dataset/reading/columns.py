@@ -14,13 +14,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
-from pairkit.dataset.negative_columns import (
-    NEGATIVES,
-    ROW,
-    by_number,
-    lists_of_negatives,
-    negative_columns,
-)
+from pairkit.dataset.negative_columns import NEGATIVES, ROW, by_number, lists_of_negatives, negative_columns
 from pairkit.dataset.reading.label_meaning import LabelColumn
 
 

@@ -210,14 +210,9 @@ def _certain_words(
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
     """Whether these are classes of the line; `declared` are all class names of the dataset."""
     classes = names - _NO_GOLD.keys()
-    without_gold_allowed = line is _NLI or declared
+    may_lack_gold = line is _NLI or bool(declared)
     told_apart = "neutral" not in classes or "contradiction" in classes | declared
-    return (
-        bool(classes)
-        and classes <= line.keys()
-        and (classes == names or bool(without_gold_allowed))
-        and told_apart
-    )
+    return set() < classes <= line.keys() and (classes == names or may_lack_gold) and told_apart
 
 
 def _plain_name(word: str) -> str:

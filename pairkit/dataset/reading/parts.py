@@ -242,9 +242,9 @@ def _arrow_files(folder: Path) -> list[Path]:
 
 
 def _names(file: Path, key: str) -> list[str]:
-    """The names of files or folders that a JSON file lists; a path can't lead out of its folder."""
+    """The names of files or folders that a JSON file lists, without dots or a path that lead elsewhere."""
     value = read_object(file).get(key)
     if not isinstance(value, list) or not value:
         raise DataError("lists no data; load and save the dataset again", path=file)
     names = (entry.get("filename") if isinstance(entry, dict) else entry for entry in value)
-    return [Path(str(name)).name for name in names]
+    return [Path(str(name)).name.lstrip(".") for name in names]

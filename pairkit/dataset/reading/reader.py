@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -113,11 +113,6 @@ class SourceTable:
         """The rows as pairs."""
         return to_pairs(rows.frame, self.roles, self.where, rows.labels).drop(ROW)
 
-    def pair_columns(self) -> Set[str]:
-        """The columns of `pairs` with known types, without reading rows."""
-        labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
-        return {*typed_rows(self.pairs(UsableRows(self.head, labels, None))).columns}
-
 
 class UsableRows(NamedTuple):
     """Rows with the numbers of their labels, and the rows left out."""
@@ -155,7 +150,7 @@ class PairFrames:
     """Pairs by split; each reader returns the rows of one table, with known columns in known types."""
 
     splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
-    known: Mapping[str, Set[str]]
+    by_page: bool  # whether the issues of each split have pages
     source: str
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None
@@ -256,9 +251,10 @@ def read_frames(
         bad[table.where] = joined([rows.bad])
         return typed_rows(table.pairs(rows))
 
+    known = [{name for table in of for name in typed_rows(table.head).columns} for of in by_split.values()]
     return PairFrames(
         {name: [partial(read, table) for table in tables] for name, tables in by_split.items()},
-        {name: set().union(*(table.pair_columns() for table in tables)) for name, tables in by_split.items()},
+        all({"url1", "url2"} <= names for names in known),
         source_name(source),
         "binary" if meaning.binary else "graded",
         source.labels if isinstance(source, PairDataset) else meaning.read,
