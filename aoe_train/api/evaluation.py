@@ -85,8 +85,8 @@ def evaluate(
             names are such as sts/STS12.tsv and stsb/stsb-test.tsv.
         tasks: Evaluate only these tasks, such as STS-B,SICK-R. In Python a list, which may have your own
             tasks. Default: all of the suite.
-        data: Your own pairs instead of test sets: a folder, a file or a Hub id. In Python also rows in
-            memory.
+        data: Your own pairs instead of test sets: a folder, a file or a Hub id; also a folder in BEIR's
+            layout (corpus.jsonl, queries.jsonl, qrels). In Python also rows in memory.
         reports: Table of all reports of the tracker, as `gis render` writes it, for --suite tracker.
         split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by

@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.data.examples import silent
+from aoe_train.evaluation.corpus_task import corpus_task
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import RetrievalTask, group_task, search_task
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.beir import is_beir
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 
@@ -153,6 +155,8 @@ class TaskRequest(NamedTuple):
             return TRACKER, [read_duplicates(source, self.reports)]
         if self.suite == "binary":
             return "binary", [source.binary_task()]
+        if self.suite is None and is_beir(source.source):
+            return "retrieval", [corpus_task(Path(str(source.source)), source.split, source.say)]
         if "group" in (self.columns or {}):
             return "groups", [self._groups(source)]
         if self.suite is None and (positives := source.positives()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -23,7 +23,21 @@ from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.reading.tables import is_table
 
 _QUESTION_CHARS = 300
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
+_QUESTION_MARKS = ("?", "？", "؟", "՞", "\u037e")
+# Followed by a letter, which must not be in lower case; in Chinese and Japanese without a blank.
+_SENTENCE_END = re.compile(
+    r"[.!?؟۔।][\"'”’»)]*(?=\s[\"'(«„“‘¿¡]*(\w))|[。！？][”’」』）]*(?=[^\s。！？”’」』）])"
+)
+# Labels of questions and answers, such as "Q:", "2)", "A1." and "问："
+_ASKED = re.compile(
+    r"\A(?:(?:Q|Question|Frage|Pregunta|Domanda|问题?|問題?|質問)\s*\d*\s*[:：.)]\s*|\d{1,3}[.)]\s+)",
+    re.IGNORECASE,
+)
+_ANSWERED = re.compile(
+    r"\A(?:A|Answer|Antwort|Réponse|Respuesta|Risposta|答案?|回答)\s*\d*\s*[:：.)]\s*", re.IGNORECASE
+)
+
+BlockKind = Literal["heading", "question", "paragraph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +50,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A heading or a paragraph."""
+    """A heading, a question (also one in a heading), or a paragraph."""
 
-    kind: Literal["heading", "paragraph"]
+    kind: BlockKind
     text: str
     place: str
     links: tuple[Link, ...] = ()
@@ -56,14 +70,17 @@ class Document:
 
     @property
     def opening(self) -> list[Block]:
-        """The paragraphs of the first section that has any."""
-        return next((section.paragraphs for section in self.sections() if section.paragraphs), [])
+        """The paragraphs of the first section that has any; of several questions and answers, none."""
+        first = next((section for section in self.sections() if section.paragraphs), Section(None))
+        is_answer = first.heading is not None and first.heading.kind == "question"
+        is_faq = is_answer and sum(block.kind == "question" for block in self.blocks) > 1
+        return [] if is_faq else first.paragraphs
 
     def sections(self) -> Iterator[Section]:
         """Each heading or question with the paragraphs up to the next one."""
         section = Section(None)
         for block in self.blocks:
-            if block.kind == "heading" or is_question(block.text):
+            if block.kind != "paragraph":
                 yield section
                 section = Section(block)
             else:
@@ -82,7 +99,7 @@ class Section:
 def is_question(text: str) -> bool:
     """Whether a text is a single question."""
     line = collapse_spaces(text)
-    return line.endswith("?") and len(line) <= _QUESTION_CHARS and len(sentences(line)) == 1
+    return line.endswith(_QUESTION_MARKS) and len(line) <= _QUESTION_CHARS and not sentence_ends(line)
 
 
 def collapse_spaces(text: str) -> str:
@@ -90,9 +107,31 @@ def collapse_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, which end at punctuation before a capital or a digit."""
-    return _SENTENCE_END.split(collapse_spaces(text))
+def split_questions(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks with each question as a block of its own, and without labels such as "Q:" and "A:"."""
+    is_labelled = False  # the last question
+    for block in blocks:
+        lines = [block.text] if is_question(block.text) else block.text.split("\n")
+        parts: list[tuple[BlockKind, list[str]]] = []
+        for number, line in enumerate(lines):
+            question = _ASKED.sub("", line)
+            # A later line without a label may be part of a wrapped sentence.
+            if is_question(question) and (number == 0 or question != line):
+                is_labelled = question != line
+                parts.append(("question", [question]))
+                continue
+            if not parts or parts[-1][0] == "question":
+                line = _ANSWERED.sub("", line) if is_labelled else line
+                is_labelled = False
+                parts.append(("paragraph" if parts else block.kind, []))
+            parts[-1][1].append(line)
+        for kind, texts in parts:
+            yield Block(kind, "\n".join(texts), block.place, () if kind == "question" else block.links)
+
+
+def sentence_ends(line: str) -> list[int]:
+    """Where a sentence ends before another one."""
+    return [end.end() for end in _SENTENCE_END.finditer(line) if not (end[1] or "").islower()]
 
 
 def opening_text(text: str, max_chars: int) -> str:
@@ -100,8 +139,7 @@ def opening_text(text: str, max_chars: int) -> str:
     line = collapse_spaces(text)
     if len(line) <= max_chars:
         return line
-    ends = [end.start() for end in _SENTENCE_END.finditer(line, 0, max_chars + 1)]
-    if ends:
+    if ends := [end for end in sentence_ends(line[: 2 * max_chars]) if end <= max_chars]:
         return line[: ends[-1]]
     head, space, _ = line[: max_chars + 1].rpartition(" ")
     return head if space else line[:max_chars]
@@ -127,7 +165,7 @@ _TITLE = "title:"
 
 
 def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
-    """The title, headings and paragraphs, without code, tables and HTML."""
+    """The title, headings and paragraphs, without code and tables."""
     front = _FRONT.match(text)
     skipped = 0 if front is None else text.count("\n", 0, front.end())
     blocks: list[Block] = []
@@ -137,14 +175,14 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
             opened.append(token.type)
         elif token.nesting < 0:
             opened.pop()
+        line = skipped + 1 + (token.map[0] if token.map else 0)
+        if token.type == "html_block":
+            blocks += html_blocks(token.content, line)[1]
         elif token.type == "inline" and "table_open" not in opened:
             content, links = _inline(token)
-            place = f"line {skipped + 1 + (token.map[0] if token.map else 0)}"
             if content.strip():
-                kind: Literal["heading", "paragraph"] = (
-                    "heading" if opened[-1] == "heading_open" else "paragraph"
-                )
-                blocks.append(Block(kind, content, place, links))
+                kind: BlockKind = "heading" if opened[-1] == "heading_open" else "paragraph"
+                blocks.append(Block(kind, content, f"line {line}", links))
     lines = [] if front is None else front[1].splitlines()
     title = next((line[len(_TITLE) :].strip(" \t\"'") for line in lines if line.startswith(_TITLE)), None)
     return title or next((block.text for block in blocks if block.kind == "heading"), None), blocks
@@ -180,16 +218,16 @@ _OTHERS = frozenset(
 _LEFT_OUT = frozenset(
     (
         *("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "table", "pre"),
-        *("form", "textarea", "select", "button"),
+        *("form", "textarea", "select"),
     )
 )
 _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 """Elements whose content has no tags."""
 
 
-def html_blocks(text: str) -> tuple[str | None, list[Block]]:
-    """The title, headings and paragraphs, without code, tables, navigation and forms."""
-    reader = _Reader()
+def html_blocks(text: str, line: int = 1) -> tuple[str | None, list[Block]]:
+    """The title, headings and paragraphs, without code, tables, navigation and forms; `line` is the first."""
+    reader = _Reader(line)
     at = 0
     while (tag := _TAG.search(text, at)) is not None:
         reader.take(text[at : tag.start()])
@@ -216,11 +254,11 @@ def html_blocks(text: str) -> tuple[str | None, list[Block]]:
 class _Reader:
     """Collects text into blocks between tags."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: int) -> None:
         self.blocks: list[Block] = []
         self.title = ""
-        self.line = 1
-        self._kind: Literal["heading", "paragraph"] = "paragraph"
+        self.line = line
+        self._kind: BlockKind | Literal["button"] = "paragraph"
         self._words: list[str] = []
         self._begun: int | None = None  # line where the block begins
         self._links: list[Link] = []
@@ -252,6 +290,9 @@ class _Reader:
         elif name in _HEADINGS or name in _OTHERS:
             self.end_block()
             self._kind = "heading" if name in _HEADINGS and not closes else "paragraph"
+        elif name == "button" and self._kind != "heading":
+            self.end_block()
+            self._kind = "paragraph" if closes else "button"
         elif name == "br":
             self._words.append("\n")
         elif name == "a":
@@ -263,10 +304,12 @@ class _Reader:
         """End the block."""
         self._end_link()
         text = "\n".join(filter(None, map(collapse_spaces, "".join(self._words).split("\n"))))
+        kind = self._kind
+        if kind == "button":  # it opens the answer below it, or is a control
+            kind = "heading"
+            text = text if is_question(text) else ""
         if text:
-            self.blocks.append(
-                Block(self._kind, text, f"line {self._begun or self.line}", tuple(self._links))
-            )
+            self.blocks.append(Block(kind, text, f"line {self._begun or self.line}", tuple(self._links)))
         self._words, self._links, self._kind, self._begun = [], [], "paragraph", None
 
     def _end_link(self) -> None:
@@ -339,7 +382,7 @@ def _of_files(files: list[Path], home: Path, dropped: Counter[str], show: Listen
         title, blocks = _PARSERS[file.suffix.lower()](text)
         # A file name may be invalid Unicode.
         name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
-        yield Document(name, tuple(blocks), title)
+        yield Document(name, tuple(split_questions(blocks)), title)
     show(Progress("read documents", len(files), len(files), ended=True))
 
 
@@ -353,5 +396,5 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
             row = {role: column[place] for role, column in texts.items()}
             asked = (row["question"], row["answer"]) if "question" in row else None
             name = row.get("document") or f"{table}:{number}"
-            blocks = tuple(plain_blocks(row.get("body", "")))
+            blocks = tuple(split_questions(plain_blocks(row.get("body", ""))))
             yield Document(name, blocks, row.get("title"), asked, f"row {number}")

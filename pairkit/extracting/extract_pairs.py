@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -23,13 +23,14 @@ from pairkit.dataset.making.dataset_card import table
 from pairkit.dataset.making.divide import DROPPED, divide
 from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.extracting.documents import Document, is_question, opening_text, read_documents
+from pairkit.extracting.documents import Document, opening_text, read_documents
+from pairkit.similarity.terms import is_unspaced
 
 # Link texts without information on the target.
 _GENERIC_LINKS = frozenset(
     ("here", "click here", "this", "link", "this link", "this page", "more", "read more", "see also", "next")
 )
-_MIN_CHARS = 3  # of a text
+_MIN_CHARS = 3  # of a text, unless each character may be a word
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -68,7 +69,7 @@ def _why_unusable(pair: MinedPair) -> str | None:
         return "unusable_characters"
     if not all(map(_LETTER.search, texts)):
         return "no_letters"
-    if min(map(len, texts)) < _MIN_CHARS:
+    if any(len(text) < _MIN_CHARS and not is_unspaced(text) for text in texts):
         return "too_short"
     if pair.rule == "links" and pair.anchor.casefold().strip(".,: ") in _GENERIC_LINKS:
         return "idle_words"
@@ -229,16 +230,8 @@ def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
     name = document.name
     if document.asked is not None:
         yield MinedPair("question-answer", *document.asked, name, name, document.place)
-    for block, following in zip_longest(document.blocks, document.blocks[1:]):
-        first, _end, rest = block.text.partition("\n")
-        if is_question(first) and rest.strip():
-            yield MinedPair("question-answer", first, rest, name, name, block.place)
-        elif (
-            is_question(block.text)
-            and following
-            and following.kind == "paragraph"
-            and not is_question(following.text)
-        ):
+    for block, following in pairwise(document.blocks):
+        if (block.kind, following.kind) == ("question", "paragraph"):
             yield MinedPair("question-answer", block.text, following.text, name, name, block.place)
 
 

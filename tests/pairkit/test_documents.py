@@ -12,7 +12,6 @@ from pairkit.extracting.documents import (
     markdown_blocks,
     opening_text,
     plain_blocks,
-    sentences,
 )
 from tests.pairkit.test_mine import HANDBOOK
 from tests.support.linear import assert_linear, repeated
@@ -40,10 +39,15 @@ def test_any_text(text: str) -> None:
     assert all(block.text.strip() for block in plain_blocks(text))
 
 
-def test_opening_text_and_sentences() -> None:
-    assert sentences("It rains. Is it 3 m? It is, e.g. here. (Or not.)") == [
-        *("It rains.", "Is it 3 m?", "It is, e.g. here.", "(Or not.)")
-    ]
+def test_opening_text() -> None:
+    for text, first in (
+        ("It rains, e.g. here. (Or not.) It pours.", "It rains, e.g. here. (Or not.)"),
+        ("Die Post ist zu, bzw. ändert den Ort. Übrigens", "Die Post ist zu, bzw. ändert den Ort."),
+        ("يمطر هنا. يتوقف هناك.", "يمطر هنا."),
+        ("下雨了。他说：“走吧。”停了", "下雨了。他说：“走吧。”"),
+        ("下雨了。停了", "下雨了。"),
+    ):
+        assert opening_text(text, len(text) - 1) == first
     assert opening_text("It rains. It pours. It stops.", 20) == "It rains. It pours."
     assert opening_text("It rains and pours", 10) == "It rains"
     assert opening_text("Donaudampfschiff", 5) == "Donau"

@@ -86,6 +86,38 @@ def test_titles_and_questions(folder: Path) -> None:
     ]
 
 
+FAQS = {
+    "labels.md": "**Q: Can I swim?**\n\nA: In May.\n\nQ2. And dive?\n\nA2. No.",
+    "lines.txt": "Q: Where?\nA: Here.\nQ: When?\nA: Now, or\nlater?",
+    "numbers.txt": "1. Where is it?\nHere.\n2) When?\nNow.\nQuestion 3: Why?\nSo.",
+    "wrapped.txt": "Bring a coin, can you\nfind one? Then\nwhy not?\n\nWho is A?\nA. Smith wrote it.",
+    "chinese.md": "## 怎么付款？\n\n用银行卡。也可以用现金。\n\n问：几点开门？\n\n答：九点。",
+    "others.md": "## كيف أدفع؟\n\nنقداً.\n\n## ¿Dónde? ¿Y cuándo?\n\nA.\n\n## ¿Dónde?\n\nAquí.",
+    "details.md": "# FAQ\n\n<details><summary>Parking?</summary>\n\nBehind it.\n\n</details>",
+    "buttons.html": "<h2><button>Safe?</button></h2>Yes.<button>Accept</button><button>Big?</button><p>No.",
+    "breaks.html": "<p><b>Question: Safe?</b><br>Answer: Yes.</p>",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    {
+        "labels.md": {"Can I swim?": "In May.", "And dive?": "No."},
+        "lines.txt": {"Where?": "Here.", "When?": "Now, or later?"},
+        "numbers.txt": {"Where is it?": "Here.", "When?": "Now.", "Why?": "So."},
+        "wrapped.txt": {"Who is A?": "A. Smith wrote it."},
+        "chinese.md": {"怎么付款？": "用银行卡。也可以用现金。", "几点开门？": "九点。"},
+        "others.md": {"كيف أدفع؟": "نقداً.", "¿Dónde?": "Aquí."},
+        "details.md": {"Parking?": "Behind it."},
+        "buttons.html": {"Safe?": "Yes.", "Big?": "No."},
+        "breaks.html": {"Safe?": "Yes."},
+    }.items(),
+)
+def test_questions_of_faqs(tmp_path: Path, name: str, pairs: dict[str, str]) -> None:
+    (tmp_path / name).write_text(FAQS[name])
+    assert dict(found(tmp_path / name, "question-answer")) == pairs
+
+
 def test_sections_and_links(folder: Path) -> None:
     pairs = found(folder, "section")
     assert ("Clean the pump each week.", "Replace the filter each month.") in pairs
@@ -190,6 +222,14 @@ def test_documents_are_in_one_split(tmp_path: Path) -> None:
     assert not pairkit.audit(tmp_path / "a").leaks
     other = pairkit.extract(collection(60), **how, seed=7)
     assert {*other.pairs["train"]["url1"]} != {*made.pairs["train"]["url1"]}
+
+
+def test_a_single_faq_has_no_title_pair_and_needs_its_split_sizes(tmp_path: Path) -> None:
+    text = "".join(f"## Is {n} good?\n\nYes, {n} is.\n\n" for n in range(9))
+    (tmp_path / "faq.md").write_text(f"# FAQ\n\n{text}")
+    with pytest.raises(DataError, match=r"would get 0 rows of \d; give other split_sizes="):
+        pairkit.extract(tmp_path / "faq.md", progress=False)
+    assert {*mined(tmp_path / "faq.md").pairs.rows["rule"]} == {"question-answer"}
 
 
 def test_card_is_not_a_document(tmp_path: Path) -> None:

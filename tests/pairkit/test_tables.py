@@ -58,6 +58,7 @@ SAME: dict[str, tuple[str, bytes]] = {
         "a.json",
         json.dumps({"version": 1, "data": OBJECTS}, indent=1).encode("utf-16"),
     ),
+    "the only array of objects": ("a.json", json.dumps({"ids": [1], "messages": OBJECTS}).encode()),
 }
 
 
@@ -128,7 +129,8 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
             ":3: not JSON .lone surrogate",
         ),
         ("a.json", '[\n{"text1": "a"},\n]', ":3: not JSON"),
-        ("a.json", '{"text1": "a"}', ": expected an array"),
+        ("a.json", '{"text1": "a"}', ": found an object with the keys text1; expected an array of rows"),
+        ("a.json", '{"a": [{}], "b": [{}]}', ": found an object with the keys a, b; expected an array"),
         ("a.json", '[{"text1": "\\ud800", "text2": "b", "label": 1}]', ": not readable as json .*surrogates"),
         ("a.xlsx", "PK", ": not readable as a spreadsheet"),
     ],

@@ -100,7 +100,7 @@ def divide(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
     reasons = [None if split_of[unit1] == split_of[unit2] else CROSSES for unit1, unit2 in units]
     divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
     if not cut_negatives:
-        _check(splits, parts, max(sizes.values(), default=0))
+        _check(splits, parts, max(sizes.values(), default=0), all_positive=all(_positive(rows)))
     return divided
 
 
@@ -141,13 +141,14 @@ def _assign_groups(
     return {name: split_of.get(name, small[-1]) for name in order}
 
 
-def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int) -> None:
+def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int, *, all_positive: bool) -> None:
     counts = Counter(splits)
     for split, part in parts.items():
         expected = round(part * len(splits))
         if 2 * counts[split] < expected:
             raise DataError(
                 f"{largest:,} of {len(splits):,} rows are connected by their texts, so {split} would get"
-                f" {counts[split]:,} rows of {expected:,}; let only positives connect them"
-                " (--cut-negatives), or give other --split-sizes"
+                f" {counts[split]:,} rows of {expected:,}; "
+                + ("" if all_positive else "let only positives connect them (--cut-negatives), or ")
+                + "give other --split-sizes (1,0,0: training rows only)"
             )

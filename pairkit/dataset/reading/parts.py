@@ -16,6 +16,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.negative_columns import ROW
+from pairkit.dataset.reading.beir import is_beir, read_beir
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -73,6 +74,9 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     if not isinstance(source, str | Path):
         return _in_memory(source, source_name(source))
     path = _path(source)
+    if is_beir(path):
+        beir = read_beir(path)
+        return _by_split({file.stem: [TablePart(str(file), beir.pairs(file))] for file in beir.judgements})
     if path.is_dir():
         saved = saved_files(path)
         files = _in_folder(path) if saved is None else saved

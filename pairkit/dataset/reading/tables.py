@@ -195,8 +195,15 @@ def _read_json(path: Path) -> pl.DataFrame:
     return _from_objects(values, path)
 
 
+_ARRAYS = ("data", "rows", "items", "records")  # of Squad, the Hub's viewer, and web APIs
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
 def json_values(path: Path) -> list[Any]:
-    """The values of a JSON array, or of a known key of an object, or of JSON lines."""
+    """The values of a JSON array, also of the only array of rows in an object, or of JSON lines."""
     text = read_text(path, remedy="put an object on each line and name it .jsonl")
     try:
         values = parse_json(text, path)
@@ -205,10 +212,18 @@ def json_values(path: Path) -> list[Any]:
             json.loads(text.lstrip().partition("\n")[0])  # so the file may have JSON lines
             return [value for _, value in read_json_lines(path)]
         raise
-    for name in ("data", "rows", "items", "records"):  # of Squad, the Hub's viewer, and web APIs
-        values = values[name] if isinstance(values, dict) and isinstance(values.get(name), list) else values
+    while isinstance(values, dict):
+        arrays = [name for name in _ARRAYS if isinstance(values.get(name), list)]
+        arrays = arrays[:1] or [name for name, value in values.items() if _is_rows(value)]
+        if len(arrays) != 1:
+            keys = one_line(", ".join(values), 200)
+            raise DataError(
+                f"found an object with the keys {keys}; expected an array of rows (JSON lines: .jsonl)",
+                path=path,
+            )
+        values = values[arrays[0]]
     if not isinstance(values, list):
-        raise DataError("expected an array; name a file with an object on each line .jsonl", path=path)
+        raise DataError("expected an array of rows", path=path)
     return values
 
 
