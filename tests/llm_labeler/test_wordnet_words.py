@@ -6,6 +6,7 @@ from importlib import resources
 
 import pytest
 
+from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
 from llm_labeler.clients.wordnet.tagged_sentence import Edit, TaggedSentence
 from llm_labeler.clients.wordnet.wordnet_lexicon import (
@@ -20,8 +21,7 @@ from llm_labeler.clients.wordnet.wordnet_lexicon import (
     with_article_for,
 )
 from tests.llm_labeler.derive_lexicon import DEBIAN, derive
-
-# The lexicon
+from tests.support.linear import assert_linear, repeated
 
 
 @pytest.mark.slow  # the words below are a short version
@@ -51,9 +51,6 @@ def test_compounds_and_prefixes() -> None:
     assert not is_prefixed("important")
 
 
-# Forms
-
-
 def test_word_forms() -> None:
     assert (lemmas("rose", "v"), lemmas("zyzzle", "n")) == (("rise",), ())
     forms = ("go away", "goes away", "went away", "gone away", "going away")
@@ -75,9 +72,6 @@ def test_word_forms() -> None:
 )  # fmt: skip
 def test_articles(word: str, article: str) -> None:
     assert with_article_for(word) == article
-
-
-# Codes and edits
 
 
 @pytest.mark.parametrize(
@@ -142,3 +136,18 @@ def test_the_rules_of_the_tables_are_valid(name: str) -> None:
     assert len(rules) > 30
     assert all(left != right and 0.75 <= sure < 1 for left, right, sure in rules)
     assert all(left.count("{") == right.count("{") for left, right, _ in rules)
+
+
+LONG_WORDS = [("", "a", ""), ("", "1", "@a"), ("http://", "a/", ""), ("", "a-", "")]
+
+
+@pytest.mark.parametrize(("before", "unit", "after"), LONG_WORDS)
+def test_a_long_word_takes_linear_time(before: str, unit: str, after: str) -> None:
+    """The tagger is quadratic in the length of a word."""
+    text = repeated(unit, f"My doctor said {before}", f"{after} is good.")
+    assert candidates(text(65_536), "positive", 9)[0].startswith("My physician said")
+    assert_linear(lambda long: candidates(long, "positive", 9), text)
+
+
+def test_a_long_list_takes_linear_time() -> None:
+    assert_linear(lambda text: candidates(text, "positive", 9), repeated("the old doctor often sleeps "))
