@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -85,6 +85,7 @@ class Options:
     lists_models: bool = True
     batch_s: float = 0.0
     batch_ends: Literal["completed", "expired", "cancelled", "failed"] = "completed"
+    respond: Callable[[str, Any], Response | None] | None = None  # by path and JSON; None: as usual
 
 
 @dataclass(slots=True)
@@ -159,6 +160,12 @@ class Job:
     files: dict[str, str] | None = None
 
 
+def reply(status: int, body: str | bytes, **headers: str) -> Response:
+    """Any response; underscores in header names become hyphens."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return Response(body, status, named, "application/json")
+
+
 def error(status: int, message: str, *, code: str = "", param: str | None = None, **headers: str) -> Response:
     """An error in OpenAI's words."""
     body = {"message": message, "type": "emulated_error", "param": param, "code": code or None}
@@ -210,7 +217,10 @@ class Service:
                 await error(401, "Incorrect API key provided.", code="invalid_api_key")(scope, again, send)
                 return
             await asyncio.sleep(self._options.latency_s)
-        await self._routes(scope, again, send)
+        response = None
+        if self._options.respond:
+            response = self._options.respond(request.url.path, json.loads(body) if body else None)
+        await (response or self._routes)(scope, again, send)
 
     async def _models(self, request: Request) -> Response:
         if not self._options.lists_models:
