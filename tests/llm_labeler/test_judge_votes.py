@@ -90,7 +90,7 @@ TRUNCATED = [
     ("1: sa", "??"),
 ]
 _DRAW = random.Random(5)
-_PIECES = [*'1 2 same related : " { } [ ] , <think> </think> ``` id'.split(), "\n", " ", "é", "猫", "\\"]
+_PIECES = ["1", "2", "same", "related", *':"{}[],', "<think>", "</think>", "```", "id", *"\n é猫\\"]
 RUBBLE = ["".join(_DRAW.choices(_PIECES, k=_DRAW.randint(1, 30))) for _ in range(60)]
 # Raw answer, finish reason and expected votes; None: any.
 ANSWERS: list[tuple[str, str, str | None]] = [

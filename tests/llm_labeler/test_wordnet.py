@@ -1,53 +1,34 @@
-"""Candidates by rules over WordNet: each table below is labelled in one run."""
+"""Paraphrases and opposites by rules over WordNet: one run labels the texts of all tables."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import llm_labeler
 
-from .stored_answers import raw_answers
+from .stored_answers import RuleAnswers, by_rules
 
 Candidates = Callable[[str], list[str]]
 
 
-def candidates(out: Path, texts: Iterable[str], **options: Any) -> dict[tuple[str, str], list[str]]:
-    """The rules' sentences by text and polarity, the best first."""
-    settings = {"input.max_chars": 10_000}
-    given = {"size": 100, "progress": False, "settings": settings, **options}
-    result = llm_labeler.generate([*texts], llm="wordnet", out=out, **given)
-    return {
-        asked: [line.partition(". ")[2] for line in raw.splitlines()]
-        for asked, raw in raw_answers(result.work).items()
-    }
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> RuleAnswers:
+    return by_rules(tmp_path_factory.mktemp("rules") / "out", TEXTS)
 
 
 @pytest.fixture(scope="module")
-def rules(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, str], list[str]]:
-    """The sentences of a task for a text of a table, and a polarity."""
-
-    @cache
-    def of_task(task: str) -> dict[tuple[str, str], list[str]]:
-        return candidates(tmp_path_factory.mktemp(task) / "out", TEXTS[task], task=task)
-
-    return lambda task, text, polarity: of_task(task)[text, polarity]
+def same(answers: RuleAnswers) -> Candidates:
+    return lambda text: answers[text, "positive"]
 
 
 @pytest.fixture(scope="module")
-def same(rules: Callable[[str, str, str], list[str]]) -> Candidates:
-    return lambda text: rules("paraphrase", text, "positive")
-
-
-@pytest.fixture(scope="module")
-def opposite(rules: Callable[[str, str, str], list[str]]) -> Candidates:
-    return lambda text: rules("paraphrase", text, "negative")
+def opposite(answers: RuleAnswers) -> Candidates:
+    return lambda text: answers[text, "negative"]
 
 
 PARAPHRASES = [
@@ -212,176 +193,10 @@ def test_other_texts_have_no_intent(same: Candidates, opposite: Candidates, text
     assert not [it for it in (*same(text), *opposite(text)) if "complications" in it or "reason for" in it]
 
 
-# Hard negatives
-
-HARD = [
-    ("negation", "The valve opens at night.", "The valve does not open at night."),
-    (
-        "negation",
-        "The drops may cause itching in some people.",
-        "The drops cannot cause itching in some people.",
-    ),
-    ("antonym", "Most of these lumps are benign.", "Most of these lumps are malignant."),
-    ("antonym", "The new filter reduces the risk of leaks.", "The new filter increases the risk of leaks."),
-    ("number", "Take it for 5 days.", "Take it for 15 days."),
-    ("number", "About 30 percent of users agreed to it.", "About 70 percent of users agreed to it."),
-    ("number", "It serves 12,000 users in one town.", "It serves 6,000 users in one town."),
-    ("number", "She has type 2 diabetes since last spring.", "She has type 1 diabetes since last spring."),
-    ("role", "Stress can cause insomnia.", "Insomnia can cause stress."),
-    ("role", "Can a virus trigger asthma?", "Can asthma trigger a virus?"),
-    ("role", "The rash is caused by a mite.", "A mite is caused by the rash."),
-    ("role", "It is more common in towns than in villages.", "It is more common in villages than in towns."),
-    ("tense", "The new pump has been tested.", "The new pump will be tested."),
-    ("tense", "The museum was opened by a duke.", "The museum will be opened by a duke."),
-    ("modality", "You should see a nurse.", "You need not see a nurse."),
-    ("modality", "The seal may leak in winter.", "The seal will always leak in winter."),
+TEXTS = [
+    *(text for table in (PARAPHRASES, NEGATIONS, ANTONYMS) for text, _ in table),
+    *(*UNSAFE, *NO_INTENTS, INVERTED, COMPOUND, LIST, TREATMENTS, DELAY, SWEATS),
 ]
-ORGANS = ["bladder", "pancreas", "spleen", "liver", "stomach", "heart", "kidney", "lung", "brain"]
-THREE_ORGANS = "The pills protect the liver, the stomach and the heart."
-KIDNEYS = "Both kidneys were swollen again."
-DIGITS = ["8" * 16, "8" * 400, "8" * 5000, "8" + ",888" * 200, "8" * 400 + ".5"]
-HUGE = [
-    f"The report speaks of {words} in it."
-    for digits in DIGITS
-    for words in (f"{digits} users", f"a {digits}-year plan", f"about {digits} mg", f"{digits} percent")
-]
-# No hard negative of this kind; "": of no kind, and no paraphrase.
-NOT_HARD = [
-    *(("entity", "On the other hand, it is cheap."), ("entity", "The drug is taken by mouth.")),  # idioms
-    ("entity", "He has fatty liver."),  # a name
-    ("entity", "He has a low pulse (heart rhythm)."),  # in brackets
-    *(("number", "See page 12 of the guide."), ("number", "Stage 0 is the first of them.")),
-    ("number", "Read chapter 3.1 for more."),
-    *(("number", text) for text in HUGE),
-    ("", "Symptoms - fever - cough - a rash that may spread."),
-    *(("", "Heart problems in children"), ("", "Call 555 1234. Ask for a nurse."), ("", "Yes.")),
-    ("", "word " * 60 + "is here."),
-]
-SEVERAL = "The doctor should see 20 children with asthma before the end of the year."
-FULL = "The tank is not often full."
-QUESTIONS = [
-    ("Can stress cause a rash?", ["Can a rash be caused by stress?"]),
-    ("How often should I water it?", ["How frequently should I water it?"]),
-    ("What is the difference between a lake and a pond?", ["How does a lake differ from a pond?"]),
-    # about two things
-    ("What is the treatment of choice for gout?", []),
-    ("What is the difference between a lake and a pond and which is deeper?", []),
-]
-Hard = Callable[[str], list[tuple[str, str]]]
-
-
-@pytest.fixture(scope="module")
-def hard(rules: Callable[[str, str, str], list[str]]) -> Hard:
-    """Hard negatives as (kind, sentence)."""
-
-    def of_text(text: str) -> list[tuple[str, str]]:
-        lines = (line.partition(": ") for line in rules("triplet", text, "negative"))
-        return [(kind, sentence) for kind, _, sentence in lines]
-
-    return of_text
-
-
-@pytest.mark.parametrize(("kind", "text", "expected"), HARD)
-def test_hard_negatives_of_each_kind(hard: Hard, kind: str, text: str, expected: str) -> None:
-    assert (kind, expected) in hard(text)
-
-
-@pytest.mark.parametrize(("kind", "text"), NOT_HARD)
-def test_names_references_and_headings_are_left_alone(
-    rules: Callable[[str, str, str], list[str]], hard: Hard, kind: str, text: str
-) -> None:
-    assert not [found for found, _ in hard(text) if found == kind or not kind]
-    assert kind or rules("triplet", text, "positive") == []
-
-
-def test_siblings_are_not_in_the_sentence(hard: Hard) -> None:
-    result = [sentence for kind, sentence in hard(THREE_ORGANS) if kind == "entity"]
-    assert result
-    for sentence in result:
-        organs = [word for word in sentence.strip(".").replace(",", "").split() if word in ORGANS]
-        assert len(organs) == len(set(organs)) == 3
-    (plural, *_) = [sentence for kind, sentence in hard(KIDNEYS) if kind == "entity"]
-    assert plural.split()[1].endswith("s")
-
-
-def test_the_best_of_each_kind_come_first(hard: Hard) -> None:
-    kinds = [kind for kind, _ in hard(SEVERAL)]
-    first = len(set(kinds))
-    assert first >= 3
-    assert len(set(kinds[:first])) == first
-
-
-def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last(
-    rules: Callable[[str, str, str], list[str]],
-) -> None:
-    result = rules("triplet", FULL, "positive")
-    assert "'" in result[-1]
-    assert "'" not in result[0]
-
-
-@pytest.mark.parametrize(("question", "expected"), QUESTIONS)
-def test_questions_are_paraphrased(
-    rules: Callable[[str, str, str], list[str]], question: str, expected: list[str]
-) -> None:
-    assert rules("triplet", question, "positive")[:1] == expected
-
-
-# Questions about a passage
-
-PASSAGES = [
-    ("Blue knee fever is a rare disorder that begins at sea.", "What is blue knee fever?"),
-    ("Blue knee fever is usually caused by a mite.", "What causes blue knee fever?"),
-    ("Symptoms of blue knee fever include itching at night.", "What are the symptoms of blue knee fever?"),
-    ("Blue knee fever is treated with warm salt water.", "How is blue knee fever treated?"),
-    ("Blue knee fever affects about 1 in 9,000 sailors.", "How common is blue knee fever?"),
-]
-TWO_TOPICS = (
-    "Blue knee fever is a rare disorder. It is treated with salt, and a test of the blood can tell it."
-)
-NO_TOPICS = [
-    "It is a rare disorder.",
-    "The disorder is treated with salt.",
-    "A nurse is a person who helps the ill.",  # not an illness
-    "Blue knee fever is not a disorder.",
-    "Preventing fires is a condition of safety.",
-    "What is blue knee fever?",
-]
-
-
-@pytest.mark.parametrize(("passage", "question"), PASSAGES)
-def test_positives_ask_for_the_stated_topic(
-    rules: Callable[[str, str, str], list[str]], passage: str, question: str
-) -> None:
-    assert rules("query", passage, "positive")[0] == question
-    negatives = rules("query", passage, "negative")
-    assert negatives
-    assert question not in negatives
-
-
-def test_negatives_avoid_mentioned_topics(rules: Callable[[str, str, str], list[str]]) -> None:
-    asked = " ".join(rules("query", TWO_TOPICS, "negative"))
-    assert not [word for word in ("treated", "diagnosed", "common") if word in asked]
-    assert "causes" in asked
-
-
-@pytest.mark.parametrize("passage", NO_TOPICS)
-def test_other_sentences_give_no_questions(rules: Callable[[str, str, str], list[str]], passage: str) -> None:
-    assert rules("query", passage, "positive") == rules("query", passage, "negative") == []
-
-
-TEXTS = {
-    "paraphrase": [
-        *(text for table in (PARAPHRASES, NEGATIONS, ANTONYMS) for text, _ in table),
-        *(*UNSAFE, *NO_INTENTS, INVERTED, COMPOUND, LIST, TREATMENTS, DELAY, SWEATS),
-    ],
-    "triplet": [
-        *(text for _, text, _ in HARD),
-        *(text for _, text in NOT_HARD),
-        *(question for question, _ in QUESTIONS),
-        *(THREE_ORGANS, KIDNEYS, SEVERAL, FULL),
-    ],
-    "query": [*(passage for passage, _ in PASSAGES), TWO_TOPICS, *NO_TOPICS],
-}
 
 # Any text
 
@@ -397,10 +212,8 @@ WORDS = [*_PLAIN.split(), "猫", "é"]
 def test_candidates_are_distinct_and_differ_from_the_text(task: str, tmp_path: Path) -> None:
     draw = random.Random(3)
     texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 14))) for _ in range(150)]
-    texts += [TREATMENTS, PASSAGES[0][0], HARD[0][1]]
-    few, many = (
-        candidates(tmp_path / str(size), texts, size=size, task=task, samples=2) for size in (2, 100)
-    )
+    texts += [TREATMENTS, "Blue knee fever is a rare disorder that begins at sea."]
+    few, many = (by_rules(tmp_path / str(size), texts, size=size, task=task) for size in (2, 100))
     assert few == {asked: result[:2] for asked, result in many.items()}  # by falling confidence
     for (text, _), result in many.items():
         folded = [candidate.rpartition(": ")[2].casefold() for candidate in result]
