@@ -272,9 +272,7 @@ def reject_rewrite(item: Item, text: str, polarity: Polarity, settings: FilterSe
     return reason
 
 
-def screen(
-    text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject = reject_rewrite
-) -> Screened:
+def screen(text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject) -> Screened:
     """Filter the items of all answers about `text`."""
     proposals = list(_proposals(text, answers, settings, reject_item))
     folded = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]
@@ -306,18 +304,15 @@ def _proposals(
 ) -> Iterator[Proposal]:
     """A proposal for each item, with the reason to drop it."""
     for key, items in sorted(answers, key=_order):
-        if key.text_id != text.text_id or key.task == "judge":
-            raise ValueError(f"an answer to {key.task} {key.text_id} proposes nothing for {text.text_id}")
+        polarity: Polarity = "positive" if key.task == "positive" else "negative"
         for item in items:
-            reason = item.reason or reject_item(item, text.text, key.task, settings)
-            yield Proposal(text.text_id, key.llm, key.task, key.prompt_hash, item.text, reason, item.change)
+            reason = item.reason or reject_item(item, text.text, polarity, settings)
+            yield Proposal(text.text_id, key.llm, polarity, key.prompt_hash, item.text, reason, item.change)
 
 
 def _order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[object, ...]:
-    key, items = answer
-    polarity = POLARITIES.index(key.task) if key.task in POLARITIES else 2
-    content = tuple((item.text, item.reason or "") for item in items)
-    return key.llm, polarity, key.prompt_hash, key.parameters, content
+    key, _ = answer
+    return key.llm, key.task != "positive", key.prompt_hash
 
 
 def _candidate(proposals: list[Proposal]) -> Candidate:
