@@ -87,6 +87,11 @@ def _names(value: object) -> object:
     return names
 
 
+def _as_text(value: object) -> object:
+    """A path as text."""
+    return str(value) if isinstance(value, Path) else value
+
+
 def _polarities(value: object) -> object:
     """Accept `both` or the name of one polarity."""
     if not isinstance(value, str):
@@ -173,7 +178,7 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """The prompts sent to the LLMs."""
 
-    template: str = setting(
+    template: Annotated[str, BeforeValidator(_as_text)] = setting(
         "hardened",
         "Prompt of the task paraphrase: hardened, paper, or a file with {text}, {size} and {polarity}. "
         "The tasks triplet and query have their own prompt, which a file replaces.",

@@ -47,7 +47,7 @@ class FunctionProvider:
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """The bytes of the prompt and `max_tokens`, as the usage of a function is unknown."""
-        return TokenUsage(len(_prompt(ask).encode("utf-8", "surrogatepass")), self._max_tokens)
+        return TokenUsage(len(_prompt(ask).encode()), self._max_tokens)
 
     async def check(self) -> None:
         """A function is always available."""

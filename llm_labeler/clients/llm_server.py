@@ -13,10 +13,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from llm_labeler.clients.chat_completions import (
-    NOT_UTF8,
     Dialect,
     call_error,
-    can_be_sent,
     models_of,
     read_body,
     reply_of,
@@ -126,7 +124,7 @@ class ServerProvider:
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
-        sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
+        sizes = [len(message.content.encode()) for message in ask.messages]
         has_schema = self.dialect.form(ask).format == "json_schema"
         schema = len(json.dumps(ask.schema).encode()) if has_schema else 0
         prompt = sum(sizes) + _TOKENS_PER_MESSAGE * len(sizes) + _TOKENS_PER_CALL + schema
@@ -156,8 +154,6 @@ class ServerProvider:
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Send the question; if the server refuses the form of the request, try another form."""
-        if not can_be_sent(ask):
-            raise CallFailed("rejected", NOT_UTF8, retry=False, final=True)
         while True:
             form = self.dialect.form(ask)
             try:

@@ -110,7 +110,6 @@ def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, sc
     sentences = {number: c.candidate for number, c in zip(numbers, batch, strict=True)}
     data = json.dumps({"text": text.text, "sentences": sentences}, ensure_ascii=False)
     data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
-    data = data.encode("utf-8", "replace").decode("utf-8")  # lone surrogates can't be sent
     schema = {
         "type": "object",
         "properties": {number: {"type": "string", "enum": list(scale.words)} for number in numbers},

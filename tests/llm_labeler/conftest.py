@@ -12,3 +12,10 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 def store(tmp_path: Path) -> Iterator[AnswerStore]:
     with AnswerStore.open(tmp_path / "store.sqlite", create=True) as opened:
         yield opened
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeat failed calls at once."""
+    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.001)
+    monkeypatch.setattr("llm_labeler.dispatch.limits._MIN_PAUSE_S", 0.001)
