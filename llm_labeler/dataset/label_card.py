@@ -131,7 +131,7 @@ def write(
 
 def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
     reasons = {**statistics.get("dropped", {}), **dropped}
-    problem = f"no pair is left to write ({format_counts(reasons) or 'no LLM proposed any'})"
+    problem = f"no pair is left to write ({format_counts(reasons)})"
     if reasons.get("not_answered") and not statistics.get("proposals"):
         return (
             f"{problem}: no question was answered; run `label generate` again, with a higher"

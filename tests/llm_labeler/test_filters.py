@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,8 @@ import pytest
 
 import llm_labeler
 from pairkit import DataError
+
+from .stored_answers import text_of
 
 TEXT = "The doctor gave the child two tablets yesterday."
 QUESTION = "How many words should a personal essay have?"
@@ -116,11 +117,6 @@ NEGATIVE: list[Case] = [
 POSITIVES = [*EITHER, *POSITIVE, *((text, candidate, None) for text, candidate, _ in NEGATIVE)]
 NEGATIVES = [*EITHER, *NEGATIVE]
 Reasons = Mapping[tuple[str, str], str | None]
-
-
-def text_of(prompt: str) -> str:
-    """The text of a question."""
-    return json.loads(re.findall(r'^(?:Sentence|Passage): (".*")$', prompt, re.MULTILINE)[-1])
 
 
 def reasons(out: Path, cases: Sequence[Case], **options: Any) -> Reasons:

@@ -1,26 +1,21 @@
+"""The split of each text, and the rows of each split, for any texts and candidates."""
+
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.dataset import label_card as card
 from llm_labeler.dataset import label_splits as _split
-from llm_labeler.dataset.label_card import write
 from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits, normalised
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, LabelledPair, Text
 from llm_labeler.settings import TextSplitSettings
-from pairkit import ConfigError
-from pairkit.dataset.reading.reader import read_rows
 from pairkit.dataset.records import SPLITS
-from tests.llm_labeler.test_dataset import record
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"
@@ -253,43 +248,3 @@ def test_each_kept_pair_is_one_row_with_its_provenance(drawn: Drawn, triplets: b
             assert (row["text1"], row["polarity"], row["aggregation"]) == (text.text, pair.polarity, "union")
             assert row["llms"] == list(pair.candidate.llms)
             assert row["votes"] == [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
-
-
-def a_run(texts: int) -> Labelled:
-    kinds = (("same", "positive", 1.0), ("other", "negative", 0.0), ("again", "positive", 1.0))
-    return labelled(
-        [[(words, p, label, ("x",), [], None, None) for words, p, label in kinds] for _ in range(texts)]
-    )
-
-
-def written(out: Path, run: Labelled, shard: int = card.SHARD_ROWS) -> Path:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(card, "SHARD_ROWS", shard)
-        statistics = {"texts": len(run)}
-        write(out, rows_of(run), splits_of(run), graded=False, statistics=statistics, run=record())
-    return out
-
-
-def test_a_large_dataset_is_written_in_shards_and_read_as_one(tmp_path: Path) -> None:
-    run = a_run(30)
-    whole = written(tmp_path / "whole", run)
-    shards = written(tmp_path / "shards", run, 12)
-    assert sorted(path.name for path in (shards / "data").iterdir()) == [
-        f"{split}-{position:05}-of-00003.parquet" for split in sorted(SPLITS) for position in range(3)
-    ]
-    assert len(list((whole / "data").iterdir())) == 3
-    for name in ("README.md", "statistics.json", "run.json"):
-        assert (whole / name).read_bytes() == (shards / name).read_bytes()
-    one, other = read_rows(whole), read_rows(shards)
-    assert all(one[split].equals(other[split]) for split in SPLITS)
-
-
-def test_a_failed_write_keeps_the_old_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = written(tmp_path / "out", a_run(3))
-    before = {path: path.read_bytes() for path in out.rglob("*.*")}
-    rows, run = rows_of(a_run(30)), a_run(30)
-    monkeypatch.setattr(DatasetSplits, "_positives", lambda _: pl.DataFrame({"other": [1], "split": [0]}))
-    with pytest.raises(ConfigError, match="no column anchor"):
-        write(out, rows, splits_of(run), graded=False, statistics={}, run=record())
-    assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
