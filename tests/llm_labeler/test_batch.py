@@ -1,3 +1,5 @@
+"""Questions through the Batch API: kills, faults and budgets."""
+
 from __future__ import annotations
 
 import asyncio
@@ -288,24 +290,6 @@ def test_batches_respect_the_size_limits(store: AnswerStore, monkeypatch: pytest
         assert server.stats.batches >= 5
 
 
-def test_a_full_batch_queue(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Channel.post
-
-    async def post(channel: Channel, path: str, *args: Any, **options: Any) -> bytes:
-        if path == "/batches":
-            raise RefusedCall(Refusal(429, "Too many batches are enqueued."), {})
-        return await plain(channel, path, *args, **options)
-
-    with serve() as server:
-        with monkeypatch.context() as full:
-            full.setattr(Channel, "post", post)
-            with pytest.raises(RemoteError, match=r"could be started .*Too many batches are enqueued\."):
-                batch(server.base_url, store)
-        assert batch(server.base_url, store).failed == 0
-        assert (server.stats.batches, server.stats.asked_again) == (1, 0)
-    assert answered(store) == 20
-
-
 @pytest.mark.parametrize(
     ("page", "error"),
     [
@@ -331,43 +315,48 @@ def test_llms_without_a_batch_api_are_refused(store: AnswerStore) -> None:
         batch("http://localhost:1/v1", store, kind="glm")
 
 
-@pytest.mark.parametrize("times", [3, 100])
-def test_uploads_are_retried(times: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, left = Channel.upload, [times]
+BUSY = RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
+FULL = RefusedCall(Refusal(429, "Too many are enqueued."), {})
+LOST = NoAnswer("timeout", "no answer", was_sent=True)
 
-    async def overloaded(*args: Any, **kwargs: Any) -> bytes:
-        left[0] -= 1
-        if left[0] >= 0:
-            raise RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
-        return await plain(*args, **kwargs)
 
-    monkeypatch.setattr(Channel, "upload", overloaded)
+@pytest.mark.parametrize(
+    ("method", "fault", "times", "error"),
+    [
+        ("upload", BUSY, 3, None),
+        ("upload", BUSY, 100, "can't reach the Batch API"),
+        ("post", FULL, 1, r"could be started .*Too many are enqueued\."),
+        ("post", LOST, 1, None),  # the batch is looked up
+    ],
+)
+def test_transfers_that_fail(
+    method: str,
+    fault: Exception,
+    times: int,
+    error: str | None,
+    store: AnswerStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, left = getattr(Channel, method), [times]
+
+    async def faulty(channel: Channel, path: str, *args: Any, **options: Any) -> Any:
+        if path in ("/files", "/batches") and left[0] > 0:
+            left[0] -= 1
+            if fault is LOST:
+                await plain(channel, path, *args, **options)
+            raise fault
+        return await plain(channel, path, *args, **options)
+
+    monkeypatch.setattr(Channel, method, faulty)
     monkeypatch.setattr("pairkit.base.openai_api.refusals.BACKOFF_S", 0.001)
     with serve() as server:
-        if times == 100:
-            with pytest.raises(RemoteError, match="can't reach the Batch API"):
+        if error:
+            with pytest.raises(RemoteError, match=error):
                 batch(server.base_url, store)
             left[0] = 0
         assert batch(server.base_url, store).failed == 0
-        assert server.stats.batches == 1
-        assert answered(store) == 20
-
-
-def test_a_batch_is_looked_up_after_a_lost_response(
-    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = Channel.post
-
-    async def lost(channel: Channel, path: str, *args: Any, **options: Any) -> bytes:
-        body = await plain(channel, path, *args, **options)
-        if path == "/batches":
-            raise NoAnswer("timeout", "no answer", was_sent=True)
-        return body
-
-    monkeypatch.setattr(Channel, "post", lost)
-    with serve() as server:
-        assert batch(server.base_url, store).done == 20
-        assert server.stats.batches == 1
+        assert (server.stats.batches, server.stats.asked_again) == (1, 0)
+    assert answered(store) == 20
 
 
 def test_result_lines_are_matched_by_custom_id() -> None:
@@ -379,19 +368,15 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [
-        line("f", 200, completion),
-        line("stranger", 200, completion),
-        line("b", 200, []),
-        line("f", 500, {}),
+        *(
+            line("f", 200, completion),
+            line("unknown", 200, completion),
+            line("b", 200, []),
+            line("f", 500, {}),
+        ),
+        *("{", "[]", '{"custom_id": "c"}', '{"custom_id": "d", "response": 3}', "\ufffd"),  # not result lines
+        *(line("g", 500, {}), line("g", 200, completion)),  # an answer replaces a failure in any order
     ]
-    output += [
-        "{",
-        "[]",
-        '{"custom_id": "c"}',
-        '{"custom_id": "d", "response": 3}',
-        "\ufffd",
-    ]  # not result lines
-    output += [line("g", 500, {}), line("g", 200, completion)]  # an answer replaces a failure in any order
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
     files = ["\n".join(lines).encode() for lines in (output, errors)]
 

@@ -31,7 +31,7 @@ PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars 
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
 
 
-def test_a_rerun_makes_no_call(store: AnswerStore) -> None:
+def test_all_answers_are_stored_and_charged(store: AnswerStore) -> None:
     provider = Scripted(latency_s=0.1)
     outcome = run(ask_in(store, provider, count=700))
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (700, 0, 0, None)
@@ -40,8 +40,6 @@ def test_a_rerun_makes_no_call(store: AnswerStore) -> None:
     assert {a.key: a.reply.raw for a in answers} == {a.key: f"answer to {a.text}" for a in asks(700)}
     assert {(a.reply.usage, a.cost, a.estimated) for a in answers} == {(ACTUAL, 0.00012, False)}
     assert outcome.spent == store.spent() == Spending(700, 56_000, 14_000, 700 * PICO_ACTUAL)
-    again = run(ask_in(store, provider, count=710))
-    assert (again.done, again.cached, again.spent.requests) == (10, 700, 10)
 
 
 def test_llms_run_concurrently(store: AnswerStore) -> None:
@@ -172,17 +170,6 @@ def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store: AnswerStore)
     assert not store.recover()
 
 
-def test_keep_going_reports_the_errors_by_llm(store: AnswerStore) -> None:
-    dead = [Scripted(fails(AuthError("refused")), name=name) for name in ("one", "two")]
-    outcome = run(ask_in(store, *dead, Scripted(), count=10, keep_going=True))
-    assert outcome.done == 10
-    assert {llm: str(problem) for llm, problem in outcome.problems.items()} == dict.fromkeys(
-        ("one", "two"), "refused"
-    )
-    with pytest.raises(RemoteError, match="2 LLMs can't be asked: refused; refused"):
-        run(ask_in(store, *dead, count=10))
-
-
 def test_after_an_error_hanging_calls_are_cancelled(store: AnswerStore) -> None:
     async def stuck(seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -207,12 +194,6 @@ def test_a_server_that_keeps_failing_ends_the_run(store: AnswerStore) -> None:
         run(ask_in(store, provider, count=1000, breaker=BreakerSettings(window=20, max_failures=0.8)))
     assert len(answers_in(store)) == 30
     assert provider.asked.total() < 60
-
-
-def test_a_bug_in_a_provider_ends_the_run(store: AnswerStore) -> None:
-    with pytest.raises(ZeroDivisionError):
-        run(ask_in(store, Scripted(fails(ZeroDivisionError())), count=50))
-    assert list(store.failures()) == []
 
 
 def test_an_unwritable_store_ends_the_run(store: AnswerStore) -> None:

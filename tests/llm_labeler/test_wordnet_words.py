@@ -6,6 +6,7 @@ from importlib import resources
 
 import pytest
 
+from benchmarks.derive_lexicon import DEBIAN, derive
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
 from llm_labeler.clients.wordnet.tagged_sentence import Edit, TaggedSentence
@@ -20,7 +21,6 @@ from llm_labeler.clients.wordnet.wordnet_lexicon import (
     synonyms,
     with_article_for,
 )
-from tests.llm_labeler.derive_lexicon import DEBIAN, derive
 from tests.support.linear import assert_linear, repeated
 
 
