@@ -272,7 +272,9 @@ def reject_rewrite(item: Item, text: str, polarity: Polarity, settings: FilterSe
     return reason
 
 
-def screen(text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject) -> Screened:
+def screen(
+    text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject = reject_rewrite
+) -> Screened:
     """Filter the items of all answers about `text`."""
     proposals = list(_proposals(text, answers, settings, reject_item))
     folded = [fold(proposal.candidate) if proposal.reason is None else "" for proposal in proposals]

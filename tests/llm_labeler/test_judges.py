@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.judging.ensemble import label, votes_by_judge
-from llm_labeler.judging.judges import CLASSES, Judge, Judges, collect, fit, fit_judges
+from llm_labeler.judging.ensemble import (
+    CLASSES,
+    Judge,
+    Judges,
+    collect,
+    fit,
+    fit_judges,
+    label,
+    votes_by_judge,
+)
 from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings import EnsembleSettings
 from tests.support.linear import assert_linear
@@ -107,7 +115,7 @@ def test_few_votes_fall_back_to_the_majority(votes: list[JudgeVote], words: str)
 
 
 def test_an_unconverged_estimate_falls_back_to_the_majority(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.judging.judges._MAX_ROUNDS", 1)
+    monkeypatch.setattr("llm_labeler.judging.ensemble._MAX_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
     assert judges.method == "majority"
     assert judges.reason == "the estimate of accuracies did not converge"
