@@ -62,14 +62,8 @@ def label_card(
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, int]] = counts["splits"]
     lines = [
-        (name, *(split[key] for split in splits.values()))
-        for name, key in (
-            ("source sentences", "texts"),
-            ("positive", "positive"),
-            ("negative", "negative"),
-            ("total", "total"),
-            ("triplets", "triplets"),
-        )
+        ("source sentences" if key == "texts" else key, *(split[key] for split in splits.values()))
+        for key in ("texts", *POLARITIES, "total", "triplets")
     ]
     by_llm = [(_code(name), *(llm[p] for p in POLARITIES)) for name, llm in counts["llms"].items()]
     kinds = counts.get("negative_kinds", {})

@@ -124,7 +124,6 @@ class InputTexts:
     name: str
     sha256: str  # of the texts in order, which doesn't depend on the file format
     texts: tuple[Text, ...]
-    rows: int
     dropped: Mapping[str, int]
     examples: Mapping[str, str]
 
@@ -162,7 +161,7 @@ def read_texts(source: Source, *, columns: Columns, settings: InputSettings, see
         digest.update(b"%d:%s" % (len(data), data))
     hash_ = digest.hexdigest()
     name = own_name(str(source)) if isinstance(source, str | Path) else f"in memory, {hash_[:16]}"
-    return InputTexts(name, hash_, texts, rows, dict(sorted(dropped.items())), examples)
+    return InputTexts(name, hash_, texts, dict(sorted(dropped.items())), examples)
 
 
 def _sample(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, ...]:
