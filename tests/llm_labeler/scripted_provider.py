@@ -39,10 +39,6 @@ def an_ask(number: int, llm: str = "tester", task: str = "positive") -> Ask:
     return Ask(key, (Message("user", f"question {number}"),), text=str(number), size=1)
 
 
-def asks(count: int, llm: str = "tester") -> Iterable[Ask]:
-    return (an_ask(number, llm) for number in range(count))
-
-
 def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
     return LlmReply(f"answer to {ask.text}", usage=ACTUAL)
 
@@ -153,7 +149,8 @@ async def ask_in(
     **options: Any,
 ) -> AskOutcome:
     """`ask_all` with `count` questions for each provider, or with `questions`."""
-    streams = {p.name: asks(count, p.name) if questions is None else questions(p.name) for p in providers}
+    asks: Callable[[str], Iterable[Ask]] = lambda llm: (an_ask(number, llm) for number in range(count))  # noqa: E731
+    streams = {provider.name: (questions or asks)(provider.name) for provider in providers}
     return await ask_all(
         streams,
         {provider.name: provider for provider in providers},

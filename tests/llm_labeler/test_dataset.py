@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -62,6 +63,66 @@ def test_the_order_of_rows_depends_only_on_their_content(tmp_path: Path) -> None
     other = train(generate(tmp_path / "other", settings=ONLY_TRAIN, seed=7))
     assert not whole.equals(other)
     assert whole.sort("text1", "text2").equals(other.sort("text1", "text2"))
+
+
+def drawn(out: Path, task: str) -> tuple[llm_labeler.Labelled, pl.DataFrame]:
+    """A run whose LLMs draw from few sentences, so that they often agree, and its kept candidates."""
+    draw = random.Random(task)
+
+    def llm(prompt: str) -> str:
+        is_negative = "say the opposite" in prompt or "misled" in prompt
+        said = text_of(prompt)[:-1] + (", never" if is_negative else ", so")
+        kinds = ("negation: ", "entity: ", "") if is_negative and task == "triplet" else ("",)
+        lines = (f"- {draw.choice(kinds)}{said} {each}." for each in draw.sample("abcd", draw.randint(0, 3)))
+        return "\n".join(lines)
+
+    result = generate(out, llm={"x": llm, "y": llm}, task=task)
+    table = pl.read_parquet(result.work / "candidates.parquet")
+    return result, table.filter(pl.col("reason").is_null())
+
+
+def test_each_kept_candidate_is_one_row_with_its_provenance(tmp_path: Path) -> None:
+    result, kept = drawn(tmp_path / "out", "paraphrase")
+    rows = pl.concat(result.pairs.splits.values())
+    columns = ["text_id", "text2", "polarity", "llms", "votes", "label"]
+    kept = kept.rename({"candidate": "text2"}).with_columns(pl.col("label").cast(pl.Int64))
+    assert rows.select(columns).sort(columns[:3]).equals(kept.select(columns).sort(columns[:3]))
+    assert rows["llms"].list.len().value_counts().height == 2  # of one LLM, and of both
+    for split, rows in result.pairs.splits.items():
+        counts = result.statistics["splits"][split]
+        assert counts["texts"] == rows["text_id"].n_unique()
+        assert (counts["positive"], counts["negative"]) == (rows["label"].sum(), (1 - rows["label"]).sum())
+
+
+@pytest.mark.parametrize("task", ["paraphrase", "triplet"])
+def test_triplets_have_each_sentence_of_texts_with_both_polarities(task: str, tmp_path: Path) -> None:
+    result, kept = drawn(tmp_path / "out", task)
+    sides: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in kept.iter_rows(named=True):
+        of_text = sides.setdefault(row["text"], {"positive": {}, "negative": {}})
+        of_text[row["polarity"]][row["candidate"]] = row
+    triplets = [
+        row for path in (result.out / "triplet").iterdir() for row in pl.read_parquet(path).to_dicts()
+    ]
+    assert sum(split["triplets"] for split in result.statistics["splits"].values()) == len(triplets)
+    for text, by_polarity in sides.items():
+        of_anchor = [row for row in triplets if row["anchor"] == text]
+        has_both = all(by_polarity.values())
+        assert len(of_anchor) == (max(map(len, by_polarity.values())) if has_both else 0)
+        for polarity, candidates in by_polarity.items() if has_both else ():
+            assert {row[polarity] for row in of_anchor} == candidates.keys()
+        for row in of_anchor if task == "triplet" else ():
+            positive, negative = (by_polarity[name][row[name]] for name in ("positive", "negative"))
+            assert row["llms"] == sorted({*positive["llms"], *negative["llms"]})
+            assert row["negative_kind"] == negative["change"]
+    if task == "triplet":
+        lost = [
+            number
+            for of_text in sides.values()
+            if not all(of_text.values())
+            for number in map(len, of_text.values())
+        ]
+        assert result.dropped.get("no_negative", 0) + result.dropped.get("no_positive", 0) == sum(lost) > 0
 
 
 def test_files_of_the_dataset_folder(tmp_path: Path) -> None:

@@ -42,21 +42,6 @@ def test_faults_of_one_call(
     assert failed.detail
 
 
-@pytest.mark.parametrize(
-    ("kind", "finish"),
-    [
-        *(("no_usage", "stop"), ("refusal", "refusal"), ("cut", "length"), ("events", "stop")),
-        ("filtered", "content_filter: PROHIBITED_CONTENT"),
-    ],
-)
-def test_incomplete_answers_are_answers(kind: FaultKind, finish: str) -> None:
-    with serve(faults=Faults(1.0, (kind,))) as server:
-        reply = reply_of(provider(server.base_url))
-    assert reply.finish == finish
-    assert (reply.raw == "") == (kind == "filtered")
-    assert (reply.usage is None) == (kind == "no_usage")
-
-
 def test_an_unreachable_server() -> None:
     failed = failure_of("http://127.0.0.1:9/v1")
     assert (failed.reason, failed.maybe_billed) == ("connection", False)
@@ -64,21 +49,22 @@ def test_an_unreachable_server() -> None:
         check(provider("http://127.0.0.1:9/v1"))
 
 
-@pytest.mark.parametrize("status", [409, 408, 500, 502, 503, 504, 529])
-def test_temporary_statuses(status: int) -> None:
-    with responding(status, "<html>Bad gateway</html>") as url:
-        failed = failure_of(url)
-    assert (failed.reason, failed.retry) == ("server_error", True)
-    assert failed.maybe_billed == (status in (408, 504))
-
-
 @pytest.mark.parametrize(
-    ("status", "body"), [(400, '{"error": "no"}'), (413, ""), (422, '{"detail": []}'), (418, "x")]
+    ("status", "body", "reason"),
+    [
+        *(
+            (status, "<html>Bad gateway</html>", "server_error")
+            for status in (408, 409, 500, 502, 503, 504, 529)
+        ),
+        *((400, '{"error": "no"}', "rejected"), (413, "", "rejected"), (422, '{"detail": []}', "rejected")),
+        (418, "x", "rejected"),
+    ],
 )
-def test_permanent_statuses(status: int, body: str) -> None:
+def test_statuses(status: int, body: str, reason: str) -> None:
     with responding(status, body) as url:
         failed = failure_of(url)
-    assert (failed.reason, failed.retry, failed.maybe_billed) == ("rejected", False, False)
+    assert (failed.reason, failed.retry) == (reason, reason == "server_error")
+    assert failed.maybe_billed == (status in (408, 504))
 
 
 @pytest.mark.parametrize("how", [check, reply_of])

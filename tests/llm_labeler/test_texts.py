@@ -77,8 +77,8 @@ def test_lines_of_a_text_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "column"),
     [
-        *((name, "sentence") for name in ("s.parquet", "s.jsonl", "s.ndjson", "s.json", "s.csv", "s.csv.gz")),
-        *(("s.tsv", "Title"), ("s.tsv", "body"), ("s.parquet", "body"), ("s.jsonl", "body")),
+        *(("s.parquet", "body"), ("s.jsonl", "body"), ("s.json", "sentence"), ("s.csv.gz", "sentence")),
+        *(("s.tsv", "Title"), ("s.tsv", "body")),
     ],
 )
 def test_tables(tmp_path: Path, name: str, column: str) -> None:
@@ -86,7 +86,7 @@ def test_tables(tmp_path: Path, name: str, column: str) -> None:
     path, has_header = tmp_path / name, ".csv" in name or ".tsv" in name
     if name.endswith(".parquet"):
         table.write_parquet(path)
-    elif name.endswith((".jsonl", ".ndjson")):
+    elif name.endswith(".jsonl"):
         table.write_ndjson(path)
     elif name.endswith(".json"):
         path.write_text(table.write_json())
@@ -187,8 +187,6 @@ def test_a_hub_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     [
         ("s.txt", b"", r"s\.txt: has no rows"),
         ("s.csv", b"text\n", "has no rows"),
-        ("s.txt", b"ok\ncaf\x81\n", r"s\.txt:2: neither UTF-8 nor Windows-1252"),
-        ("s.jsonl", b'{"text": "ok"}\n{"text": ok}\n', r"s\.jsonl:2: not JSON"),
         ("s.json", b'[\n"ok",\n}', r"s\.json:3: not JSON"),
         ("s.txt.gz", gzip.compress(b"Tea is hot.\n" * 99, mtime=0)[:-9], "not readable"),
         ("s.txt", b"\n12\n \n", r"s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)"),

@@ -1,4 +1,4 @@
-"""The rules' lexicon, word forms, codes and tables."""
+"""The rules' lexicon, articles, codes and tables."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ from benchmarks.derive_lexicon import DEBIAN, derive
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
 from llm_labeler.clients.wordnet.tagged_sentence import Edit, TaggedSentence
-from llm_labeler.clients.wordnet.wordnet_lexicon import (
-    antonyms,
-    degree,
-    inflected_verb,
-    is_compound,
-    is_prefixed,
-    lemmas,
-    plural,
-    synonyms,
-    with_article_for,
-)
+from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
 from tests.support.linear import assert_linear, repeated
 
 
@@ -29,37 +19,6 @@ from tests.support.linear import assert_linear, repeated
 def test_the_lexicon_follows_from_wordnet() -> None:
     shipped = resources.files("llm_labeler.clients.wordnet") / "lexicon.tsv"
     assert shipped.read_text(encoding="utf-8") == derive()
-
-
-def test_synonyms_share_the_dominant_sense() -> None:
-    assert synonyms("baby", "n")[0] == "infant"
-    assert synonyms("bank", "n") == ()  # of a river, or for money
-    assert synonyms("person", "n") == ()  # "mortal" and "individual" are not used for it
-
-
-def test_antonyms_share_the_dominant_sense() -> None:
-    assert antonyms("large", "a") == ("small",)
-    assert antonyms("big", "a") == ()  # "small" is the opposite of "large"
-    assert antonyms("publicly", "r") == ("privately",)
-    assert antonyms("light", "a") == ()  # not heavy, or not dark
-
-
-def test_compounds_and_prefixes() -> None:
-    assert is_compound(("big", "bang"))
-    assert not is_compound(("big", "house"))
-    assert is_prefixed("incorrect")
-    assert not is_prefixed("important")
-
-
-def test_word_forms() -> None:
-    assert (lemmas("rose", "v"), lemmas("zyzzle", "n")) == (("rise",), ())
-    forms = ("go away", "goes away", "went away", "gone away", "going away")
-    assert tuple(inflected_verb("go away", code) for code in "vzdeg") == forms
-    nouns = ("baby", "diagnosis", "white blood cell", "person", "sheep")
-    assert [*map(plural, nouns)] == ["babies", "diagnoses", "white blood cells", "people", "sheep"]
-    adjectives = ("big", "good", "dangerous")
-    assert [degree(word, "er") for word in adjectives] == ["bigger", "better", "more dangerous"]
-    assert degree("difficult", "est") == "most difficult"
 
 
 @pytest.mark.parametrize(
