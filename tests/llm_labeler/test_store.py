@@ -6,8 +6,6 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.budget import Spending
@@ -66,25 +64,6 @@ def test_every_part_of_the_key_makes_another_question(store: AnswerStore, change
     assert store.unanswered([an_ask(KEY), other]) == [other]
 
 
-KEYS = [
-    AskKey(text_id, llm, task, prompt_hash, parameters)  # type: ignore[arg-type]
-    for text_id in ("a", "b")
-    for task in ("negative", "positive")
-    for llm in ("llama", "wordnet")
-    for prompt_hash in ("p", "q")
-    for parameters in ("r", "s")
-]
-
-
-@given(order=st.permutations(KEYS))
-@settings(max_examples=20)
-def test_answers_are_read_in_key_order(tmp_path_factory: pytest.TempPathFactory, order: list[AskKey]) -> None:
-    with AnswerStore.open(tmp_path_factory.mktemp("order") / "store.sqlite", create=True) as store:
-        for key in order:
-            store.save_answer(an_answer(key))
-        assert [answer.key for answer in store.answers(["positive", "negative"], "ab")] == KEYS
-
-
 def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
     """Proposals are read for hours while judges answer; one long read transaction would grow the log."""
     for number in range(300):
@@ -98,40 +77,7 @@ def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
     assert sum(1 for _ in reader) == 299
 
 
-def test_spending_by_llm(store: AnswerStore) -> None:
-    assert store.spent() == Spending()
-    attempt = store.begin(KEY, TokenUsage(100, 50), 2.0)
-    assert store.spent() == Spending(1, 100, 50, 2 * 10**12, estimated=1)  # in flight, at its bound
-    store.save_answer(an_answer(), attempt)
-    assert store.spent() == Spending(1, 10, 5, 10**12 // 4)
-    store.end(store.begin(KEY, TokenUsage(100, 50), 2.0), "chatgpt", None, None)  # nothing charged
-    store.end(store.begin(KEY, TokenUsage(100, 50), 2.0), "chatgpt", TokenUsage(100, 50), 2.0)  # maybe billed
-    assert store.spent() == Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1)
-    local = replace(KEY, llm="local")
-    store.save_answer(an_answer(local, cost=None, estimated=True), store.begin(local, TokenUsage(9, 9), None))
-    assert store.spent_by_llm() == {
-        "chatgpt": Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1),
-        "local": Spending(1, 10, 5, 0, unpriced=1, estimated=1),
-    }
-    assert store.spent().cost is None
-    assert store.spent().known_cost == 2.25
-
-
 BATCH = SubmittedBatch("chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, TokenUsage(200, 100), 4.0)
-
-
-def test_a_batch_counts_at_its_bound_until_it_is_collected(store: AnswerStore) -> None:
-    store.save_batch(replace(BATCH, batch_id="mine", state="new"))
-    store.save_batch(BATCH, replaces="mine")
-    assert store.batches() == store.batches("chatgpt") == [BATCH]
-    assert store.batches("other") == []
-    assert store.spent() == Spending(2, 200, 100, 4 * 10**12, estimated=2)
-    assert store.recover() == 0  # it is pending
-    store.collect_batch(BATCH, [an_answer()], [a_failure(key_of(2), final=False)])
-    assert store.batches() == []
-    assert store.spent() == Spending(2, 10, 5, 10**12 // 4)
-    assert store.answer(KEY) == an_answer()
-    assert [failure.key for failure in store.failures()] == [key_of(2)]
 
 
 def test_a_failed_collection_changes_nothing(store: AnswerStore) -> None:
