@@ -15,16 +15,6 @@ from tests.support.llm import Faults, Options, Server, reply, serve
 
 PLANE = "A plane is here."
 CHANGES = ["negation", "antonym", "entity", "number", "role", "tense", "modality"]
-STRINGS = {"type": "string"}
-
-
-def schema_of(items: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {"sentences": {"type": "array", "items": items}},
-        "required": ["sentences"],
-        "additionalProperties": False,
-    }
 
 
 def entry(base_url: str, **fields: Any) -> dict[str, Any]:
@@ -68,50 +58,48 @@ def test_the_fields_of_a_request(tmp_path: Path) -> None:
     assert sorted(bodies, key=lambda body: body["seed"]) == [{**expected, "seed": seed} for seed in (7, 8)]
 
 
+def format_of(item: dict[str, Any]) -> dict[str, Any]:
+    """The requested format of a list."""
+    schema = {
+        "type": "object",
+        "properties": {"sentences": {"type": "array", "items": item}},
+        "required": ["sentences"],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+
+
+LABELLED = {
+    "type": "object",
+    "properties": {"kind": {"type": "string", "enum": CHANGES}, "sentence": {"type": "string"}},
+    "required": ["kind", "sentence"],
+    "additionalProperties": False,
+}
+STRINGS, OBJECT = format_of({"type": "string"}), {"type": "json_object"}
+OFF, ON = {"type": "disabled"}, {"type": "enabled"}
+
+
 @pytest.mark.parametrize(
-    ("fields", "task", "schema"),
+    ("fields", "task", "formats", "others"),
     [
-        ({}, "paraphrase", schema_of(STRINGS)),
-        ({"kind": "openai"}, "query", schema_of(STRINGS)),
-        ({"structured": "off"}, "paraphrase", None),
-        ({"kind": "glm"}, "paraphrase", "json_object"),
-        ({"kind": "glm", "extra": {"thinking": {"type": "enabled"}}}, "paraphrase", "json_object"),
-        (
-            {},
-            "triplet",
-            schema_of(
-                {
-                    "type": "object",
-                    "properties": {"kind": {**STRINGS, "enum": CHANGES}, "sentence": STRINGS},
-                    "required": ["kind", "sentence"],
-                    "additionalProperties": False,
-                }
-            ),
-        ),
+        ({}, "paraphrase", [STRINGS, STRINGS], {"max_tokens": 512}),
+        ({}, "triplet", [STRINGS, format_of(LABELLED)], {"max_tokens": 512}),
+        ({"kind": "openai"}, "query", [STRINGS, STRINGS], {"max_completion_tokens": 512}),
+        ({"structured": "off"}, "paraphrase", [None, None], {"max_tokens": 512}),
+        ({"kind": "glm"}, "paraphrase", [OBJECT, OBJECT], {"max_tokens": 512, "thinking": OFF}),
+        ({"kind": "glm", "extra": {"thinking": ON}}, "paraphrase", [OBJECT, OBJECT],
+         {"max_tokens": 512, "thinking": ON}),
     ],
-)
+)  # fmt: skip
 def test_requests_differ_by_kind_and_task(
-    fields: dict[str, Any], task: str, schema: dict[str, Any] | str | None, tmp_path: Path
+    fields: dict[str, Any], task: str, formats: list[Any], others: dict[str, Any], tmp_path: Path
 ) -> None:
     with serve() as server:
-        asked(server, tmp_path / "out", options={"task": task, "polarity": "both"}, **fields)
-        positive, negative = sorted(
-            sent(server), key=lambda body: "opposite" in str(body) or "misled" in str(body)
-        )
-    expected: Any = {"type": schema} if isinstance(schema, str) else None
-    if isinstance(schema, dict):
-        expected = {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "schema": schema, "strict": True},
-        }
-    assert negative.get("response_format") == expected
-    assert positive.get("response_format") == (expected if task != "triplet" else {
-        "type": "json_schema", "json_schema": {"name": "answer", "schema": schema_of(STRINGS), "strict": True}
-    })  # fmt: skip
-    limit = "max_completion_tokens" if fields.get("kind") == "openai" else "max_tokens"
-    assert [name for name in positive if name.startswith("max_")] == [limit]
-    thinking = fields.get("extra", {}).get("thinking", {"type": "disabled"})
-    assert positive.get("thinking") == (thinking if fields.get("kind") == "glm" else None)
+        asked(server, tmp_path / "out", options={"task": task, "polarity": "both"}, concurrency=1, **fields)
+        bodies = sent(server)
+    assert [body.pop("response_format", None) for body in bodies] == formats
+    plain = {"model": "emulated", **others}
+    assert [{name: body[name] for name in body.keys() - {"messages"}} for body in bodies] == [plain, plain]
 
 
 @pytest.mark.parametrize(
