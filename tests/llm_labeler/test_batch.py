@@ -15,14 +15,14 @@ from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
 from llm_labeler.dispatch.workers import AskOutcome
-from llm_labeler.records import Ask, Message, TokenUsage
+from llm_labeler.records import Ask, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit import AuthError, BadReply, ConfigError, RemoteError
+from pairkit import BadReply, ConfigError, RemoteError
 from pairkit.base.openai_api.channel import Channel
 from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
-from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
+from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
-from tests.support.llm import Faults, Options, serve
+from tests.support.llm import Options, serve
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
 
@@ -154,58 +154,6 @@ def test_a_batch_is_found_on_a_later_page(store: AnswerStore, monkeypatch: pytes
         assert server.stats.asked_again == 0
 
 
-@pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_unanswered_questions_of_a_batch_are_asked_again(ends: Any, store: AnswerStore) -> None:
-    with serve(Options(batch_ends=ends)) as server:
-        outcome = batch(server.base_url, store)  # the first one directly, and each second of the other 19
-        assert (outcome.done, outcome.failed) == (11, 9)
-        assert all(not failure.final and ends in failure.detail for failure in store.failures())
-        assert [answered(store)] == [11]
-        outcome = batch(server.base_url, store)
-        assert (outcome.done, outcome.cached, outcome.failed) == (5, 11, 4)
-        assert server.stats.asked_again == 0
-
-
-def test_a_batch_that_the_server_rejects(store: AnswerStore) -> None:
-    with serve(Options(batch_ends="failed")) as server:
-        with pytest.raises(RemoteError, match=r"rejected batch batch_1 \(emulated\)"):
-            batch(server.base_url, store)
-        assert store.batches() == []
-        assert store.spent().requests == 1
-
-
-def test_faults_of_single_lines(store: AnswerStore) -> None:
-    with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage"), first=1)) as server:
-        outcome = batch(server.base_url, store, 60)
-        assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage"}
-    failures = list(store.failures())
-    assert outcome.failed == len(failures) > 5
-    assert outcome.done == 60 - outcome.failed
-    assert {failure.reason for failure in failures} == {"server_error"}
-    estimated = [answer for answer in answers_in(store) if answer.estimated]
-    assert estimated
-    assert all(answer.cost and answer.reply.usage for answer in estimated)
-    assert "refusal" in {answer.reply.finish for answer in answers_in(store)}
-
-
-def test_questions_that_the_server_rejects_are_not_asked_again(store: AnswerStore) -> None:
-    long = Ask(an_ask(5).key, (Message("user", "x" * 500),))
-    asks = [long if n == 5 else an_ask(n) for n in range(10)]
-    with serve(Options(context_chars=400)) as server:
-        outcome = batch(server.base_url, store, asks)
-        assert (outcome.done, outcome.failed) == (9, 1)
-        assert [(failure.reason, failure.final) for failure in store.failures()] == [("rejected", True)]
-        assert batch(server.base_url, store, asks).cached == 10
-
-
-def test_a_wrong_key_is_detected_before_a_batch_is_submitted(store: AnswerStore) -> None:
-    with serve(Options(api_key=KEY)) as server:
-        with pytest.raises(AuthError, match="OTHER_KEY"):
-            batch(server.base_url, store, api_key_env="OTHER_KEY")
-        assert server.stats.batches == 0
-        assert store.batches() == []
-
-
 def test_a_batch_that_the_server_does_not_know(store: AnswerStore) -> None:
     with serve(Options(batch_s=60)) as server:
         killed_at("adopted", server.base_url, store)
@@ -308,11 +256,6 @@ def test_pages_and_sizes_of_lists_are_bounded(page: str, error: str, monkeypatch
     batches = OpenAiBatches(provider("http://localhost:1/v1", kind="openai"), 0.01)
     with pytest.raises(BadReply, match=error):
         run(batches.find("label-1"))
-
-
-def test_llms_without_a_batch_api_are_refused(store: AnswerStore) -> None:
-    with pytest.raises(ConfigError, match="llm llama: has no Batch API"):
-        batch("http://localhost:1/v1", store, kind="glm")
 
 
 BUSY = RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
