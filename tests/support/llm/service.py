@@ -85,7 +85,7 @@ class Options:
     lists_models: bool = True
     batch_s: float = 0.0
     batch_ends: Literal["completed", "expired", "cancelled", "failed"] = "completed"
-    respond: Callable[[str, Any], Response | None] | None = None  # by path and JSON; None: as usual
+    respond: Callable[[str, Any], Response | None] | None = None  # by path and body; None: as usual
 
 
 @dataclass(slots=True)
@@ -219,7 +219,8 @@ class Service:
             await asyncio.sleep(self._options.latency_s)
         response = None
         if self._options.respond:
-            response = self._options.respond(request.url.path, json.loads(body) if body else None)
+            is_json = request.headers.get("content-type") == "application/json"
+            response = self._options.respond(request.url.path, json.loads(body) if is_json else body)
         await (response or self._routes)(scope, again, send)
 
     async def _models(self, request: Request) -> Response:
