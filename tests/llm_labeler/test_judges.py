@@ -27,8 +27,6 @@ from tests.support.linear import assert_linear
 SETTINGS = EnsembleSettings(min_items=50)
 SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
 PRIOR = (0.5, 0.3, 0.2)
-
-
 WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
@@ -42,15 +40,8 @@ def votes_of(*votes: str) -> list[JudgeVote]:
     ]
 
 
-ANY_VOTES = st.lists(
-    st.builds(
-        JudgeVote,
-        st.integers(0, 6).map(str),
-        st.sampled_from(["ann", "bob", "eve", "max"]),
-        st.sampled_from(VOTES),
-    ),
-    max_size=60,
-)
+JUDGED = st.integers(0, 6).map(str), st.sampled_from(["ann", "bob", "eve", "max"]), st.sampled_from(VOTES)
+ANY_VOTES = st.lists(st.builds(JudgeVote, *JUDGED), max_size=60)
 
 
 def test_contradictory_votes_abstain() -> None:
