@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairkit.dataset.reading.reader import read_pairs
+import pairkit
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import Done, environment, run_here
 from tests.contract.label_command import (
@@ -23,12 +23,6 @@ from tests.contract.label_command import (
     sentences,
 )
 from tests.support.llm import Faults, serve
-
-
-@pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.01)
-    monkeypatch.setattr("llm_labeler.dispatch.limits._MIN_PAUSE_S", 0.01)
 
 
 def test_an_unavailable_llm_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -82,7 +76,7 @@ def test_aggregations(tmp_path: Path, aggregation: str) -> None:
         assert parsed.result["calls"] == 0
         assert parsed.result["pairs"] >= done.result["pairs"] > 0
         assert requests(servers) == asked
-    labels = pl.concat(read_pairs(tmp_path / "out").splits.values())["label"]
+    labels = pl.concat(pairkit.read(tmp_path / "out").splits.values())["label"]
     assert labels.dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
 
 
@@ -114,7 +108,7 @@ def test_next_steps_run(tmp_path: Path) -> None:
             done = run_here(package, *step[1:], environ=environment(**KEYS), cwd=tmp_path)
             assert done.code == 0, (step, done.err)
             if step[1] == "generate":
-                rows = pl.concat(read_pairs(out).splits.values()).head(10)
+                rows = pl.concat(pairkit.read(out).splits.values()).head(10)
                 rows.select("text1", "text2", "label").write_csv(gold)
                 judge = ("judge", "--data", gold, "--out", tmp_path / "judged", *flags)
                 steps += next_commands(run_label(*judge))
@@ -151,7 +145,7 @@ def test_show_and_report(tmp_path: Path) -> None:
     assert run_label("report", "--work", work, "--json", "--quiet").err == ""
     assert "llama" in run_label("report", "--work", work).out
     gold = tmp_path / "gold.csv"
-    rows = pl.concat(read_pairs(tmp_path / "out").splits.values()).head(10)
+    rows = pl.concat(pairkit.read(tmp_path / "out").splits.values()).head(10)
     rows.select("text1", "text2", "label").write_csv(gold)
     score = ("evaluate", "--work", work, "--gold", gold)
     assert run_label(*score, "--json").result["found"] == 10

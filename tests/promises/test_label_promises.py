@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ import pytest
 from datasets import Dataset
 
 import pairkit
-from pairkit.base.system.seeded import keyed_unit
 from tests.contract.conftest import environment, killed_when
 from tests.contract.label_command import KEYS, MEMBERS, ensemble, generate, one_llm, requests, sentences, tree
 from tests.llm_labeler.llm_server import responding
@@ -39,7 +39,7 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
             server.stats.answered = 0
         files = ("--data", str(source), "--out", str(tmp_path / "killed"))
         for turn in range(kills):
-            most = requests(servers) + 10 + int(min(texts, 80) * keyed_unit(7, turn))
+            most = requests(servers) + 10 + random.Random(turn).randrange(min(texts, 80))
             assert killed_when(
                 lambda most=most: requests(servers) >= most,
                 *("llm_labeler", "generate", *files, *flags),
