@@ -16,9 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from llm_labeler.records import content_hash
-from pairkit.base.system.seeded import keyed_hash, keyed_unit
-from tests.support.llm.answers import answer, text_of
+from tests.support.llm.answers import answer, digest, text_of
 
 FaultKind = Literal[
     "rate_limited",  # 429 with Retry-After
@@ -62,9 +60,9 @@ class Faults:
         """The fault of a question's attempt, counted from 1."""
         if not self.share or (self.first is not None and attempt > self.first):
             return None
-        if keyed_unit(self.seed, question, attempt) >= self.share:
+        if digest(self.seed, question, attempt) >= self.share * 2**64:
             return None
-        return self.kinds[keyed_hash(self.seed, "kind", question, attempt) % len(self.kinds)]
+        return self.kinds[digest(self.seed, "kind", question, attempt) % len(self.kinds)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +254,7 @@ class Service:
     def _reply(self, body: Mapping[str, Any]) -> Response:
         """The response to one call, counted."""
         stats = self.stats
-        question = content_hash(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
+        question = f"{digest(body['model'], body['messages']):x}"
         stats.last_s = time.monotonic()
         stats.first_s = stats.first_s or stats.last_s
         stats.requests += 1
