@@ -7,17 +7,6 @@ It serves chat completions, the list of models, files, batches, and its counts a
 """
 
 from tests.support.llm.server import Server, serve
-from tests.support.llm.service import FAULT_KINDS, PASSING, CutOff, FaultKind, Faults, Options, Stats, reply
+from tests.support.llm.service import FaultKind, Faults, Options, Stats, reply
 
-__all__ = [
-    "FAULT_KINDS",
-    "PASSING",
-    "CutOff",
-    "FaultKind",
-    "Faults",
-    "Options",
-    "Server",
-    "Stats",
-    "reply",
-    "serve",
-]
+__all__ = ["FaultKind", "Faults", "Options", "Server", "Stats", "reply", "serve"]

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -35,7 +35,6 @@ FaultKind = Literal[
     "events",  # an event stream, although none was requested
     "invalid_json",  # Groq's 400 for an answer that doesn't fit the requested format
 ]
-FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 # These are answers that are paid for and stored.
 _ANSWERING = frozenset(("no_usage", "refusal", "cut", "filtered", "events"))
 # A client that retries recovers from these.
@@ -72,7 +71,6 @@ class Options:
     models: tuple[str, ...] = ("emulated",)
     api_key: str | None = None
     latency_s: float = 0.0
-    usage: bool = True
     refuses: frozenset[str] = frozenset()
     format_error: str = ""  # refuses a response format in these words
     context_chars: int | None = None
@@ -171,6 +169,11 @@ def error(status: int, message: str, *, code: str = "", param: str | None = None
     return JSONResponse({"error": body}, status, named)
 
 
+def no_such_url(request: Request) -> Response:
+    """The error of an unknown address."""
+    return error(404, f"Invalid URL ({request.method} {request.url.path})")
+
+
 class Service:
     """The whole API as a starlette app, `app`."""
 
@@ -189,14 +192,12 @@ class Service:
             Route("/batches", self._list),
             Route("/batches/{name}", self._look),
         ]
-        roots = [Mount("/v1", routes=api), Mount("/api/paas/v4", routes=api)]
         stats = Route("/stats", lambda _: JSONResponse(self.stats.summary()))
         handlers: Any = {
-            404: lambda request, _: error(404, f"Invalid URL ({request.method} {request.url.path})"),
-            405: lambda request, _: error(404, f"Invalid URL ({request.method} {request.url.path})"),
+            **dict.fromkeys((404, 405), lambda request, _: no_such_url(request)),
             ValueError: lambda *_: error(400, "We could not make sense of your request."),
         }
-        self._routes = Starlette(routes=[stats, *roots], exception_handlers=handlers)
+        self._routes = Starlette(routes=[stats, Mount("/v1", routes=api)], exception_handlers=handlers)
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Record a request, check its key, wait, and answer it."""
@@ -223,7 +224,7 @@ class Service:
 
     async def _models(self, request: Request) -> Response:
         if not self._options.lists_models:
-            return error(404, f"Invalid URL ({request.method} {request.url.path})")
+            return no_such_url(request)
         models = [{"id": name, "object": "model"} for name in self._options.models]
         return JSONResponse({"object": "list", "data": models})
 
@@ -306,21 +307,13 @@ class Service:
         message: dict[str, Any] = {"role": "assistant", "content": shown, "refusal": None}
         if kind == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
-        choice = {
-            "index": 0,
-            "message": message,
-            "finish_reason": "length" if _tokens(text) > limit else "stop",
-        }
+        finish = "length" if _tokens(text) > limit else "stop"
+        choice = {"index": 0, "message": message, "finish_reason": finish}
         if kind == "filtered":
             choice = {"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}
-        completion = {
-            "id": f"chatcmpl-{question}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": body["model"],
-            "choices": [choice],
-        }
-        if self._options.usage and kind != "no_usage":
+        completion = {"id": f"chatcmpl-{question}", "object": "chat.completion", "model": body["model"]}
+        completion["choices"] = [choice]
+        if kind != "no_usage":
             read, written = _tokens(text_of(messages)), min(limit, _tokens(text))
             used = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
             completion["usage"] = used
