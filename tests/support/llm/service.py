@@ -104,17 +104,7 @@ class Stats:
 
     def summary(self) -> dict[str, Any]:
         """The counts as JSON."""
-        return {
-            "requests": self.requests,
-            "answered": self.answered,
-            "questions": len(self.asked),
-            "questions_answered": len(self.answers),
-            "asked_again": self.asked_again,
-            "batches": self.batches,
-            "faults": dict(self.faults),
-            "first_s": self.first_s,
-            "last_s": self.last_s,
-        }
+        return {name: getattr(self, name) for name in ("requests", "first_s", "last_s")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,14 +376,10 @@ class Service:
             lines[place].append(json.dumps({"custom_id": name, "response": found, "error": None}))
         if ends == "expired":  # OpenAI says nothing of cancelled ones
             late = {"response": None, "error": {"code": "batch_expired"}}
-            lines["error_file_id"] += [
-                json.dumps({"custom_id": name, **late}) for name, _ in job.questions[1::2]
-            ]
-        return {
-            place: self._keep("".join(f"{line}\n" for line in of).encode())
-            for place, of in lines.items()
-            if of
-        }
+            expired = [{"custom_id": name, **late} for name, _ in job.questions[1::2]]
+            lines["error_file_id"] += map(json.dumps, expired)
+        kept = {place: "".join(f"{line}\n" for line in of).encode() for place, of in lines.items() if of}
+        return {place: self._keep(content) for place, content in kept.items()}
 
 
 def _event_stream(completion: dict[str, Any]) -> Response:
