@@ -69,7 +69,7 @@ def evaluate(
     data_dir: Annotated[Path, _DATA_DIR],
     *,
     task: Annotated[list[str] | None, _option("--task", "Run only this task; repeatable.", "NAME")] = None,
-    split: Annotated[str, _option("--split", "test or dev.", "NAME")] = "test",
+    split: Annotated[str, _option("--split", "test or validation.", "NAME")] = "test",
     against: Annotated[
         str | None, _option("--against", "Second model, to test the difference between both.", "MODEL")
     ] = None,
@@ -125,9 +125,7 @@ def figures(
     data: Annotated[
         str | None, _option("--data -d", "Pairs with gold scores; not needed for curves.", "DATA")
     ] = None,
-    split: Annotated[
-        str | None, _option("--split", "Split of the dataset: test or dev. [default: test]", "NAME")
-    ] = None,
+    split: Annotated[str | None, _option("--split", "Split of the dataset. [default: test]", "NAME")] = None,
     kind: Annotated[str, _option("--kind", "densities, halves, curves, pairs or all.", "KIND")] = "all",
     saturation: Annotated[
         float, _option("--saturation", "densities: a pair is saturated if |cosine| exceeds this.", "X")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shlex
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,9 @@ import gis_builder
 import llm_labeler
 import pairkit
 from pairkit import ConfigError
-from pairkit.dataset.judgements import ReviewJudgement, ReviewStore
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
+from tests.pairkit.review_material import judge_all
 
 WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
 SENTENCES = [
@@ -137,13 +138,9 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(pla
     assert len(set(sides)) == len(sides)
     assert set(sides) <= set(SENTENCES)
     review = pairkit.review(place / "to-judge", grades=False, n=400)
-    with ReviewStore(review.path) as store:
-        (ann,) = store.invite(["ann"])
-        assert store.settings.asked == "labels"
-        assert len(store.pairs) == drawn["pairs"]
-        for number, pair in enumerate(sorted(store.pairs)):
-            answer = "yes" if number % 2 else "no"
-            store.add(ReviewJudgement(pair, pair, ann.name, answer, "", "", 1.0, "2026-01-01T00:00:00Z"))
+    answers = cycle(["no", "yes"])
+    judge_all(review, lambda _: next(answers))
+    assert review.judgements().height == drawn["pairs"]
     found = run(place, modules["aoe"], *commands[2][1:], "--json").result["to-judge.review"]
     assert found["gain"]["pairs"] == drawn["pairs"]
     low, high = found["gain"]["ci95"]
@@ -182,11 +179,7 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
         return json.dumps({number: "same" if fits else "different" for number, fits in pairs})
 
     review = pairkit.review(sheet)
-    with ReviewStore(review.path) as store:
-        (ann,) = store.invite(["ann"])
-        for key, pair in store.pairs.items():
-            answer = "yes" if relevant(pair.text1, pair.text2) else "no"
-            store.add(ReviewJudgement(key, key, ann.name, answer, "", "", 1.0, "2026-01-01T00:00:00Z"))
+    judge_all(review, lambda pair: "yes" if relevant(*pair.splitlines()) else "no")
     llm_labeler.judge(sheet, llm={"a": judge}, out=place / "judged", progress=False)
     gains = [
         gain.to_dict()

@@ -16,7 +16,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aoe_train.model.ran import RanConfig
+from aoe_train import ran
 from pairkit import ConfigError, DataError
 from papers.ran import tensor_bundle
 from papers.ran.convert import convert_checkpoint
@@ -57,7 +57,7 @@ def test_outputs_follow_the_published_equations():
 def test_our_style_differs_only_in_norm_and_start():
     variables = read_bundle(CHECKPOINT)
     published = convert_checkpoint(CHECKPOINT, heads=3)
-    config = RanConfig(
+    config = ran.RanConfig(
         **published.config.to_diff_dict() | {"ln_style": "standard", "memory_start": "projected"}
     )
     config.window_size, config.min_window_size = 8, 3

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 from transformers import AutoTokenizer
 
-from aoe_train.model.ran import RanConfig
+from aoe_train import ran
 from pairkit import ConfigError, DataError
 from papers.ran.corpus import read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
@@ -183,7 +183,8 @@ def model() -> RanForMaskedLM:
         "head_dim": 4,
         "window_size": 8,
     }
-    return RanForMaskedLM(RanConfig(vocab_size=30, min_window_size=3, initializer_range=0.5, **sizes)).eval()
+    config = ran.RanConfig(vocab_size=30, min_window_size=3, initializer_range=0.5, **sizes)
+    return RanForMaskedLM(config).eval()
 
 
 IDS = torch.randint(1, 30, (3, 12), generator=torch.Generator().manual_seed(0))

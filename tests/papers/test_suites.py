@@ -18,7 +18,6 @@ from sklearn.metrics import accuracy_score, f1_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 
 import aoe_train
-from aoe_train.evaluation.tasks import TaskVectors
 from pairkit import ConfigError, DataError
 from papers import suites
 from papers.suites import SUITES, find_tasks, nli, transfer
@@ -260,7 +259,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
     # either half of MultiNLI chooses for the other
     ((task,), _) = find_tasks("nli", inference, ["MultiNLI"])
     assert isinstance(task, JoinedTask)
-    vectors = TaskVectors(hinted, [task.texts], separator=" [SEP] ")
+    vectors = aoe_train.tasks.TaskVectors(hinted, [task.texts], separator=" [SEP] ")
     train, mismatched, matched = (part.features(vectors) for part in task.tests["matched"].parts)
     parts = task.measure(vectors).parts
     for name, dev, test in (("matched", mismatched, matched), ("mismatched", matched, mismatched)):
@@ -296,8 +295,11 @@ def captions(images: int) -> CaptionTask:
 
 def scores(task: CaptionTask, vectors: np.ndarray) -> dict[str, float]:
     known = dict(zip(task.texts, vectors, strict=True))
-    made = TaskVectors(lambda texts: np.array([known[text] for text in texts], np.float32), [task.texts])
-    return task.measure(made).scores()
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return np.array([known[text] for text in texts], np.float32)
+
+    return task.measure(aoe_train.tasks.TaskVectors(encode, [task.texts])).scores()
 
 
 def by_hand(vectors: np.ndarray) -> dict[str, float]:

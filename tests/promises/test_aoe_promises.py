@@ -17,7 +17,6 @@ from safetensors.torch import load_file
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from pairkit.dataset.reading.reader import read_rows
 from tests import forked
 from tests.aoe_train import conftest
 from tests.aoe_train.shell import aoe
@@ -241,10 +240,12 @@ def test_the_command_makes_a_dataset_that_training_reads(bert: Path, tmp_path: P
     data, out = write_tuples(tmp_path / "data"), tmp_path / "mined"
     command = ("mine", "--data", data, "--model", bert, "--out", out, "--num-negatives", "3", "--json")
     printed = json.loads(aoe(*command, "--quiet"))
-    rows = read_rows(str(out))
-    assert list(rows.splits) == ["train", "test"]
-    assert rows["train"].columns == ["anchor", "positive", "negatives"]
-    assert printed["splits"]["train"]["negatives"] == rows["train"]["negatives"].list.len().sum()
+    rows = {path.name.split("-")[0]: pl.read_parquet(path) for path in out.rglob("*.parquet")}
+    assert rows.keys() == {"train", "test"}
+    columns = [f"negative_{number}" for number in (1, 2, 3)]
+    assert rows["train"].columns == ["anchor", "positive", *columns]
+    count = sum(rows["train"][column].drop_nulls().len() for column in columns)
+    assert printed["splits"]["train"]["negatives"] == count
     assert not out.with_name("mined.work").exists()
     files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert json.loads(aoe(*command)) == printed

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pandas as pd
@@ -38,8 +38,9 @@ def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
             server.stats.answers.clear()
             server.stats.answered = 0
         files = ("--data", str(source), "--out", str(tmp_path / "killed"))
-        for turn in range(kills):
-            most = requests(servers) + 10 + random.Random(turn).randrange(min(texts, 80))
+        random = Random(7)
+        for _ in range(kills):
+            most = requests(servers) + 10 + int(min(texts, 80) * random.random())
             assert killed_when(
                 lambda most=most: requests(servers) >= most,
                 *("llm_labeler", "generate", *files, *flags),
