@@ -14,17 +14,7 @@ from llm_labeler.records import Ask, LlmReply
 from llm_labeler.settings import BreakerSettings
 from pairkit import AuthError, ConfigError, Progress, RemoteError
 
-from .scripted_provider import (
-    ACTUAL,
-    BOUND,
-    Scripted,
-    an_ask,
-    answer_at_once,
-    answers_in,
-    ask_in,
-    fails,
-    run,
-)
+from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in, fails, run
 
 PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars per million tokens
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000

@@ -116,9 +116,7 @@ def test_the_best_of_each_kind_come_first(hard: Hard) -> None:
     assert len(set(kinds[:first])) == first
 
 
-def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last(
-    triplets: RuleAnswers,
-) -> None:
+def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last(triplets: RuleAnswers) -> None:
     result = triplets[FULL, "positive"]
     assert "'" in result[-1]
     assert "'" not in result[0]
