@@ -7,7 +7,6 @@ import selectors
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from llm_labeler.dispatch.answer_store import AnswerStore
@@ -76,7 +75,6 @@ class Scripted:
     leaves_machine: bool = False
     refused: set[str] = field(default_factory=set)
     bounds: Callable[[Ask], TokenUsage] = lambda ask: BOUND
-    journal: Path | None = None  # one line per call
     asked: Counter[AskKey] = field(default_factory=Counter)
     starts: list[float] = field(default_factory=list)
     in_flight: int = 0
@@ -94,9 +92,6 @@ class Scripted:
     async def reply(self, ask: Ask) -> LlmReply:
         self.asked[ask.key] += 1
         self.starts.append(asyncio.get_running_loop().time())
-        if self.journal is not None:
-            with self.journal.open("a") as file:
-                file.write(ask.key.text_id + "\n")
         reply = self.script(ask, self.asked[ask.key])
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)

@@ -11,7 +11,6 @@ from llm_labeler import CallFailed
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending
 from llm_labeler.records import Ask, LlmReply
-from llm_labeler.settings import BreakerSettings
 from pairkit import AuthError, ConfigError, Progress, RemoteError
 
 from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in, fails, run
@@ -161,17 +160,6 @@ def test_after_an_error_hanging_calls_are_cancelled(store: AnswerStore) -> None:
         run(ask_in(store, Stuck(concurrency=3), count=3))
     assert store.recover() == 2  # may have been billed
     assert store.spent_by_llm()["tester"] == Spending(3, 200, 100, 2 * PICO_BOUND, estimated=2)
-
-
-def test_a_server_that_keeps_failing_ends_the_run(store: AnswerStore) -> None:
-    script = fails(CallFailed("timeout", "60 s"), lambda ask, attempt: int(ask.text) >= 30)
-    provider = Scripted(script)
-    with pytest.raises(
-        RemoteError, match=r"tester: 16 of the last 20 calls failed, most with timeout \(60 s\)"
-    ):
-        run(ask_in(store, provider, count=1000, breaker=BreakerSettings(window=20, max_failures=0.8)))
-    assert len(answers_in(store)) == 30
-    assert provider.asked.total() < 60
 
 
 def test_an_unwritable_store_ends_the_run(store: AnswerStore) -> None:

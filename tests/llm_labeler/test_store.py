@@ -54,16 +54,6 @@ def test_a_question_is_missing_until_answered_or_finally_rejected(store: AnswerS
     assert [failure.key for failure in store.failures()] == [key_of(1)]
 
 
-@pytest.mark.parametrize(
-    "change", [{"llm": "x"}, {"task": "judge"}, {"prompt_hash": "x"}, {"parameters": "x"}, {"text_id": "x"}]
-)
-def test_every_part_of_the_key_makes_another_question(store: AnswerStore, change: dict[str, str]) -> None:
-    store.save_answer(an_answer())
-    store.save_failure(a_failure(replace(KEY, llm="other"), final=True))
-    other = an_ask(replace(KEY, **change))  # type: ignore[arg-type]
-    assert store.unanswered([an_ask(KEY), other]) == [other]
-
-
 def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
     """Proposals are read for hours while judges answer; one long read transaction would grow the log."""
     for number in range(300):
