@@ -231,12 +231,11 @@ def test_hard_negatives(text: str, line: str, reason: str | None, tmp_path: Path
 
 def test_a_query_must_be_a_question(tmp_path: Path) -> None:
     def answer(prompt: str) -> str:
-        return "1. What was tested in winter?\n2. The pump was sent back."
+        return "1. Who sings?\n2. The pump leaked." if "does not answer" in prompt else "1. What leaked?"
 
-    with pytest.raises(DataError, match="asks_nothing 2, both_polarities 2"):
-        llm_labeler.generate(
-            [TESTED], llm={"one": answer}, task="query", out=tmp_path / "out", progress=False
-        )
+    llm_labeler.generate([TESTED], llm={"one": answer}, task="query", out=tmp_path / "out", progress=False)
+    proposals = gathered(TESTED, tmp_path / "out").proposals
+    assert [proposal.reason for proposal in proposals] == [None, None, "asks_nothing"]
 
 
 # Proposals of several LLMs
