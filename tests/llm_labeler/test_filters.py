@@ -57,6 +57,7 @@ EITHER: list[Case] = [  # of both polarities
         "The loader crashes with several workers",
         "wrong_script",
     ),
+    ("²³ ²³ ²³", "Squares and cubes.", None),  # without letters, and so without a script
     ("There is a bug in PyTorch", "这个 bug 在 PyTorch 里", "wrong_script"),
     ("北京的医院非常大", "東京の病院はとても大きいです", "wrong_script"),
     ("Beta blockers lower pressure", "β-blockers lower blood pressure", None),
