@@ -20,7 +20,6 @@ JOBS ?= auto
 PYTEST := -m pytest -q -n $(JOBS) --dist worksteal
 
 LOWEST := .venv-lowest
-NEED_TRAIN := tests/pairkit/test_machine.py
 
 .PHONY: search demo domain-demo test check lowest slow docs reference notebooks clean
 
@@ -55,7 +54,7 @@ lowest: $(VENV)/.dev
 	$(BIN)/uv venv --quiet --clear $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[label,figures,hub,review,testserver,xlsx]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint constraints.txt pytest pytest-xdist hypothesis
-	$(LOWEST)/bin/python $(PYTEST) tests/pairkit tests/gis_builder tests/llm_labeler $(patsubst %,--ignore=%,$(NEED_TRAIN))
+	$(LOWEST)/bin/python $(PYTEST) tests/pairkit tests/gis_builder tests/llm_labeler
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m slow

@@ -15,11 +15,9 @@ _PUBLIC_NAMES = {
     "aoe_train.api.encoding": "encode",
     "aoe_train.api.evaluation": "evaluate",
     "aoe_train.api.exporting": "distill export",
-    "aoe_train.api.mining": "Mined mine",
-    "aoe_train.api.sampling": "PairSample sample_pairs",
-    "aoe_train.api.searching": "duplicates index open_index search search_every",
-    "aoe_train.api.serving": "serve",
-    "aoe_train.api.trained": "Plan Trained",
+    "aoe_train.api.mining": "Mined PairSample mine sample_pairs",
+    "aoe_train.api.searching": "duplicates index open_index search search_every serve",
+    "aoe_train.api.trained": "Trained",
     "aoe_train.api.training": "plan train",
     "aoe_train.encoding.encode_run": "Encoded",
     "aoe_train.evaluation": "tasks",
@@ -36,5 +34,6 @@ _PUBLIC_NAMES = {
     "aoe_train.searching.similar_texts": "NearDuplicates",
     "aoe_train.searching.serve.embedding_server": "EmbeddingServer",
     "aoe_train.training.pair_model": "TextObjective",
+    "aoe_train.training.train_plan": "Plan",
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, _PUBLIC_NAMES)

@@ -4,16 +4,15 @@ from aoe_train.api.evaluation import evaluate as evaluate
 from aoe_train.api.exporting import distill as distill
 from aoe_train.api.exporting import export as export
 from aoe_train.api.mining import Mined as Mined
+from aoe_train.api.mining import PairSample as PairSample
 from aoe_train.api.mining import mine as mine
-from aoe_train.api.sampling import PairSample as PairSample
-from aoe_train.api.sampling import sample_pairs as sample_pairs
+from aoe_train.api.mining import sample_pairs as sample_pairs
 from aoe_train.api.searching import duplicates as duplicates
 from aoe_train.api.searching import index as index
 from aoe_train.api.searching import open_index as open_index
 from aoe_train.api.searching import search as search
 from aoe_train.api.searching import search_every as search_every
-from aoe_train.api.serving import serve as serve
-from aoe_train.api.trained import Plan as Plan
+from aoe_train.api.searching import serve as serve
 from aoe_train.api.trained import Trained as Trained
 from aoe_train.api.training import plan as plan
 from aoe_train.api.training import train as train
@@ -34,3 +33,4 @@ from aoe_train.searching.index import SearchIndex as SearchIndex
 from aoe_train.searching.serve.embedding_server import EmbeddingServer as EmbeddingServer
 from aoe_train.searching.similar_texts import NearDuplicates as NearDuplicates
 from aoe_train.training.pair_model import TextObjective as TextObjective
+from aoe_train.training.train_plan import Plan as Plan

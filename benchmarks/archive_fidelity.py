@@ -20,12 +20,12 @@ from runs import argument_parser
 from gis_builder.detection.detector import judge_thread, read_verdicts
 from gis_builder.gh_archive.archive_rows import read_rows
 from gis_builder.gh_archive.extract import extract_hour
-from gis_builder.gh_archive.threads import threads_of
+from gis_builder.gh_archive.judge_threads import threads_of
 from gis_builder.settings import DetectSettings
 from gis_builder.store import Store
 from gis_builder.store.issue_records import Verdict, VerdictOutcome
 from pairkit.base.system.seeded import keyed_unit
-from tests.gis_builder.archive_world import events_of, lines_of, write_hours
+from tests.gis_builder.archive_world import events_of, lines_of, saved_threads, write_hours
 
 _HOURS = tuple(f"2015-01-01-{hour}" for hour in range(12))
 _LOST = (0.0, 0.2, 0.5, 0.88)
@@ -39,8 +39,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("repo")
     given = parser.parse_args()
-    with Store.open(given.work / "store.sqlite") as store:
-        threads = list(store.threads(given.repo))
+    threads = saved_threads(given.work)[given.repo]
     crawled = from_file(given.work / "verdicts.parquet", given.repo)
     events = events_of(7, threads, pulls_of(given.work, given.repo))
     lines = lines_of(events)

@@ -27,9 +27,8 @@ from runs import argument_parser
 
 import gis_builder
 from gis_builder.gh_archive.hours import hours_between
-from gis_builder.store import Store
 from pairkit.base.cli.progress import Progress
-from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, write_hours
+from tests.gis_builder.archive_world import SOURCES, events_of, lines_of, saved_threads, write_hours
 
 RANGE = "2015-02-01..2016-12-31"
 SAMPLE_HOURS = 6
@@ -141,8 +140,7 @@ def events_of_samples(copies: int = 1) -> list[dict[str, Any]]:
     """The events of the sample trackers and of renamed copies."""
     with tempfile.TemporaryDirectory() as work:
         gis_builder.import_tracker(SOURCES, Path(work, "gis.work"), progress=False)
-        with Store.open(Path(work, "gis.work", "store.sqlite")) as store:
-            threads = [list(store.threads(row.full_name)) for row in store.repos()]
+        threads = list(saved_threads(Path(work, "gis.work")).values())
     found = []
     for copy in range(copies):
         for place, own in enumerate(threads):

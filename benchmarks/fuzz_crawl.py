@@ -79,9 +79,9 @@ def run(seeds: Sequence[int]) -> Outcomes:
             work.mkdir()
             signal.alarm(_TIMEOUT_S)
             try:
-                ended = fuzz_answers(world, work, seed)
-                found.ended[ended.how] += 1
-                requests += ended.requests
+                how, count = fuzz_answers(world, work, seed)
+                found.ended[how] += 1
+                requests += count
             except Wrong as error:
                 found.ended["WRONG"] += 1
                 found.wrong.setdefault(_where(error), _shown(error))

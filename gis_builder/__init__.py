@@ -22,15 +22,13 @@ from __future__ import annotations
 from pairkit.base.cli.startup import lazy_names
 
 _PUBLIC_NAMES = {
-    "gis_builder.api": (
-        "archive build crawl demo detect explain import_tracker pair plan preview_import render status"
-        " suggest"
-    ),
+    "gis_builder.api.crawls": "crawl detect explain import_tracker preview_import render status suggest",
+    "gis_builder.api.datasets": "archive build demo pair plan read_hours",
     "gis_builder.crawling.crawl_plan": "Plan",
+    "gis_builder.crawling.import_dump": "ImportPreview",
     "gis_builder.crawling.status": "Crawled IncompleteCrawlError Status",
     "gis_builder.detection.detection_results": "Detected Explanation",
     "gis_builder.pairing.pairing_results": "ArchiveBuilt Built HoursRead Rendered",
     "gis_builder.pairing.suggest": "Suggested",
-    "gis_builder.trackers.preview": "ImportPreview",
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, _PUBLIC_NAMES)

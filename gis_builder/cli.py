@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gis_builder import api
+from gis_builder.api import crawls, datasets
 from pairkit.base.cli.commands import add_command, application, show
 from pairkit.base.cli.options import RUN, Option
 from pairkit.dataset.shared_options import SHARED
@@ -13,25 +13,15 @@ app = application("gis", "Make leak-free datasets of text pairs from duplicate G
 
 
 @SHARED(dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True))
-def _build(
-    build: Any,
-    given: Any,
-    *,
-    dry_run: bool = False,
-) -> Any:
-    return api.plan(**given) if dry_run else build(**given)
+def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
+    return datasets.plan(**given) if dry_run else build(**given)
 
 
 @SHARED(
     dry_run=Option("Show how columns, times and links are read, and write nothing.", panel=RUN, main=True)
 )
-def _import(
-    import_tracker: Any,
-    given: Any,
-    *,
-    dry_run: bool = False,
-) -> Any:
-    return api.preview_import(**given) if dry_run else import_tracker(**given)
+def _import(import_tracker: Any, given: Any, *, dry_run: bool = False) -> Any:
+    return crawls.preview_import(**given) if dry_run else import_tracker(**given)
 
 
 def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -> Any:
@@ -47,69 +37,67 @@ def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -
 @SHARED(
     explain=Option("Show the evidence on one issue, owner/name#number, and stop.", metavar="ISSUE", main=True)
 )
-def _detect(
-    detect: Any,
-    given: Any,
-    *,
-    explain: str | None = None,
-) -> Any:
+def _detect(detect: Any, given: Any, *, explain: str | None = None) -> Any:
     if explain is None:
         return detect(**given)
     given.pop("progress")
-    return api.explain(issue=explain, **given).text
+    return crawls.explain(issue=explain, **given).text
+
+
+@SHARED(read_only=Option("Only read the hours into `work`; their files can then be deleted."))
+def _archive(archive: Any, given: Any, *, read_only: bool = False) -> Any:
+    return datasets.read_hours(**given) if read_only else archive(**given)
 
 
 add_command(
     app,
-    api.build,
+    datasets.build,
     "gis build --repos rust-lang/rust --out rust",
     "gis build --repos repos.txt --out gis --strategy all --negatives mixed --seed 7",
     "gis build --repos repos.txt --out gis --split-sizes 18565,1547,1548",
     run=_build,
 )
 add_command(
-    app,
-    api.plan,
-    "gis plan --repos repos.txt",
-    "gis plan --repos repos.txt --strategy all --json",
+    app, datasets.plan, "gis plan --repos repos.txt", "gis plan --repos repos.txt --strategy all --json"
 )
 add_command(
     app,
-    api.crawl,
+    crawls.crawl,
     "gis crawl --repos repos.txt --work gis.work",
     "gis crawl --repos repos.txt --work gis.work --update",
     run=_crawl,
 )
 add_command(
     app,
-    api.import_tracker,
+    crawls.import_tracker,
     "gis import saved-tracker --work gis.work",
     "gis import issues.json --work gis.work",
     "gis import tickets.csv --links duplicates.csv --work gis.work --dry-run",
     name="import",
     run=_import,
 )
-add_command(app, api.status, "gis status --work gis.work")
+add_command(app, crawls.status, "gis status --work gis.work")
 add_command(
     app,
-    api.detect,
+    crawls.detect,
     "gis detect --work gis.work",
     "gis detect --work gis.work --explain rust-lang/rust#8051",
     run=_detect,
 )
 add_command(
     app,
-    api.pair,
+    datasets.pair,
     "gis pair --work gis.work --out gis",
     "gis pair --work gis.work --out hard --negatives hard",
 )
-add_command(app, api.render, "gis render --work gis.work --out issues.parquet")
-add_command(app, api.demo, "gis demo --out demo")
-add_command(app, api.suggest, "gis suggest --repo owner/name --issue 123 --index index")
+add_command(app, crawls.render, "gis render --work gis.work --out issues.parquet")
+add_command(app, datasets.demo, "gis demo --out demo")
+add_command(app, crawls.suggest, "gis suggest --repo owner/name --issue 123 --index index")
 add_command(
     app,
-    api.archive,
+    datasets.archive,
     "gis archive --hours 2015-01-01..2015-12-31 --source gharchive --out gis-2015",
     "gis archive --hours 2015-01-01..2024-12-31 --source gharchive --out all --set limits.per_repo_max=500",
     "gis archive --hours 2015-01-01..2024-12-31 -s gharchive -o all --engine ray --address 10.0.0.1:6379",
+    run=_archive,
 )

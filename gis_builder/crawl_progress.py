@@ -34,7 +34,7 @@ class Advanced:
     """A page was stored."""
 
     repo: str
-    stage: str  # check | discover | threads | top-ups | sweep | issues | pool | update
+    stage: str  # check | search | threads | top-ups | sweep | fetch | pool | update
     done: int
     total: int  # estimate; 0 if unknown
     points_left: int | None = None  # of this worker's token
@@ -53,19 +53,13 @@ CrawlEvent = Began | Waiting | Advanced | Finished
 CrawlListener = Callable[[CrawlEvent], None]
 
 
-def ignore(event: CrawlEvent) -> None:
-    """Ignore an event."""
-
-
 _STAGES = {
     "check": "looking up",
-    "discover": "searching",
     "search": "searching",
     "threads": "reading threads",
     "top-ups": "completing threads",
     "sweep": "sweeping",
     "fetch": "canonical issues",
-    "issues": "canonical issues",
     "pool": "issues for negatives",
     "update": "updating",
 }
@@ -149,6 +143,3 @@ class RunDisplay:
                 self._display(replace(progress, note=f"waiting until {until}: {event.why[:60]}"))
         if event.seconds >= _MIN_SHOWN_WAIT_S:
             self.say(f"waiting {event.seconds:.0f} s, until {until}: {event.why}")
-
-
-SILENT = RunDisplay(progress=False)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from pairkit.base.cli.startup import lazy_names
 
 _PUBLIC_NAMES = {
-    "pairkit.api": "apply_review audit export extract merge read report review show split write",
+    "pairkit.api.checking": "audit export read report review show",
+    "pairkit.api.making": "apply_review extract merge split write",
     "pairkit.base.errors": (
         "AuthError BadReply ConfigError DataError LeakError PairkitError RateLimited RemoteError"
     ),
@@ -21,7 +22,9 @@ _PUBLIC_NAMES = {
     "pairkit.dataset.making.made": "MadeDataset",
     "pairkit.dataset.records": "PairDataset",
     "pairkit.dataset.checking.show": "ShownPair",
-    "pairkit.reports": "Report",
-    "pairkit.reviews": "Review ReviewReport ReviewServer",
+    "pairkit.reports.dataset_report": "Report",
+    "pairkit.reviews.review": "Review",
+    "pairkit.reviews.review_report": "ReviewReport",
+    "pairkit.reviews.review_server": "ReviewServer",
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, _PUBLIC_NAMES)

@@ -21,12 +21,12 @@ def _audit(audit: Any, arguments: Any, *, json: bool = False, quiet: bool = Fals
 
 
 def _export(export: Any, arguments: Any) -> None:
-    from pairkit import api
+    from pairkit.api.checking import read
     from pairkit.base.cli.terminal import out, say
     from pairkit.dataset.labels import describe_labels
 
     names = ("source", "columns", "labels", "label_range", "bad_rows")
-    pairs = api.read(**{name: arguments.pop(name) for name in names})
+    pairs = read(**{name: arguments.pop(name) for name in names})
     if note := describe_labels(pairs.labels):
         say(note)
     for path in export(pairs, **arguments):
@@ -80,7 +80,7 @@ def _review(
 
 def application() -> Typer:
     """The command line. Imports are inside the function because they are slow."""
-    from pairkit import api
+    from pairkit.api import checking, making
     from pairkit.base.cli.commands import add_command, application
 
     app = application(
@@ -88,7 +88,7 @@ def application() -> Typer:
     )
     add_command(
         app,
-        api.audit,
+        checking.audit,
         "pairs audit gis-dataset",
         "pairs audit WhereIsAI/github-issue-similarity",
         "pairs audit nli.tsv --labels entailment=1,neutral=0,contradiction=0",
@@ -96,17 +96,17 @@ def application() -> Typer:
     )
     add_command(
         app,
-        api.report,
+        checking.report,
         "pairs report gis-dataset",
         "pairs report pairs.tsv --out about-pairs.html --seed 7",
         "pairs report nli.tsv --labels entailment=1,neutral=0,contradiction=0",
     )
     add_command(
-        app, api.show, "pairs show gis-dataset", "pairs show gis-dataset --row 3 --label 0", json=False
+        app, checking.show, "pairs show gis-dataset", "pairs show gis-dataset --row 3 --label 0", json=False
     )
     add_command(
         app,
-        api.export,
+        checking.export,
         "pairs export gis-dataset --format jsonl --out gis-jsonl",
         "pairs export gis-dataset --format csv --raw --out gis-csv",
         run=_export,
@@ -114,26 +114,26 @@ def application() -> Typer:
     )
     add_command(
         app,
-        api.extract,
+        making.extract,
         "pairs extract handbook --out mined",
         "pairs extract faq.csv --columns question=ask,answer=reply --out mined",
         "pairs extract articles.jsonl --rules title-body,section --out mined",
     )
     add_command(
         app,
-        api.merge,
+        making.merge,
         "pairs merge gis labelled.tsv --out both",
         "pairs merge mine.csv yours.csv --conflicts drop --split-sizes 0.8,0.1,0.1 --out ours",
     )
     add_command(
         app,
-        api.split,
+        making.split,
         "pairs split pairs.tsv --out divided",
         "pairs split gis --split-sizes 0.9,0,0.1 --cut-negatives --out resplit",
     )
     add_command(
         app,
-        api.review,
+        checking.review,
         "pairs review gis-dataset",
         "pairs review gis-dataset --n 200 --reviewer ann,bob",
         "pairs review gis-dataset --report --card",
@@ -141,7 +141,7 @@ def application() -> Typer:
     )
     add_command(
         app,
-        api.apply_review,
+        making.apply_review,
         "pairs apply-review gis-dataset --out checked",
         "pairs apply-review gis-dataset --relabel --out relabelled",
     )

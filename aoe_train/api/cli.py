@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
 from aoe_train.api.exporting import distill, export
-from aoe_train.api.mining import mine
-from aoe_train.api.sampling import sample_pairs
-from aoe_train.api.searching import duplicates, index, search, search_every
-from aoe_train.api.serving import serve
+from aoe_train.api.mining import mine, sample_pairs
+from aoe_train.api.searching import duplicates, index, search, search_every, serve
 from aoe_train.api.training import plan, train
 from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
@@ -38,12 +36,7 @@ app = application(
 
 
 @SHARED(dry_run=Option("Estimate memory and time without training.", panel=RUN, main=True))
-def _train(
-    train: Any,
-    given: Any,
-    *,
-    dry_run: bool = False,
-) -> Any:
+def _train(train: Any, given: Any, *, dry_run: bool = False) -> Any:
     if dry_run:
         return plan(**given)
     trained = train(**given)
@@ -153,12 +146,7 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
 
 
 @SHARED(out=Option("Write all pairs as .parquet.", short="-o", metavar="FILE", panel=OUTPUT, main=True))
-def _duplicates(
-    duplicates: Any,
-    given: Any,
-    *,
-    out: Path | None = None,
-) -> Any:
+def _duplicates(duplicates: Any, given: Any, *, out: Path | None = None) -> Any:
     result = duplicates(**given)
     if out is not None:
         result.write(out)

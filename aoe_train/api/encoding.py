@@ -146,7 +146,7 @@ def encode(
     from aoe_train.encoding.on_ray import checked_device
     from aoe_train.encoding.vector_file import Quantization
     from aoe_train.model.quantization import named_quantize
-    from pairkit.base.cli.progress import Display, Progress
+    from pairkit.base.cli.progress import Display
     from pairkit.base.errors import ConfigError, DataError
     from pairkit.base.settings import argument, between_commas
     from pairkit.base.system.cluster import address_of
@@ -194,7 +194,7 @@ def encode(
             columns=argument("columns", columns, dict[str, str] | None),
             quantization=Quantization(vector_format, _ranges(calibration, info.dim)),
             fresh=fresh,
-            advance=lambda done, total: show(Progress("encode", done, total)),
+            show=show,
         )
 
 

@@ -65,7 +65,7 @@ def export(
         >>> aoe_train.export("model", out="small", dtype="bf16", progress=False).dtype
         'bf16'
     """
-    from aoe_train.evaluation.pair_task import read_pair_task
+    from aoe_train.evaluation.pair_task import PairSource
     from aoe_train.exporting import export as exporting
     from aoe_train.exporting.loss import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
@@ -79,7 +79,7 @@ def export(
     there = exported_there(folder := argument("out", out, Path), "export")
     if backbone is not None and interpolate is None:
         raise ConfigError("--backbone without --interpolate has no effect; add --interpolate")
-    task = None if data is None else read_pair_task(data)
+    task = None if data is None else PairSource(data).task()
     with Display(progress) as show:
         with stage(f"load {model}", show):
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.errors import spoken_notes
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.gain import Gain
@@ -121,6 +121,7 @@ class Trained:
         """The model's folder."""
         return [str(self.out)]
 
+    @spoken_notes
     def notes(self) -> Iterator[str]:
         """Rows, speed, and scores before and after training."""
         speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"
@@ -191,38 +192,3 @@ class Trained:
         if self.gain is not None:
             parts.append(f"judged pairs: {self.gain}; kept: {self.kept}")
         return f"Trained({', '.join(parts)})"
-
-
-@dataclass(frozen=True, repr=False)
-class Plan(Printed):
-    """Estimate of a run of `train`: counts, batches, memory and time.
-
-    Attributes:
-        record: The JSON object of `aoe train --dry-run --json`.
-    """
-
-    record: Mapping[str, Any]
-
-    @property
-    def seconds(self) -> float:
-        """Estimated duration of the training steps, from a short probe."""
-        return float(self.record["seconds"])
-
-    @property
-    def memory_mb(self) -> float:
-        """Estimated memory in MiB for weights, gradients, optimiser, copies and activations."""
-        return float(sum(self.record["memory_mb"].values()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON object of `aoe train --dry-run --json`."""
-        return dict(self.record)
-
-    def table(self) -> ResultTable:
-        """The estimate as a table."""
-        from aoe_train.training.train_plan import plan_table
-
-        return plan_table(self.record)
-
-    def next_steps(self) -> list[tuple[str, str]]:
-        """The command that starts the training."""
-        return [("train", "the same command without --dry-run")]

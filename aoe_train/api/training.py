@@ -13,11 +13,12 @@ from pairkit.base.cli.options import INPUT, RUN, Option, same_arguments, setting
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from aoe_train.api.trained import Plan, Trained
+    from aoe_train.api.trained import Trained
     from aoe_train.data.run_data import Sources
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.objective import LossFunction
     from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.train_plan import Plan
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
@@ -217,14 +218,12 @@ def train(
 @same_arguments(train)
 def plan(given: dict[str, Any]) -> Plan:
     """Estimate the memory and time of `train` from a few steps; writes nothing."""
-    from aoe_train.api.trained import Plan
-
     settings = settings_of(given)
     sources = sources_of(given, settings, objective=given["objective"], dev_metric=given["dev_metric"])
     _check_inputs(sources, settings)
     from aoe_train.training import train_plan as _plan
 
-    return Plan(_plan.plan(sources, settings, progress=given["progress"]))
+    return _plan.plan(sources, settings, progress=given["progress"])
 
 
 def sources_of(
@@ -243,13 +242,14 @@ def sources_of(
     def by_name(key: str) -> dict[str, Source]:
         sections = settings.datasets.items()
         from_settings = {name: source for name, own in sections if (source := getattr(own, key)) is not None}
-        return {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
+        sources = {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
+        return named_sources(sources) if sources else {}
 
     data = by_name("data")
     if not data:
         raise ConfigError("no training data; give --data, or datasets.NAME.data in the settings")
     return Sources(
-        data,
+        dict(sorted(data.items())),
         str(argument("backbone", given["backbone"], str | Path)),
         argument("out", given["out"], Path),
         dev_data=by_name("dev_data") or None,

@@ -16,32 +16,21 @@
 | the same, with `data.author` people | as above, symmetric | 1e-4 | 36 steps of 32 rows, at most 2 |
 
 Batches have 16 rows. The learning rate is constant after the warm-up, and the mean of the weights over the
-run is saved. Rankings of graded pairs have a temperature of 0.2, those of binary pairs 0.05. For embeddings
-of size 768 or more the learning rate is at most 2e-5; adapters (`--lora`) have 3e-4. A decoder that isn't an
-encoder yet is trained with adapters and the papers' prompt. `benchmarks/aoe_defaults.py` chose the values on
-dev data:
+run is saved, which is steadier than the last weights. Rankings of graded pairs have a temperature of 0.2,
+those of binary pairs 0.05: at 0.05 a ranking loss depends almost only on the pairs that are closest to the
+wrong order. For embeddings of size 768 or more the learning rate is at most 2e-5; adapters (`--lora`) have
+3e-4. A decoder that isn't an encoder yet is trained with adapters and the papers' prompt, as its last token
+represents any continuation without one. `benchmarks/aoe_defaults.py` chose the values on dev data:
 
-- At the papers' temperature of 0.05 a ranking loss depends almost only on the pairs that are closest to the
-  wrong order. That suits two labels; on graded scores a good backbone then learns nothing.
-- The mean of the weights is steadier than the last weights, and needs no dev data to stop in time.
-- On few labelled pairs a backbone learns nothing after three epochs, and forgets. On triplets it learns a
-  little more, and forgets more.
-- A decoder's vector comes from the last token, where it predicts the next word. The prompt asks for a word
-  that summarises the text; without it, the vector represents any continuation.
-- Texts by LLMs or rules are soon recognised by their style. Steps as large as for human labels then cost
-  prior knowledge: 14 points on STS-B in three epochs.
-- Pairs that the backbone already ranks right (AUC of 98 or more on up to 1,000 pairs) teach it nothing, and
-  it forgets: after 250 such rows of RQE, MiniLM's AUC on the test set falls from 89.3 to 87.2 to 88.0 with
-  the values of binary pairs, and stays at 89.2 to 89.4 with these.
-- Plain texts with the preset `domain` learn the backbone's similarities, smoothed over neighbours
-  (`neighbourhoods.py`). Smoothing helps if texts fall into groups, and hurts if single items must be
-  distinguished. No measure without labels predicts which, so the user sets the `purpose`. Groups gain more
-  from 150 steps than from 75.
-- With the preset `domain`, 36 steps without averaging with the backbone suit triplets written by hand. On
-  people's pairs with mined negatives they are worse than 12 steps averaged at 0.7, in each of three domains,
-  so they apply only on request. In the first person a negated sentence still makes the same request ("my
-  card does not work"). On banking77 such triplets by rules cost MiniLM 2 points of P@1, so the backbone is
-  kept.
+- After three epochs on few labelled pairs a backbone learns nothing, and forgets.
+- Texts by LLMs or rules are soon recognised by their style. Large steps then cost 14 points on STS-B.
+- Pairs that the backbone already ranks right teach it nothing: with the values of binary pairs, 250 rows of
+  RQE cost MiniLM up to 2 points of AUC on the test set, and with these none.
+- Smoothing helps if texts fall into groups, and hurts if single items must be distinguished. No measure
+  without labels predicts which, so the user sets the `purpose`.
+- With the preset `domain`, 36 steps suit triplets written by hand. On people's pairs with mined negatives 12
+  steps averaged at 0.7 are better. In the first person a negated sentence still makes the same request ("my
+  card does not work"); such triplets by rules cost MiniLM 2 points of P@1, so the backbone is kept.
 
 Presets that end in `-paper` have the papers' values for everything. With several datasets, each has its own
 objective. The run has the lowest learning rate and the fewest epochs of all, with epochs counted over all
@@ -60,13 +49,12 @@ import numpy as np
 from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, TAUGHT, ObjectiveSettings
 from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.prompt_settings import PLACE
+from aoe_train.settings.run_settings import Author, MixSettings
 from aoe_train.settings.train_settings import (
     AUTO,
     DOMAIN,
     PAPERS,
-    Author,
     EncoderSettings,
-    MixSettings,
     Purpose,
     TrainSettings,
     Tree,
@@ -74,23 +62,22 @@ from aoe_train.settings.train_settings import (
 )
 from pairkit.base.errors import ConfigError
 
-_WEIGHTS: Mapping[Kind, Tree] = {
-    "binary": {"cosent": 1, "in_batch": 1, "angle": 1},
-    "graded": {"cosent": 1, "in_batch": 1, "angle": 1},
-    "triplet": {"contrastive": 1, "angle": 1},
-    "positive": {"contrastive": 1},
-    "single": {"contrastive": 1},
-}
-_TAU: Mapping[Kind, Tree] = {
-    "binary": {"cosent": 0.05, "angle": 0.05},
-    "graded": {"cosent": 0.2, "angle": 0.2},
-}
-_LR: Mapping[Kind, float] = {
-    "binary": 5e-5,
-    "graded": 5e-5,
-    "triplet": 5e-5,
-    "positive": 2e-5,
-    "single": 1e-5,
+
+class _KindDefaults(NamedTuple):
+    """Defaults of a kind of rows: loss parts, learning rate, maximum epochs, temperature of rankings."""
+
+    parts: tuple[str, ...]
+    lr: float
+    max_epochs: int
+    tau: float | None = None
+
+
+_KINDS: Mapping[Kind, _KindDefaults] = {
+    "binary": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.05),
+    "graded": _KindDefaults(("cosent", "in_batch", "angle"), 5e-5, 3, 0.2),
+    "triplet": _KindDefaults(("contrastive", "angle"), 5e-5, 3),
+    "positive": _KindDefaults(("contrastive",), 2e-5, 8),
+    "single": _KindDefaults(("contrastive",), 1e-5, 8),
 }
 _LR_LARGE_DIM, _LR_SMALL, _LR_ADAPTERS, _LR_DISTILL, _LR_DOMAIN = 2e-5, 5e-6, 3e-4, 3e-4, 1e-4
 _PROMPT = f"Summarize sentence {PLACE} in one word:"  # the papers' prompt for LLaMA
@@ -99,7 +86,6 @@ _LAST_TOKEN = "auto", "last"  # poolings that take a decoder's last token
 BATCH_SIZE, _BATCH_SIZE_DOMAIN = 16, 32
 _ROWS_TO_PROCESS = 16_000
 FEW_TEXTS = 200  # 300 texts of banking77 gain, 100 lose
-_MAX_EPOCHS: Mapping[Kind, int] = {"binary": 3, "graded": 3, "triplet": 3, "positive": 8, "single": 8}
 RANKED_RIGHT = 0.98  # AUC from which pairs have nothing to teach their backbone
 _FIRST_PERSON = re.compile(r"\b(?:I|i|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
 FIRST_PERSON_SHARE = 0.5  # share of first-person anchors from which rules' negatives do harm
@@ -337,7 +323,7 @@ def _lr(settings: TrainSettings, facts: DatasetFacts, dim: int) -> float:
         return _LR_DISTILL
     if facts.has_little_to_learn:
         return _LR_SMALL
-    lr = _LR[facts.kind]
+    lr = _KINDS[facts.kind].lr
     return min(lr, _LR_LARGE_DIM) if dim >= _LARGE_DIM else lr
 
 
@@ -353,7 +339,7 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
         facts.has_little_to_learn or (facts.kind == "single" and not _is_distilled(settings, facts))
         for facts in each
     )
-    max_epochs = min(_MAX_EPOCHS[facts.kind] for facts in each)
+    max_epochs = min(_KINDS[facts.kind].max_epochs for facts in each)
     epochs: float = 1 if once else min(max(round(_ROWS_TO_PROCESS / epoch_rows), 1), max_epochs)
     lr, batch_size = min(_lr(settings, facts, dim) for facts in each), BATCH_SIZE
     domain: Tree = {}
@@ -381,18 +367,20 @@ def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows
 def _objective(settings: TrainSettings, kind: Kind) -> Tree:
     if learns_neighbours(settings, kind):
         return {"weights": {"score_distill": 1}, "score_form": "kl"}
-    tau = {"tau": _TAU[kind]} if kind in _TAU else {}
-    return tau | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
+    tau = _KINDS[kind].tau
+    taus: Tree = {} if tau is None else {"tau": {"cosent": tau, "angle": tau}}
+    return taus | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
 
 
 def _weights(settings: TrainSettings, kind: Kind) -> Tree:
     teacher, has_taught_part = settings.teacher, TAUGHT & settings.objective.weights.model_fields_set
-    if teacher.model is None and teacher.scores is None:
-        return _WEIGHTS[kind]
-    if teacher.model is None:
-        return {} if has_taught_part else {"margin_mse" if kind == "triplet" else "score_distill": 1}
-    weights = {} if kind == "single" else _WEIGHTS[kind]
-    return weights if has_taught_part else {**weights, "embed_distill": 1}
+    parts: Tree = dict.fromkeys(_KINDS[kind].parts, 1)
+    if teacher.model is not None:
+        parts = {} if kind == "single" else parts
+        return parts if has_taught_part else {**parts, "embed_distill": 1}
+    if teacher.scores is None:
+        return parts
+    return {} if has_taught_part else {"margin_mse" if kind == "triplet" else "score_distill": 1}
 
 
 def _fill_unset(settings: TrainSettings, defaults: Tree) -> TrainSettings:

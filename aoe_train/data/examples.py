@@ -18,7 +18,7 @@ from aoe_train.objectives.training_rows import (
     kind_of,
     no_rows_error,
 )
-from aoe_train.settings.train_settings import Conflicts
+from aoe_train.settings.run_settings import Conflicts
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.labels import AS_FOUND, LabelRules
@@ -43,7 +43,6 @@ def read_examples(
     rules: LabelRules = AS_FOUND,
     conflicts: Conflicts = "keep",
     say: Say = silent,
-    limit: int | None = None,
 ) -> Examples:
     """Read training or evaluation rows.
 
@@ -51,15 +50,12 @@ def read_examples(
     Anchor and positive make `positive` rows, with negatives `triplet` rows. One text column or a text file
     makes `single` texts.
     """
-    if limit is not None and limit < 1:
-        raise ConfigError(f"limit {limit}: expected 1 or more rows")
     read = read_rows(source, columns=columns, split=split or _default_split(source), rules=rules)
     ((name, frame),) = read.splits.items()
     if read.bad_rows.height:
         say(f"{source_name(source)}: rows left out: {format_bad_rows(read.bad_rows)}")
     if not frame.height:
         raise no_rows_error(read.labels, source_name(source))
-    frame = frame.head(limit) if limit else frame
 
     def locate(row: int) -> str:
         return read.place(name, row)

@@ -6,8 +6,7 @@ only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -15,11 +14,9 @@ from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.token_batches import Batches, PlannedSampler, one_label_batches
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT
-from aoe_train.settings.train_settings import MixSettings
+from aoe_train.settings.run_settings import MixSettings
 
-_ORDER_STREAM = (
-    1  # separates the random order of datasets from the shuffling of rows, which has the same seed
-)
+_ORDER_STREAM = 1  # separates the order of datasets from the shuffling of rows, which has the same seed
 
 
 class Mixture(PlannedSampler):
@@ -115,22 +112,6 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
     if share["rows_waiting"]:
         return f"{batches}{share['rows_seen']:,} rows ({share['rows_waiting']:,} wait for a later epoch)"
     return f"{batches}each row once"
-
-
-class MixedCollate:
-    """Makes the tensors of a mixture's batch with its dataset's own `Collate`.
-
-    The batch also has the index of its `dataset` and the `numbers` of its rows there.
-    """
-
-    def __init__(self, mixture: Mixture, collates: Sequence[Callable[[Sequence[int]], Any]]) -> None:
-        """Collate rows of `mixture`, with one function for each dataset."""
-        self._mixture, self._collates = mixture, collates
-
-    def __call__(self, rows: Sequence[int]) -> dict[str, Any]:
-        """The batch of these rows, in their order."""
-        dataset, numbers = self._mixture.locate(rows)
-        return {**self._collates[dataset](numbers), "dataset": dataset, "numbers": numbers}
 
 
 def describe(batches: Batches, store: TokenStore) -> dict[str, float]:

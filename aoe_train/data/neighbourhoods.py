@@ -24,6 +24,7 @@ import numpy as np
 from aoe_train.data.defaults import FROM_NEIGHBOURHOOD, seeds_in
 from aoe_train.data.token_batches import Batches
 from aoe_train.objectives.training_rows import ColumnVectors, TeacherVectors
+from aoe_train.settings.run_settings import BatchSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.near_duplicates import without_near_duplicates
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.train_settings import TeacherSettings
+    from aoe_train.settings.run_settings import TeacherSettings
 
 MAX_TEXTS = 2000  # twice as many did not gain more on banking77
 _NEIGHBOURHOOD = 20
@@ -134,7 +135,8 @@ class NeighbourBatches(Batches):
             )
         if len(examples) < 2:
             raise DataError("fewer than two distinct texts; expected hundreds")
-        super().__init__(examples, lengths, seeds_in(batch_size), strategy="shuffle", seed=seed, views=False)
+        shuffle = BatchSettings(strategy="shuffle")
+        super().__init__(examples, lengths, seeds_in(batch_size), shuffle, seed=seed, views=False)
         self._nearest = nearest
 
     def rows_seen(self, epochs: int) -> int:

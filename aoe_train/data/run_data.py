@@ -25,7 +25,6 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.labels import LabelRules, describe_labels
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.dataset.reading.named_sources import named_sources
 from pairkit.dataset.reading.parts import files_of, is_hub_name, parts_of
 from pairkit.dataset.reading.reader import split_names
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 class Sources:
     """The inputs of a run, and the folder for its model."""
 
-    data: Mapping[str, Source]
+    data: Mapping[str, Source]  # sorted by name, so that results don't depend on their order
     backbone: str
     out: Path
     dev_data: Mapping[str, Source] | None = None
@@ -48,14 +47,6 @@ class Sources:
     judged: Source | None = None
     losses: Mapping[str, LossFunction] = field(default_factory=dict)  # the user's own, by dataset
     dev_metric: Callable[[Encoder], float] | None = None  # the user's own
-
-    def __post_init__(self) -> None:
-        """Name all datasets and sort them by name, so that results don't depend on their order."""
-        dev = None if self.dev_data is None else named_sources(self.dev_data)
-        data = dict(sorted(named_sources(self.data).items()))
-        for name, value in {"data": data, "dev_data": dev, "out": Path(self.out)}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "backbone", str(self.backbone))
 
     @property
     def several(self) -> bool:

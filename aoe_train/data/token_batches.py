@@ -5,15 +5,16 @@ Each row occurs once per epoch, in batches that depend only on the seed and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import Sampler
 
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
+from aoe_train.settings.run_settings import BatchSettings
 from pairkit.base.errors import ConfigError, DataError
 
 
@@ -53,8 +54,6 @@ def _swap_row(batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: f
     give, take = (-1, candidates[0]) if later else (0, candidates[-1])
     batch[give], donor[take] = donor[take], batch[give]
 
-
-Strategy = Literal["shuffle", "length", "tokens"]
 
 _MEGA_BATCH = 50  # batches whose rows are sorted by length at once
 
@@ -99,19 +98,20 @@ class Batches(PlannedSampler):
         examples: Examples,
         lengths: np.ndarray,
         batch_size: int,
+        settings: BatchSettings,
         *,
-        strategy: Strategy = "length",
-        max_tokens: int | None = None,
         seed: int = 0,
         world: int = 1,
         rank: int | None = None,
-        drop_last: bool = False,
         views: bool = True,
     ) -> None:
         """Plan batches."""
         super().__init__(world, rank)
-        _check_sizes(batch_size, strategy, max_tokens, world, drop_last=drop_last)
-        if len(examples) < (minimum := batch_size if drop_last else world):
+        if batch_size % world:
+            raise ConfigError(
+                f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
+            )
+        if len(examples) < (minimum := batch_size if settings.drop_last else world):
             raise DataError(
                 f"{len(examples)} rows, expected at least {minimum}; lower batch size or processes"
             )
@@ -119,14 +119,15 @@ class Batches(PlannedSampler):
         self._lengths = examples.row_lengths(lengths)
         self.copies = 2 if examples.kind == "single" and views else 1
         self._lengths *= self.copies
-        self._batch_size, self._strategy = batch_size, strategy
+        self._batch_size, self._strategy = batch_size, settings.strategy
         self._seed = seed
-        self.left_out = len(examples) % (batch_size if drop_last else world)
+        self.left_out = len(examples) % (batch_size if settings.drop_last else world)
         used = len(examples) - self.left_out
-        if max_tokens is None:
+        if settings.max_tokens is None:
             self._cuts = np.arange(batch_size, used, batch_size)
         else:
-            self._cuts = budget_cuts(np.sort(self._lengths)[self.left_out :], max_tokens, batch_size, world)
+            sizes = np.sort(self._lengths)[self.left_out :]
+            self._cuts = budget_cuts(sizes, settings.max_tokens, batch_size, world)
 
     def __len__(self) -> int:
         return len(self._cuts) + 1
@@ -192,24 +193,6 @@ def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) 
     return np.array(cuts, dtype=np.int64)
 
 
-def _check_sizes(
-    batch_size: int, strategy: Strategy, max_tokens: int | None, world: int, *, drop_last: bool
-) -> None:
-    if batch_size < 1 or batch_size % world:
-        raise ConfigError(
-            f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
-        )
-    if (strategy == "tokens") != (max_tokens is not None):
-        raise ConfigError(
-            f"batches.strategy {strategy} with batches.max_tokens {max_tokens}: the strategy tokens needs"
-            " max_tokens, and only it uses max_tokens"
-        )
-    if max_tokens is not None and max_tokens < 1:
-        raise ConfigError(f"max_tokens {max_tokens}: expected 1 or more")
-    if drop_last and strategy == "tokens":
-        raise ConfigError("batches.drop_last has no effect with the strategy tokens; leave it out")
-
-
 class Collate:
     """Makes the tensors of a batch, with texts sorted by length.
 
@@ -221,10 +204,10 @@ class Collate:
         self,
         examples: Examples,
         store: TokenStore,
+        teacher_outputs: TeacherOutputs = NO_OUTPUTS,
         *,
         dedup: bool = True,
         views: bool = True,
-        teacher_outputs: TeacherOutputs = NO_OUTPUTS,
     ) -> None:
         """Collate rows of `examples`; `store` has the tokens of their texts."""
         self._examples, self._store, self._teacher_outputs = examples, store, teacher_outputs
@@ -260,25 +243,3 @@ class Collate:
         if self._examples.labels is not None:
             batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
         return cast("Batch", {**batch, **self._teacher_outputs.batch(chosen)})
-
-
-class PlannedLoader(DataLoader[int]):
-    """Loads the planned batches of each epoch, with their row numbers for error messages."""
-
-    def __init__(
-        self,
-        plan: Sampler[list[int]],
-        collate: Callable[[Sequence[int]], Mapping[str, Any]],
-        rows: int,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            range(rows),  # type: ignore[arg-type]
-            batch_sampler=plan,
-            collate_fn=lambda numbers: {"numbers": numbers, **collate(numbers)},
-            **options,
-        )
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0."""
-        self.batch_sampler.set_epoch(epoch)  # type: ignore[union-attr]

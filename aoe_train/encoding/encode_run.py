@@ -1,16 +1,23 @@
-"""Encodes a file of texts part by part, with bounded memory; an interrupted run repeats at most one part."""
+"""Encodes a file of texts part by part, with bounded memory; an interrupted run repeats at most one part.
+
+`TextVectors` encodes a list of texts in the same way, as a cached file.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +27,21 @@ from aoe_train.encoding.vector_file import (
     Quantization,
     open_partial,
     read_finished,
+    read_record,
     write_record,
     write_vectors,
 )
 from aoe_train.model.model_folder import OutputResult
-from aoe_train.model.quantization import Quantize, dtype_of, value_ranges, width_of
+from aoe_train.model.quantization import DTYPES, Quantize, value_ranges, width_of
+from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, sha256, write_errors
+from pairkit.base.system.folders import differing
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from aoe_train.model.encoder import Encoder
 
 _VECTOR = "vector"
 _STDIN = "-"
@@ -36,8 +51,6 @@ _FORMAT = 2  # of the output; a run doesn't resume one with another format
 NO_QUANTIZATION = Quantization()
 Embed = Callable[[Iterable[list[str]]], Iterator[np.ndarray]]
 """Maps parts to float32 (text, dim) in order, such as `partial(map, encoder.encode)`."""
-Advance = Callable[[int, int], None]
-"""Called with the number of finished texts and of all texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +102,7 @@ def encode_file(
     columns: Mapping[str, str] | None = None,
     quantization: Quantization = NO_QUANTIZATION,
     fresh: bool = False,
-    part_texts: int = MAX_TEXTS,
-    advance: Advance | None = None,
+    show: Listener,
 ) -> Encoded:
     """Write the vector of each text, in the order of the input.
 
@@ -107,7 +119,7 @@ def encode_file(
         file = _input_file(partial, path)
         source = open_source(file, columns)
         made_of = {
-            "parts": [_FORMAT, part_texts],
+            "parts": [_FORMAT, MAX_TEXTS],
             "text column": source.column,
             "input": sha256(source.path),
             **({} if source.path == file else {"sheet": file.name}),
@@ -116,7 +128,7 @@ def encode_file(
         }
         if out.exists() and not fresh:
             finished = read_finished(out, made_of)
-            partial.end()
+            partial.begun = False
             count = finished["texts"]
             return Encoded(out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize)
         if not partial.begun:
@@ -128,17 +140,17 @@ def encode_file(
                 )
             out.unlink(missing_ok=True)  # from now on it exists only if it is complete
             partial.begin(made_of, count, dim)
-        elif differences := partial.differences(made_of):
+        elif differences := differing(partial.state.made_of, made_of):
             raise ConfigError(
                 f"{out}: its unfinished run differs in {'; '.join(differences)}; repeat the same command, or"
                 " give --fresh to start over"
             )
         resumed = partial.state.done
-        _fill(partial, source, embed, part_texts, advance or (lambda _done, _of: None))
+        _fill(partial, source, embed, show)
         _finish(partial, source, out, made_of, quantization)
         seconds = round(time.monotonic() - start, 3)
         encoded = Encoded(out, partial.state.texts, partial.state.dim, resumed, seconds, quantize)
-        partial.end()
+        partial.begun = False
     return encoded
 
 
@@ -162,24 +174,24 @@ def _checked(source: TextSource, *, table: bool) -> int:
     return count
 
 
-def _fill(partial: PartialOutput, source: TextSource, embed: Embed, most: int, advance: Advance) -> None:
+def _fill(partial: PartialOutput, source: TextSource, embed: Embed, show: Listener) -> None:
     start, texts_read = partial.state.done, 0
 
     def remaining() -> Iterator[list[str]]:
         nonlocal texts_read
-        for part in parts(texts(source), most):
+        for part in parts(texts(source)):
             first, texts_read = texts_read, texts_read + len(part)
             if first >= start:
                 yield part
 
-    advance(partial.state.done, partial.state.texts)
+    show(Progress("encode", partial.state.done, partial.state.texts))
     for vectors in embed(remaining()):
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
             row, _ = next(islice(source.values(), partial.state.done + int(invalid.argmax()), None))
             raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
         partial.append(vectors)
-        advance(partial.state.done, partial.state.texts)
+        show(Progress("encode", partial.state.done, partial.state.texts))
     if not texts_read == partial.state.done == partial.state.texts:
         raise DataError("was changed while being read; give --fresh to start over", path=source.path)
 
@@ -214,7 +226,7 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, quantiz
 
     schema = source.schema()
     width = width_of(vectors.state.dim, quantization.quantize)
-    number = pa.from_numpy_dtype(dtype_of(quantization.quantize))
+    number = pa.from_numpy_dtype(DTYPES[quantization.quantize])
     vector = pa.field(_VECTOR, pa.list_(number, width), nullable=False)
     start = 0
     with (
@@ -230,3 +242,56 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, quantiz
         writer.close()
         file.flush()
         os.fsync(file.fileno())
+
+
+class TextVectors:
+    """A cached file of vectors, named by a hash of texts, model and settings; interrupted runs resume it."""
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        identity: Mapping[str, Any],
+        prompt: str,
+        *,
+        normalize: bool | None = None,
+        folder: Path,
+    ) -> None:
+        self._texts, self._folder = texts, folder
+        self._made_of: dict[str, Any] = {"model": dict(identity), "prompt": prompt, "normalize": normalize}
+
+    @cached_property
+    def path(self) -> Path:
+        """The file's path; the file may not exist yet."""
+        digest = hashlib.sha256(json.dumps(self._made_of, sort_keys=True).encode())
+        for text in self._texts:
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        return self._folder / f"vectors-{digest.hexdigest()[:32]}.npy"
+
+    def load_or_make(self, encoder: Callable[[], Encoder], show: Listener) -> npt.NDArray[np.float32]:
+        """The vectors (text, dim), mapped into memory; encoded first if they aren't cached."""
+        if not self.path.is_file() or read_record(self.path) is None:
+            self._make(encoder(), show)
+        return np.asarray(np.load(self.path, mmap_mode="r"))
+
+    def _make(self, encoder: Encoder, show: Listener) -> None:
+        import polars as pl  # slow to import, and a command doesn't need it
+
+        from pairkit.dataset.parquet import write_parquet
+
+        with write_errors(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        options = {name: self._made_of[name] for name in ("prompt", "normalize")}
+        with TemporaryDirectory(dir=self._folder, prefix=".texts.") as scratch:
+            table = Path(scratch) / "texts.parquet"
+            write_parquet(table, pl.DataFrame({"text": list(self._texts)}))
+            encode_file(
+                table,
+                self.path,
+                partial(map, partial(encoder.encode, **options)),
+                encoder.dim,
+                self._made_of,
+                fresh=self.path.exists(),  # an existing file doesn't match its record
+                show=show,
+            )
+        show(Progress("encode", ended=True))

@@ -72,17 +72,14 @@ _MIN_TEXTS = 1_000
 _SHARE = 32  # later parts grow up to 1/32 of the texts before them: short inputs have parts for many workers
 
 
-def parts(texts: Iterable[str], most: int = MAX_TEXTS) -> Iterator[list[str]]:
-    """Divide texts into parts that are each encoded as a whole, with bounded memory.
-
-    The end of a part depends only on the texts before it, so batches and vectors are the same in any process.
-    """
+def parts(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Parts that are encoded as a whole; an end depends only on the texts before it, in any process."""
     part: list[str] = []
     before, characters = 0, 0
     for text in texts:
         part.append(text)
         characters += len(text)
-        if len(part) >= min(most, max(_MIN_TEXTS, before // _SHARE)) or characters >= MAX_CHARACTERS:
+        if len(part) >= min(MAX_TEXTS, max(_MIN_TEXTS, before // _SHARE)) or characters >= MAX_CHARACTERS:
             yield part
             before += len(part)
             part, characters = [], 0

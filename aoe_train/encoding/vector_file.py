@@ -25,11 +25,11 @@ import numpy as np
 from pydantic import BaseModel
 
 from aoe_train.model.model_folder import working_folder
-from aoe_train.model.quantization import Quantize, dtype_of, quantized, value_ranges, width_of
+from aoe_train.model.quantization import DTYPES, Quantize, quantized, value_ranges, width_of
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, write_errors, write_json
-from pairkit.base.system.folders import REPLACE, differing, is_same, read_own
+from pairkit.base.system.folders import REPLACE, is_same, read_own
 
 _MADE_BY = "aoe encode"
 _ITEM = np.dtype("<f4")
@@ -47,12 +47,7 @@ class PartialState(BaseModel, extra="forbid", frozen=True):
 
 
 class PartialOutput:
-    """The vectors of an unfinished run; `open_partial` makes it and holds the lock.
-
-    Attributes:
-        begun: Whether there is an unfinished run.
-        state: That run's state.
-    """
+    """The vectors of an unfinished run; unless `begun`, its folder is removed in the end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,10 +63,6 @@ class PartialOutput:
             _write_header(file, _ITEM, texts, dim)
         self._save(PartialState(made_of=dict(made_of), texts=texts, dim=dim))
         self.begun = True
-
-    def differences(self, made_of: Mapping[str, Any]) -> list[str]:
-        """Differences to the inputs and settings with which the run began."""
-        return differing(self.state.made_of, made_of)
 
     def append(self, vectors: np.ndarray) -> None:
         """Add vectors in order; once this returns, they are safe even if the process is killed."""
@@ -92,10 +83,6 @@ class PartialOutput:
         """All vectors, in blocks (text, dim)."""
         for start in range(0, self.state.texts, _BLOCK_VECTORS):
             yield self.read(start, min(_BLOCK_VECTORS, self.state.texts - start))
-
-    def end(self) -> None:
-        """Mark the folder as no longer needed."""
-        self.begun = False
 
     def _offset(self, row: int) -> int:
         """The byte offset of a vector."""
@@ -166,7 +153,7 @@ def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization
     """Write all vectors as a quantized `.npy`, block by block."""
     quantize, state = quantization.quantize, vectors.state
     with write_errors(path), open_own(path, "wb") as file:
-        _write_header(file, dtype_of(quantize), state.texts, width_of(state.dim, quantize))
+        _write_header(file, DTYPES[quantize], state.texts, width_of(state.dim, quantize))
         for block in vectors.blocks():
             file.write(quantization.apply(block).data)
         file.flush()

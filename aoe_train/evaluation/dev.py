@@ -28,11 +28,7 @@ MOST_RESAMPLED = 1000  # dev rows; with more the interval is small anyway, and s
 
 
 class DevMetric(NamedTuple):
-    """A number by which the best checkpoint is chosen: larger is better, at most 1.
-
-    `spearman` for labelled pairs, `triplet_accuracy` (see `is_nearer`) for triplets, `mrr` (mean reciprocal
-    rank) for pairs of positives.
-    """
+    """The number that chooses the best checkpoint, at most 1: `spearman`, `triplet_accuracy` or `mrr`."""
 
     name: str
     value: float
@@ -107,11 +103,7 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> t
 
 
 def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
-    """The value of a user's function of the encoder.
-
-    Raises:
-        ConfigError: It isn't a finite number.
-    """
+    """The value of a user's function of the encoder."""
     value = metric(encoder)
     if not isinstance(value, SupportsFloat) or not math.isfinite(value):
         raise ConfigError(f"dev_metric: found {value!r:.60}; expected a finite number, larger is better")

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import polars as pl
 
-from aoe_train.data.examples import Say
 from aoe_train.evaluation.duplicates import (
+    DuplicateQuery,
     DuplicatesTask,
-    DuplicateTracker,
     TrackerReports,
-    build_tracker,
+    build_queries,
     sorted_reports,
 )
 from aoe_train.evaluation.pair_task import PairSource
@@ -62,28 +61,36 @@ def read_duplicates(source: PairSource, reports: Source | None = None) -> Duplic
             for part, tables in parts_of(source.source).items()
         }
         tracked = _reports(reports)
-    tracker = build_tracker(source.name, tracked, pairs)
-    _note_dropped(tracker, pairs, source.say)
+    queries, dropped = build_queries(tracked, pairs)
+    for split, reasons in dropped.items():
+        if reasons:
+            counts = ", ".join(f"{count:,} that {reason}" for reason, count in sorted(reasons.items()))
+            of_split = f" of {split}" if len(pairs) > 1 else ""
+            source.say(f"{source.name}: left out of {len(pairs[split]):,} pairs{of_split}: {counts}")
+    if tracked.empty:
+        source.say(f"{source.name}: left out {len(tracked.empty):,} reports without text")
     if tracked.created is None:
         source.say(f"{source.name}: no times (a column created), so candidates include newer reports")
-    return _task(source, tracker)
+    judged, known = _judged_and_known(source, queries)
+    if not judged:
+        raise DataError("no usable pair of reports", path=source_name(source.source))
+    return DuplicatesTask(source.name, tracked, judged, known)
 
 
-def _task(source: PairSource, tracker: DuplicateTracker) -> DuplicatesTask:
+_Queries = Sequence[DuplicateQuery]
+
+
+def _judged_and_known(source: PairSource, queries: Mapping[str, _Queries]) -> tuple[_Queries, _Queries]:
+    """The queries to score, and those that may choose a weight."""
     where = source_name(source.source)
     if source.is_whole:
         if source.split is not None:
             raise ConfigError(f"{where}: has no splits; leave --split out")
-        task = DuplicatesTask(tracker, next(iter(tracker.queries)))
-    else:
-        judged = source.split or "test"
-        if judged not in tracker.queries:
-            raise DataError(f"no split {judged!r}; choose one of {', '.join(tracker.queries)}", path=where)
-        known = "validation" if judged == "test" and tracker.queries.get("validation") else None
-        task = DuplicatesTask(tracker, judged, known)
-    if not task.queries:
-        raise DataError("no usable pair of reports", path=where)
-    return task
+        return next(iter(queries.values())), ()
+    judged = source.split or "test"
+    if judged not in queries:
+        raise DataError(f"no split {judged!r}; choose one of {', '.join(queries)}", path=where)
+    return queries[judged], queries.get("validation", ()) if judged == "test" else ()
 
 
 def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
@@ -99,16 +106,6 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
         for split, frame in splits.items()
     }
     return sorted_reports(texts, texts, None, where), duplicates
-
-
-def _note_dropped(tracker: DuplicateTracker, pairs: _Pairs, say: Say) -> None:
-    for split, reasons in tracker.dropped.items():
-        if reasons:
-            counts = ", ".join(f"{count:,} that {reason}" for reason, count in sorted(reasons.items()))
-            of_split = f" of {split}" if len(pairs) > 1 else ""
-            say(f"{tracker.name}: left out of {len(pairs[split]):,} pairs{of_split}: {counts}")
-    if tracker.reports.empty:
-        say(f"{tracker.name}: left out {len(tracker.reports.empty):,} reports without text")
 
 
 def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:

@@ -1,11 +1,12 @@
 """Duplicate detection as a task: find the duplicates of each report of a tracker.
 
-`build_tracker` turns pairs into queries with targets; `DuplicatesTask` measures a ranking; `score_rows`
+`build_queries` turns pairs into queries with targets; `DuplicatesTask` measures a ranking; `score_rows`
 compares rankings by words, by each model, and by both.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,10 +52,7 @@ class TrackerReports:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateQuery:
-    """A report whose duplicates are searched among the first `candidates` reports.
-
-    Targets are paired with the report; relatives are further reports of its duplicate group.
-    """
+    """A report, the number of older ones, those paired with it, and further ones of its duplicate group."""
 
     report: int
     candidates: int
@@ -64,16 +62,6 @@ class DuplicateQuery:
 
 Scores = Callable[[DuplicateQuery], np.ndarray]
 """Maps a query to the score of each candidate, (candidate,)."""
-
-
-@dataclass(frozen=True, slots=True)
-class DuplicateTracker:
-    """Reports, the queries of each split, and counts of the pairs that were left out, by reason."""
-
-    name: str
-    reports: TrackerReports
-    queries: Mapping[str, Sequence[DuplicateQuery]]
-    dropped: Mapping[str, Counter[str]]
 
 
 def sorted_reports(
@@ -99,10 +87,10 @@ def sorted_reports(
     )
 
 
-def build_tracker(
-    name: str, reports: TrackerReports, pairs: Mapping[str, Iterable[tuple[str, str]]]
-) -> DuplicateTracker:
-    """Make the queries of each split from pairs (duplicate, canonical).
+def build_queries(
+    reports: TrackerReports, pairs: Mapping[str, Iterable[tuple[str, str]]]
+) -> tuple[dict[str, list[DuplicateQuery]], dict[str, Counter[str]]]:
+    """The queries of each split from pairs (duplicate, canonical), and counts of dropped pairs by reason.
 
     With times, the newer report of a pair is the query and the older one its target, because only that one
     existed before. Without times, the duplicate is the query. A query's pairs in a split are all its targets.
@@ -130,7 +118,7 @@ def build_tracker(
         split: [_query(reports, report, ids, members[report]) for report, ids in sorted(by_query.items())]
         for split, by_query in targets.items()
     }
-    return DuplicateTracker(name, reports, queries, dropped)
+    return queries, dropped
 
 
 def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], duplicate: str, canonical: str) -> str:
@@ -151,50 +139,27 @@ def _count_older(reports: TrackerReports, report: int) -> int:
     """The number of reports that existed when this one was written; all if times are unknown."""
     if reports.created is None:
         return len(reports.ids)
-    first = report
-    while first and reports.created[first - 1] == reports.created[report]:
-        first -= 1
-    return first
-
-
-def ages(reports: TrackerReports, queries: Sequence[DuplicateQuery]) -> np.ndarray | None:
-    """Days from each query's newest target to the query, float64 (query,); None without times."""
-    if reports.created is None:
-        return None
-    seconds = [
-        (reports.created[query.report] - reports.created[query.targets[-1]]).total_seconds()
-        for query in queries
-    ]
-    return np.array(seconds) / 86_400
+    return bisect_left(reports.created, reports.created[report])
 
 
 @dataclass(frozen=True)
 class DuplicatesTask:
-    """Find the targets of each query of the judged split; the known split chooses a hybrid's weight."""
+    """Find the targets of each query; `known` are queries that choose a hybrid's weight."""
 
-    tracker: DuplicateTracker
-    judged: str
-    known: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The tracker's name."""
-        return self.tracker.name
+    name: str
+    reports: TrackerReports
+    queries: Sequence[DuplicateQuery]
+    known: Sequence[DuplicateQuery] = ()
 
     @property
     def texts(self) -> Sequence[str]:
         """All reports."""
-        return self.tracker.reports.texts
+        return self.reports.texts
 
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
-        """The texts of each judged query and of its targets."""
+        """The texts of each query and of its targets."""
         return [tuple(self.texts[i] for i in (query.report, *query.targets)) for query in self.queries]
-
-    @property
-    def queries(self) -> Sequence[DuplicateQuery]:
-        """The queries of the judged split."""
-        return self.tracker.queries[self.judged]
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics:
         """Rank by vectors; see `metrics`."""
@@ -206,20 +171,24 @@ class DuplicatesTask:
         return self.ranked(lambda query: fused(by_vectors(query), by_words(query), weight))
 
     def chosen_weight(self, by_vectors: Scores, words: Words) -> float | None:
-        """The lowest weight of vectors with the best MRR on the known split; None without such a split."""
-        queries = self.tracker.queries[self.known] if self.known else ()
-        if not queries:
+        """The lowest weight of vectors with the best MRR of the known queries; None without these."""
+        if not self.known:
             return None
         by_words = self.by_words(words)
         total = np.zeros(len(_WEIGHTS))
-        for query in queries:
+        for query in self.known:
             scores = by_vectors(query), by_words(query)
             total += 1 / first_ranks(query, [fused(*scores, weight) for weight in _WEIGHTS])
         return _WEIGHTS[int(total.argmax())]
 
     def ranked(self, scores: Scores) -> TaskMetrics:
-        """Rank by any scores."""
-        return task_metrics(self.tracker.reports, self.queries, scores)
+        """Metrics over all queries, by the query's length, and by the time between reports."""
+        outcomes = metrics(self.queries, scores)
+        parts = {
+            name: (MeanMetrics({metric: values[rows] for metric, values in outcomes.items()}), len(rows))
+            for name, rows in self._parts.items()
+        }
+        return TaskMetrics(MeanMetrics(outcomes), parts)
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
@@ -240,24 +209,25 @@ class DuplicatesTask:
     def _indexes(self) -> dict[Words, WordIndex]:
         return {words: make(self.texts) for words, make in WORD_INDEXES.items()}
 
+    @cached_property
+    def _parts(self) -> Mapping[str, np.ndarray]:
+        """The queries by length in tokens and by days since their newest target, without empty parts."""
+        texts, created = [self.texts[query.report] for query in self.queries], self.reports.created
+        parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
+        if created is None:
+            return parts
+        ages = [created[query.report] - created[query.targets[-1]] for query in self.queries]
+        days = np.array([age.total_seconds() for age in ages]) / 86_400
+        bucket = np.searchsorted(list(_DAYS.values()), days, side="right") - 1
+        by_age = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_DAYS)}
+        return parts | {name: rows for name, rows in by_age.items() if len(rows)}
+
 
 def _last(query: DuplicateQuery, scores: np.ndarray) -> np.ndarray:
     """The scores, with that of the query itself, if it is a candidate, set to the minimum."""
     if query.report < query.candidates:
         scores[query.report] = scores.min()
     return scores
-
-
-def task_metrics(reports: TrackerReports, queries: Sequence[DuplicateQuery], scores: Scores) -> TaskMetrics:
-    """Metrics over all queries, by the query's length, and by the time between reports."""
-    outcomes = metrics(queries, scores)
-    return TaskMetrics(
-        MeanMetrics(outcomes),
-        {
-            name: (MeanMetrics({metric: values[rows] for metric, values in outcomes.items()}), len(rows))
-            for name, rows in _parts(reports, queries).items()
-        },
-    )
 
 
 def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.ndarray]:
@@ -277,10 +247,7 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.n
 
 
 def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.ndarray:
-    """The rank of the best target in each ranking, from 1, not counting relatives: (ranking,).
-
-    Negatives with the same score come first, so that a ranking with constant scores has no success.
-    """
+    """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
     return np.array([1 + _before(scores[negative], scores[[*query.targets]].max()) for scores in rankings])
 
@@ -307,18 +274,6 @@ def _before(negatives: np.ndarray, score: float) -> int:
     return int((negatives >= score - ROUNDING).sum())
 
 
-def _parts(reports: TrackerReports, queries: Sequence[DuplicateQuery]) -> Mapping[str, np.ndarray]:
-    """The queries by length in tokens (see `length_buckets`) and by age, without empty parts."""
-    texts = [reports.texts[query.report] for query in queries]
-    parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
-    days = ages(reports, queries)
-    if days is None:
-        return parts
-    bucket = np.searchsorted(list(_DAYS.values()), days, side="right") - 1
-    by_age = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_DAYS)}
-    return parts | {name: rows for name, rows in by_age.items() if len(rows)}
-
-
 @dataclass(frozen=True, slots=True)
 class _Ranking:
     """A row of the table, with the rows that it is compared with."""
@@ -336,10 +291,7 @@ def score_rows(
     resamples: Resampling,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
-    """Rank by words, by the vectors of each model, and by both.
-
-    The known split chooses a hybrid's weight; without such a split it is that of `WEIGHTS`.
-    """
+    """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
     with Display(progress) as show:
         rows: dict[str, _Ranking] = {}
         for words, name in BASELINES.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,10 +33,6 @@ class Overlap:
     of_texts: int
     rows: int
     of_rows: int
-
-    def to_dict(self) -> dict[str, int]:
-        """The JSON object."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return (

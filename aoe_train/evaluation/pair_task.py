@@ -57,10 +57,7 @@ class PairTask:
         return pair_similarities(vectors.matrix, pairs, vectors.similarity)
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics:
-        """`Correlation` or `Binary` over all pairs together (SentEval's "all" setting), and of each part.
-
-        Parts use the thresholds of all pairs; a part with constant labels has no metrics.
-        """
+        """`Correlation` or `Binary` of all pairs, and of each part, with the thresholds of all pairs."""
         thresholds = None
         if self.dev is not None:
             dev = binary(self.dev.similarities(vectors), self.dev.labels, self.dev.name)
@@ -217,16 +214,8 @@ class PairSource(NamedTuple):
         return names[0]
 
 
-def read_pair_task(source: Source, split: Split | None = None, say: Say = silent) -> PairTask:
-    """Read one split as a task with its name."""
-    return PairSource(source, split, say=say).task()
-
-
 def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
-    """Rows by the tokens of their longer text, without empty buckets.
-
-    `estimated_tokens` counts tokens, so that buckets don't depend on the model.
-    """
+    """Rows by the `estimated_tokens` of their longer text, which don't depend on the model."""
     frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
     counts = frame.select(pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns))
     starts = list(_LENGTH_BUCKETS.values())

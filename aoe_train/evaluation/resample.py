@@ -76,10 +76,7 @@ def intervals(metrics: Metrics, *, resamples: int, seed: int) -> dict[str, Inter
 
 
 def compare(model: Metrics, rival: Metrics, *, resamples: int, seed: int) -> dict[str, Comparison]:
-    """Compare two models on every metric, with the same resamples.
-
-    Constants, such as thresholds chosen on other data, and undefined metrics are left out.
-    """
+    """Compare two models on every metric that isn't constant or undefined, with the same resamples."""
     if model.n != rival.n:
         raise DataError(f"{model.n} examples against {rival.n}; a paired test needs the same examples")
     ours, theirs = _resampled((model, rival), resamples, seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
-        values = self.result.to_dict() | {"overlap": self.overlap and self.overlap.to_dict()}
+        values = self.result.to_dict() | {"overlap": self.overlap and asdict(self.overlap)}
         if self.weight is not None:
             values["weight"] = self.weight
         if self.over:

@@ -163,12 +163,8 @@ def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -
     headings = ["task", *columns, "n", *(["trained on"] if has_leak else [])]
     rows: list[list[str]] = []
     for name, score in scores.items():
-        parts = score.result.subsets if subsets else {}
-        results = [
-            (name, score.result, _trained_share(score)),
-            *((f"  {part}", result, "") for part, result in parts.items()),
-        ]
-        for label, result, trained_share in results:
+        for label, result in _with_parts(name, score, subsets=subsets):
+            trained_share = _trained_share(score) if label == name else ""
             tail = [f"{result.n:,}", *([trained_share] if has_leak else [])]
             cells = dict(_cells(result))
             if is_wide:
@@ -219,15 +215,10 @@ def rankings(scores: Mapping[str, Score], title: str, *, subsets: bool = False) 
     metrics = _metrics(scores)
     rows: list[list[str]] = []
     for name, score in scores.items():
-        weight = "" if score.weight is None else f"{score.weight:g}"
-        parts = score.result.subsets if subsets else {}
-        results = [
-            (name, weight, score.result),
-            *((f"  {part}", "", result) for part, result in parts.items()),
-        ]
-        for label, shown_weight, result in results:
+        for label, result in _with_parts(name, score, subsets=subsets):
+            weight = f"{score.weight:g}" if label == name and score.weight is not None else ""
             cells = [_times_100(result.scores.get(metric)) for metric in metrics]
-            rows.append([label, shown_weight, *cells, f"{result.n:,}"])
+            rows.append([label, weight, *cells, f"{result.n:,}"])
     return _table(title, ["ranked by", "weight", *metrics, "n"], rows)
 
 
@@ -265,6 +256,13 @@ def mean_figures(results: Sequence[Result]) -> dict[str, float]:
     """The mean of each metric that all results have."""
     shared = [metric for metric in results[0].scores if all(metric in result.scores for result in results)]
     return {metric: sum(result.scores[metric] for result in results) / len(results) for metric in shared}
+
+
+def _with_parts(name: str, score: Score, *, subsets: bool) -> Iterator[tuple[str, Result]]:
+    """The result of a task, and with `subsets` those of its parts, with their labels."""
+    yield name, score.result
+    if subsets:
+        yield from ((f"  {part}", result) for part, result in score.result.subsets.items())
 
 
 def _metrics(scores: Mapping[str, Score]) -> list[str]:

@@ -15,7 +15,7 @@ import torch
 
 from aoe_train.evaluation.overlap import DIGESTS_FILE
 from aoe_train.exporting.loss import Loss, measure
-from aoe_train.exporting.onnx import GRAPHS, Graph, onnx_encoder, quantize_onnx, require_onnx, write_onnx
+from aoe_train.exporting.onnx import GRAPHS, INT8, onnx_encoder, quantize_onnx, require_onnx, write_onnx
 from aoe_train.exporting.usage_card import card_data, graph_usage, head, mixed_with, usage
 from aoe_train.model.backbones.decoder import has_lora, merge_lora
 from aoe_train.model.backbones.static import refuse_static
@@ -131,10 +131,7 @@ def export(
     merged: bool = False,
     made_of: Mapping[str, Any] | None = None,
 ) -> Exported:
-    """Write a float32 `encoder` to the folder `out`, which appears only if it is verified.
-
-    The card, run.json and hashes of training texts in `source` are copied.
-    """
+    """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`."""
     out, source = Path(out), Path(source)
     check(form, dtype)
     refuse_static(encoder.model.backbone, f"{source}: export")
@@ -154,9 +151,9 @@ def export(
             prompted = encoder.encode(texts[:1], prompt_name=name)
             verify(partial(encode, prompt_name=name), texts[:1], prompted, path=out, within=within)
         loss = None
-        if graph and graph.int8:  # replaces the verified float32 graph
+        if graph and form == INT8:  # replaces the verified float32 graph
             quantize_onnx(folder)
-            encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph.file)
+            encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph)
             loss = measure(encoder.encode, encode, task, path=out)
         rounding = difference(expected, original)
         done = Exported(out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, interpolate)
@@ -205,17 +202,16 @@ def check(form: str, dtype: str, *, measured: bool = False) -> None:
             f"can't export {form} in {dtype}; expected a format of {', '.join(get_args(Format))} and a dtype"
             f" of {', '.join(DTYPES)}"
         )
-    graph = GRAPHS.get(form)
-    if graph is not None:
+    if form in GRAPHS:
         require_onnx()
         if dtype != "fp32":
             raise ConfigError(f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out")
-    if measured and not (graph and graph.int8):
+    if measured and form != INT8:
         raise ConfigError("--data measures the loss by int8; use an int8 --format, or leave --data out")
 
 
 def _write(
-    encoder: Encoder, folder: Path, graph: Graph | None, dtype: torch.dtype
+    encoder: Encoder, folder: Path, graph: str | None, dtype: torch.dtype
 ) -> tuple[Callable[..., np.ndarray], str | None]:
     """Write the folder; returns a function that encodes with it, and why readers need aoe-toolkit."""
     if graph is not None:

@@ -12,7 +12,6 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,15 +42,8 @@ OUTPUTS = ("last_hidden_state", "sentence_embedding")
 _PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 
 
-@dataclass(frozen=True)
-class Graph:
-    """A graph format."""
-
-    file: str
-    int8: bool = False
-
-
-GRAPHS = {"onnx": Graph("onnx/model.onnx"), "onnx-int8": Graph("onnx/model_qint8.onnx", int8=True)}
+INT8 = "onnx-int8"
+GRAPHS = {"onnx": "onnx/model.onnx", INT8: "onnx/model_qint8.onnx"}
 
 
 def require_onnx() -> None:
@@ -69,7 +61,7 @@ def quantize_onnx(folder: Path) -> None:
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    plain, graph = folder / GRAPHS["onnx"].file, folder / GRAPHS["onnx-int8"].file
+    plain, graph = folder / GRAPHS["onnx"], folder / GRAPHS[INT8]
     external = plain.with_name(plain.name + ".data")  # of a graph that is too large for one file
     with _errors_only():
         quantize_dynamic(
@@ -95,7 +87,7 @@ def _errors_only() -> Iterator[None]:
         logging.disable(disabled)
 
 
-GRAPH = GRAPHS["onnx"].file
+GRAPH = GRAPHS["onnx"]
 _MAX_BYTES = 1_900_000_000  # of a protobuf file; larger weights have a separate file
 
 

@@ -10,7 +10,6 @@ from aoe_train.training.model_card import card_head, prompts_note
 
 if TYPE_CHECKING:
     from aoe_train.exporting.loss import Loss
-    from aoe_train.exporting.onnx import Graph
     from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings
 
@@ -42,11 +41,6 @@ Inputs are int64 `input_ids` and `attention_mask` (texts x tokens, padded on the
 `last_hidden_state`, a vector per token, and `sentence_embedding`, pooled by {pooling}{normalized}.
 `tokenizer.json` does all preprocessing, including truncation to {max_length} tokens.
 """
-_TOKENS = """texts = ["A man is playing a flute."]
-tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
-"""
-_INPUTS = """inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
-"""
 _JS = """With transformers.js:
 ```js
 const embed = await pipeline("feature-extraction", "{name}"{js});
@@ -56,11 +50,14 @@ const vectors = await embed(texts, {{pooling: "{pooling}", normalize: {normalize
 _JS_POOLINGS = {"avg": "mean", "first-last-avg": "mean", "cls": "cls", "last": "last_token"}
 _OTHERS = """fastembed (`TextEmbedding.add_custom_model`, with `model_file="{file}"`) reads the same files.
 With onnxruntime:"""
-_ONNXRUNTIME = f"""import onnxruntime
+_ONNXRUNTIME = """import onnxruntime
 from transformers import AutoTokenizer
 
-{_TOKENS}session = onnxruntime.InferenceSession("{{name}}/{{file}}")
-{_INPUTS}(vectors,) = session.run(["sentence_embedding"], inputs)"""
+texts = ["A man is playing a flute."]
+tokens = AutoTokenizer.from_pretrained("{name}")(texts, padding=True, truncation=True, return_tensors="np")
+session = onnxruntime.InferenceSession("{name}/{file}")
+inputs = {{key: tokens[key] for key in ("input_ids", "attention_mask")}}
+(vectors,) = session.run(["sentence_embedding"], inputs)"""
 
 
 def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, Any]) -> str:
@@ -115,11 +112,11 @@ def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str
     return "\n".join(lines)
 
 
-def graph_usage(name: str, settings: EncoderSettings, graph: Graph, loss: Loss | None = None) -> str:
+def graph_usage(name: str, settings: EncoderSettings, file: str, loss: Loss | None = None) -> str:
     """How to encode with a graph, and the loss by int8."""
-    names = {"name": name, "file": graph.file}
-    file_name = f', model_kwargs={{"file_name": "{graph.file}"}}' if graph.int8 else ""
-    js = f', {{model_file_name: "{Path(graph.file).stem}", dtype: "fp32"}}' if graph.int8 else ""
+    names = {"name": name, "file": file}
+    file_name = f', model_kwargs={{"file_name": "{file}"}}' if loss else ""
+    js = f', {{model_file_name: "{Path(file).stem}", dtype: "fp32"}}' if loss else ""
     text = _GRAPH.format(
         name=name,
         file_name=file_name,

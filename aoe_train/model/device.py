@@ -100,11 +100,7 @@ def _start_download(values: Tensor) -> Callable[[], np.ndarray]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread, for work so small that threads would mostly wait for each other.
-
-    They spin while waiting: on a busy machine, two threads take ten times the CPU time for a text of six
-    words.
-    """
+    """Use one thread for small work, as waiting threads spin: they take up to ten times the CPU time."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

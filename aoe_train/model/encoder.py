@@ -15,7 +15,6 @@ from aoe_train.model.backbones.decoder import add_padding, has_lora, make_bidire
 from aoe_train.model.backbones.depth import keep_layers
 from aoe_train.model.backbones.load_backbone import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
 from aoe_train.model.batch_runner import BatchRunner
@@ -34,7 +33,7 @@ from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weigh
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import Quantize, calibrated, checked_dim, named_quantize, quantized
-from aoe_train.model.text_model import TextBatch, TextModel
+from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
 from aoe_train.model.tokens.special_tokens import holds_prompt, lower_casing, with_prompt
 from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.model.backbones.decoder import default_pooling
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.folder_checks import read_object
 from aoe_train.model.interchange import dense_folders, read_sentence_transformers
 from aoe_train.model.packing.packed_run import position_offset
+from aoe_train.model.text_model import PackedBackbone
 from aoe_train.settings.prompt_settings import DEFAULT
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit.base.errors import ConfigError, DataError

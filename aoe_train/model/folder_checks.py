@@ -1,7 +1,8 @@
 """Checks of untrusted model folders before a library opens them, so that none of their code runs.
 
-config.json, adapter_config.json and modules.json may not contain settings for which transformers, peft or
-sentence-transformers would run code. Weights are only read from safetensors.
+config.json and adapter_config.json may not contain settings for which transformers or peft would run code.
+sentence-transformers never opens such a folder: its modules and settings are read here. Weights are only read
+from safetensors.
 """
 
 from __future__ import annotations
@@ -89,10 +90,7 @@ _MODULES = {
     "Dense": "base.modules.dense",
     "Normalize": "base.modules.normalize",
     "Pooling": "sentence_transformer.modules.pooling",
-    "LayerNorm": "sentence_transformer.modules.layer_norm",
-    "Dropout": "sentence_transformer.modules.dropout",
     "StaticEmbedding": "sentence_transformer.modules.static_embedding",
-    "WeightedLayerPooling": "sentence_transformer.modules.weighted_layer_pooling",
 }
 KINDS = {
     f"sentence_transformers.{parent}.{kind}": kind
@@ -178,34 +176,16 @@ class PoolingConfig(Foreign):
         return [key.removeprefix(prefix) for key, value in self if key.startswith(prefix) and value is True]
 
 
-class _NormalizeConfig(Foreign):
-    module_input_name: Key | None = None
-    module_output_name: Key | None = None
-
-
-class DenseConfig(_NormalizeConfig):
+class DenseConfig(Foreign):
     """config.json of a dense layer."""
 
+    module_input_name: Key | None = None
+    module_output_name: Key | None = None
     in_features: Size
     out_features: Size
     bias: bool = True
     activation_function: _Activation = "torch.nn.modules.activation.Tanh"
     use_residual: bool = False
-
-
-class _LayerNormConfig(Foreign):
-    dimension: Size
-
-
-class _DropoutConfig(Foreign):
-    dropout: Annotated[float, Field(ge=0, le=1)] = 0.2
-
-
-class _WeightedLayerPooling(Foreign):
-    word_embedding_dimension: Size | None = None
-    embedding_dimension: Size | None = None
-    layer_start: Annotated[int, Field(ge=0, le=4096)] = 4
-    num_hidden_layers: Annotated[int, Field(ge=1, le=4096)] = 12
 
 
 class Model(Foreign):
@@ -218,17 +198,6 @@ class Model(Foreign):
     similarity_fn_name: Literal["cosine", "dot", "euclidean", "manhattan", None] = None
     truncate_dim: Size | None = None
     requirements: dict[str, Any] | None = None
-
-
-_SETTINGS: dict[str, type[Foreign]] = {
-    "Transformer": TransformerConfig,
-    "Pooling": PoolingConfig,
-    "Dense": DenseConfig,
-    "Normalize": _NormalizeConfig,
-    "LayerNorm": _LayerNormConfig,
-    "Dropout": _DropoutConfig,
-    "WeightedLayerPooling": _WeightedLayerPooling,
-}
 
 
 def read_modules(folder: Path) -> list[Listed]:
@@ -251,24 +220,6 @@ def read_transformer(folder: Path) -> TransformerConfig:
 def read_settings(model: type[F], path: Path) -> F:
     """The settings in a file; the defaults if it doesn't exist."""
     return decode(model, read_object(path), path)
-
-
-def check_modules(folder: Path) -> list[Listed]:
-    """Refuse modules and settings that could make sentence-transformers run code; see `read_modules`."""
-    modules = read_modules(folder)
-    read_settings(Model, folder / MODEL_FILE)
-    for module in modules:
-        kind = KINDS.get(module.type)
-        if kind is None:
-            raise ConfigError(
-                f"{folder / MODULES_FILE}: the module {one_line(module.type)} isn't supported; supported are"
-                f" sentence-transformers' {', '.join(_SETTINGS)}"
-            )
-        if kind == "Transformer":
-            read_transformer(folder / module.path)
-        elif module.path and kind != "StaticEmbedding":  # a static embedding has no settings
-            read_settings(_SETTINGS[kind], folder / module.path / "config.json")
-    return modules
 
 
 ADAPTERS_FILE = "adapter_config.json"

@@ -40,10 +40,7 @@ class WordIndex(Protocol):
 
 
 class TfIdf:
-    """Cosines of TF-IDF vectors of words, names and numbers.
-
-    Unlike BM25 it normalises the length of the query as well as that of the indexed texts.
-    """
+    """Cosines of TF-IDF vectors of words, names and numbers; unlike BM25 normalised by the query's length."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer

@@ -84,10 +84,7 @@ def is_ran(folder: Path) -> bool:
 
 
 def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
-    """Add the files with which sentence-transformers computes the same vectors from a model folder.
-
-    `write_dense_layers` writes the folders of dense layers.
-    """
+    """Add the files with which sentence-transformers gives the same vectors, other than dense layers'."""
     requirements = {}
     if needs_toolkit(folder, settings):
         modules = [_Module(OUR_MODULE)]
@@ -182,8 +179,6 @@ def _read_model(folder: Path) -> dict[str, Any]:
 def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:
     """The modules of a pooling: a Dense layer averages two poolings, WeightedLayerPooling two layers."""
     pooling = settings.pooling
-    if pooling not in _MODES:
-        raise ConfigError(f"pooling {pooling!r} can't be exported; expected one of {', '.join(_MODES)}")
     modes = _MODES[pooling]
     flags = {f"pooling_mode_{mode}": mode in modes for names in _MODES.values() for mode in names}
     shape = {"word_embedding_dimension": dim, "include_prompt": settings.include_prompt}

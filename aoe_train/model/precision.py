@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, UInt8
     from torch import Tensor
 
-    from aoe_train.settings.train_settings import EncodingPrecision, Precision
+    from aoe_train.settings.run_settings import Precision
+    from aoe_train.settings.train_settings import EncodingPrecision
 
 
 Computed = Literal["fp32", "bf16", "fp16"]
@@ -241,8 +242,5 @@ def of_one_input(layers: Sequence[nn.Module], x: Tensor) -> list[Tensor]:
 
 
 def in_cache(layer: nn.Module, x: Float[Tensor, "1 token dim"]) -> tuple[Tensor, ...]:
-    """Split `x` into parts that stay in the cache from an int8 `layer` to the token-wise steps after it.
-
-    int8 products are so fast that memory traffic between these steps would dominate.
-    """
+    """Split `x` so that it stays in the cache after an int8 `layer`, where memory traffic would dominate."""
     return torch.split(x, _TOKENS_IN_CACHE, dim=1) if isinstance(layer, Int8Linear) else (x,)

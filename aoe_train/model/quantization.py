@@ -14,16 +14,15 @@ padded with zero bits.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from pairkit.base.errors import ConfigError
 
 Quantize = Literal["float32", "int8", "binary", "ubinary"]
-QUANTIZE: tuple[Quantize, ...] = get_args(Quantize)
 _STEPS = 255
-_DTYPES: dict[Quantize, np.dtype[Any]] = {
+DTYPES: dict[Quantize, np.dtype[Any]] = {
     "float32": np.dtype("<f4"),
     "int8": np.dtype("i1"),
     "binary": np.dtype("i1"),
@@ -33,10 +32,10 @@ _DTYPES: dict[Quantize, np.dtype[Any]] = {
 
 def named_quantize(name: str | None) -> Quantize:
     """Check a name; None means float32."""
-    for known in QUANTIZE:
+    for known in DTYPES:
         if known == (name or "float32"):
             return known
-    raise ConfigError(f"quantize {name!r}: expected {', '.join(QUANTIZE)}")
+    raise ConfigError(f"quantize {name!r}: expected {', '.join(DTYPES)}")
 
 
 def checked_dim(dim: int | None, whole: int) -> int:
@@ -48,19 +47,9 @@ def checked_dim(dim: int | None, whole: int) -> int:
     return dim
 
 
-def dtype_of(quantize: Quantize) -> np.dtype[Any]:
-    """The type of a quantized vector's numbers."""
-    return _DTYPES[quantize]
-
-
 def width_of(dim: int, quantize: Quantize) -> int:
     """Length of a quantized vector; eight bits are one number."""
     return -(-dim // 8) if quantize.endswith("binary") else dim
-
-
-def bytes_of(dim: int, quantize: Quantize) -> int:
-    """Bytes of a quantized vector."""
-    return width_of(dim, quantize) * dtype_of(quantize).itemsize
 
 
 def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
@@ -88,11 +77,11 @@ def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
 
 
 def quantized(vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None = None) -> np.ndarray:
-    """Quantize vectors to (text, `width_of`) of `dtype_of`."""
+    """Quantize vectors to (text, `width_of`) of a type in `DTYPES`."""
     if quantize == "float32":
-        return vectors.astype(_DTYPES["float32"], copy=False)
+        return vectors.astype(DTYPES["float32"], copy=False)
     if not len(vectors):
-        return np.empty((0, width_of(vectors.shape[1], quantize)), _DTYPES[quantize])
+        return np.empty((0, width_of(vectors.shape[1], quantize)), DTYPES[quantize])
     if quantize == "int8":
         start, step = _steps(value_ranges([vectors]) if ranges is None else ranges)
         steps: np.ndarray = np.floor((vectors - start) / np.where(step == 0, np.float32(1), step))

@@ -18,114 +18,24 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
-from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.generic import can_return_tuple
 
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
-from aoe_train.model.device import only_callees_compiled, upload
-from aoe_train.model.text_model import mean, upload_numbers
-
-
-def count_windows(length: int, window_size: int, min_window_size: int) -> int:
-    """Windows of a sequence, at least one; a tail below `min_window_size` is part of the previous window."""
-    full, tail = divmod(length, window_size)
-    return max(1, full + (tail >= min_window_size))
-
-
-@dataclass(frozen=True)
-class Step:
-    """The t-th window of each sequence that has one, with a slot for the memory at the start."""
-
-    rows: int
-    width: int
-    index: Int[Tensor, " slot"]
-    visible: Bool[Tensor, "row 1 1 slot"] | None
-
-    def grid(self, packed: Float[Tensor, "slot dim"]) -> Float[Tensor, "row slot dim"]:
-        """Arrange packed rows as a grid: memories and tokens, or only tokens."""
-        empty = packed.new_zeros(self.rows * self.width, packed.shape[1])
-        return empty.index_copy(0, self._last(len(packed)), packed).view(self.rows, self.width, -1)
-
-    def packed(self, grid: Float[Tensor, "row slot dim"], *, tokens: int) -> Float[Tensor, "slot dim"]:
-        """Select the last `tokens` of `index` from the grid."""
-        return grid.flatten(0, 1).index_select(0, self._last(tokens))
-
-    def _last(self, count: int) -> Int[Tensor, " slot"]:
-        return self.index[len(self.index) - count :]
-
-
-@dataclass(frozen=True)
-class WindowLayout:
-    """All steps of a batch. The model orders tokens by step, so that each step is a slice."""
-
-    steps: list[Step]
-    sizes: list[int]
-    order: Int[Tensor, " token"]
-    rank: Int[Tensor, " piece"]
-    windows: Int[Tensor, " piece"]
-    seen: Bool[Tensor, "piece 1 1 window"] | None
-
-    @classmethod
-    def of(
-        cls, lengths: Sequence[int], window_size: int, min_window_size: int, device: torch.device
-    ) -> WindowLayout:
-        """Plan on the host, then copy to the device."""
-        tokens = torch.tensor(lengths, dtype=torch.long)
-        begins = tokens.cumsum(0) - tokens
-        rank = tokens.argsort(descending=True, stable=True)
-        tokens, begins = tokens[rank], begins[rank]
-        counts = [count_windows(length, window_size, min_window_size) for length in tokens.tolist()]
-        windows = torch.tensor(counts, dtype=torch.long)
-        steps, order = [], []
-        for number in range(max(counts, default=0)):
-            rows = int((windows > number).sum())
-            ends = torch.where(windows == number + 1, tokens, (number + 1) * window_size)[:rows]
-            step, source = _step(begins[:rows] + number * window_size, ends - number * window_size, device)
-            steps.append(step)
-            order.append(source)
-        return cls(
-            steps=steps,
-            sizes=[len(source) for source in order],
-            order=upload(torch.cat(order), device),
-            rank=upload(rank, device),
-            windows=upload(windows, device),
-            seen=_filled(windows, device),
-        )
-
-    def by_row(self, cells: Float[Tensor, "cell dim"]) -> Float[Tensor, "piece window dim"]:
-        """Arrange the steps' cells by row, padded with zeros."""
-        return pad_sequence(cells.split([step.rows for step in self.steps]))  # type: ignore[no-untyped-call]
-
-
-def _step(
-    begins: Int[Tensor, " row"], sizes: Int[Tensor, " row"], device: torch.device
-) -> tuple[Step, Int[Tensor, " token"]]:
-    rows, width = len(sizes), 1 + int(sizes.max())
-    row = torch.arange(rows).repeat_interleave(sizes)
-    within = torch.arange(len(row)) - (sizes.cumsum(0) - sizes)[row]
-    index = torch.cat([torch.arange(rows) * width, row * width + 1 + within])
-    return Step(rows, width, upload(index, device), _filled(sizes + 1, device)), begins[row] + within
-
-
-def _filled(counts: Int[Tensor, " row"], device: torch.device) -> Bool[Tensor, "row 1 1 slot"] | None:
-    """A mask of the first `counts` slots of each row; None if no row has padding."""
-    if len(counts) == 0 or bool((counts == counts[0]).all()):
-        return None
-    return upload((torch.arange(int(counts.max())) < counts[:, None])[:, None, None, :], device)
-
+from aoe_train.model.device import only_callees_compiled
+from aoe_train.model.ran_windows import Step, WindowLayout
+from aoe_train.model.text_model import PackedBackbone, mean, upload_numbers
 
 LayerNormStyle = Literal["standard", "second-moment"]
 MemoryStart = Literal["projected", "carried"]
@@ -168,10 +78,7 @@ Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 
 
 def normalise(x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle) -> Float[Tensor, "... dim"]:
-    """Layer normalisation without parameters.
-
-    `second-moment` is (x - mean) / sqrt(mean(x²) + eps), as in the published checkpoints.
-    """
+    """Layer normalisation without parameters; `second-moment` divides by sqrt(mean(x²) + eps)."""
     if style == "standard":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
     wide = x.float()

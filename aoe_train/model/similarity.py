@@ -15,10 +15,7 @@ _BLOCK = 8192
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     """(row, dim) in float64, scaled to length 1; a zero vector stays zero, so its cosines are 0."""
-    exact = vectors.astype(np.float64)
-    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    np.divide(exact, lengths, out=exact, where=lengths > 0)
-    return exact
+    return scaled_to_one(vectors.astype(np.float64))
 
 
 def scaled_to_one(vectors: np.ndarray) -> np.ndarray:
@@ -34,10 +31,7 @@ def comparable(vectors: np.ndarray, similarity: Similarity) -> np.ndarray:
 
 
 def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Similarity) -> np.ndarray:
-    """float64 (pair,): the similarity of each pair; distances are negated, so larger means more similar.
-
-    Rounding errors are removed, so that pairs of equal texts are ties.
-    """
+    """float64 (pair,), larger is more similar; rounding errors are removed, so that equal texts are ties."""
     exact = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all vectors could be large
         first, second = (comparable(vectors[side], similarity) for side in pairs[start : start + _BLOCK].T)

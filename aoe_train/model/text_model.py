@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.device import only_callees_compiled, uncompiled, upload
 from aoe_train.model.packing.packed_run import run_packed
 from aoe_train.model.packing.sequences import Sequences
@@ -17,6 +16,8 @@ from aoe_train.model.tokens.tokenised import ranges
 _PADDED_TOGETHER = 8  # texts on a CPU, in order of length
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jaxtyping import Float, Int
     from torch import Tensor
     from transformers import PreTrainedModel
@@ -116,6 +117,43 @@ class TextBatch(NamedTuple):
         """A copy of the batch with the tokens of each text replaced."""
         lengths = np.array([len(tokens) for tokens in sequences])
         return self._replace(input_ids=torch.cat(sequences), lengths=lengths)
+
+
+class PackedBackbone:
+    """Base of a backbone with its own forward pass for packed tokens; `model.packing` runs all others.
+
+    Attributes:
+        title: Its name in messages.
+        poolings: The poolings that it supports, the default first.
+        varies: Whether the modules that run depend on the texts. Then a process may lack gradients of some
+            weights, and weights can't be sharded.
+    """
+
+    title: ClassVar[str]
+    poolings: ClassVar[tuple[str, ...]]
+    varies: ClassVar[bool] = False
+
+    def packed_states(
+        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"]
+    ) -> Float[Tensor, "token dim"]:
+        """The last hidden state of each token."""
+        raise NotImplementedError
+
+    def packed_vectors(
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        pieces: Int[np.ndarray, " text"],
+        pooling: str,
+    ) -> Float[Tensor, "text dim"] | None:
+        """Float32 vectors of texts, if they aren't pooled from hidden states."""
+        del input_ids, lengths, pieces, pooling
+        return None
+
+    def unused_modules(self, pooling: str) -> Iterable[nn.Module]:
+        """Modules that don't affect the vectors."""
+        del pooling
+        return ()
 
 
 class TextModel(nn.Module):

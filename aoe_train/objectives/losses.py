@@ -48,16 +48,16 @@ class _Loss(nn.Module):
     def __init__(
         self,
         model: SentenceTransformer,
-        settings: ObjectiveSettings,
         config: dict[str, Any],
         guide: SentenceTransformer | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__()
         self.model = model
         self.guide = guide
         self._shares_tokens = guide is not None and _share_tokens(model, guide)
         self.objective = Objective(
-            settings,
+            load_settings(ObjectiveSettings, flags=settings),
             dim=int(model.get_embedding_dimension() or 0),
             kind="graded",  # labels 0 and 1 are a special case
             label_range=(0.0, 1.0),
@@ -142,19 +142,12 @@ class AoELoss(_Loss):
         positive_from: float = POSITIVE_SHARE,
     ) -> None:
         """Set weights and temperatures."""
-        shared = {"hard_negatives": hard_negatives, "positive_from": positive_from}
-        settings = _settings(
-            weights={"angle": angle_weight, "contrastive": contrastive_weight},
-            tau={"angle": angle_tau, "contrastive": contrastive_tau},
-            **shared,
-        )
-        config = {
-            "angle_weight": angle_weight,
-            "contrastive_weight": contrastive_weight,
-            "angle_tau": angle_tau,
-            "contrastive_tau": contrastive_tau,
-        }
-        super().__init__(model, settings, {**config, **shared})
+        shared: dict[str, Any] = {"hard_negatives": hard_negatives, "positive_from": positive_from}
+        weights = {"angle": angle_weight, "contrastive": contrastive_weight}
+        taus = {"angle": angle_tau, "contrastive": contrastive_tau}
+        config = {f"{part}_weight": weight for part, weight in weights.items()}
+        config |= {f"{part}_tau": tau for part, tau in taus.items()}
+        super().__init__(model, config | shared, weights=weights, tau=taus, **shared)
 
 
 class AngleLoss(_Loss):
@@ -162,8 +155,7 @@ class AngleLoss(_Loss):
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 1.0) -> None:
         """Set the temperature."""
-        settings = _settings(weights={"angle": 1}, tau={"angle": tau})
-        super().__init__(model, settings, {"tau": tau})
+        super().__init__(model, {"tau": tau}, weights={"angle": 1}, tau={"angle": tau})
 
 
 class CosineLoss(_Loss):
@@ -171,8 +163,8 @@ class CosineLoss(_Loss):
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
         """Set temperature and margin."""
-        settings = _settings(weights={"cosent": 1}, tau={"cosent": tau}, margin=margin)
-        super().__init__(model, settings, {"tau": tau, "margin": margin})
+        config = {"tau": tau, "margin": margin}
+        super().__init__(model, config, weights={"cosent": 1}, tau={"cosent": tau}, margin=margin)
 
     @property
     def citation(self) -> str:
@@ -207,17 +199,13 @@ class ContrastiveLoss(_Loss):
             "contrast_anchors": contrast_anchors,
             "contrast_positives": contrast_positives,
         }
-        settings = _settings(weights={"contrastive": 1}, tau={"contrastive": tau}, **config)
-        super().__init__(model, settings, {"tau": tau, **config}, guide)
+        parts = {"weights": {"contrastive": 1}, "tau": {"contrastive": tau}}
+        super().__init__(model, {"tau": tau, **config}, guide, **parts, **config)
 
     @property
     def citation(self) -> str:
         """BibTeX entry for the model card."""
         return _SIMCSE
-
-
-def _settings(**options: Any) -> ObjectiveSettings:
-    return load_settings(ObjectiveSettings, flags=options)
 
 
 def _share_tokens(model: SentenceTransformer, guide: SentenceTransformer) -> bool:

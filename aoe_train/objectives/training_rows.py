@@ -107,23 +107,14 @@ def no_rows_error(labels: LabelsRead | None, where: str) -> DataError:
 
 @dataclass(frozen=True)
 class ReadingReport:
-    """How the rows of a source were read.
+    """How the rows of a source were read."""
 
-    Attributes:
-        labels: Meaning of the labels, and counts of rows skipped by label; None without labels.
-        conflicts: Number of pairs with different labels.
-        conflicting_rows: Number of rows left out because of such conflicts.
-        written: Number of rows marked as having a text written by an LLM or by rules.
-        left_out: Numbers of texts that are not trained on, by reason.
-        bad_rows: Rows left out because they lack a text or label.
-    """
-
-    labels: LabelsRead | None = None
-    conflicts: int = 0
-    conflicting_rows: int = 0
-    written: int = 0
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    bad_rows: pl.DataFrame | None = field(default=None, compare=False)
+    labels: LabelsRead | None = None  # their meaning, and counts of rows skipped by label
+    conflicts: int = 0  # pairs with different labels
+    conflicting_rows: int = 0  # left out because of such conflicts
+    written: int = 0  # rows marked as having a text written by an LLM or by rules
+    left_out: Mapping[str, int] = field(default_factory=dict)  # texts that are not trained on, by reason
+    bad_rows: pl.DataFrame | None = field(default=None, compare=False)  # lack a text or label
 
     def record(self) -> dict[str, Any]:
         """The meaning of labels and the counts of rows left out by reason, for run.json."""
@@ -171,24 +162,17 @@ class TextSelection(Sequence[str]):
 class Examples:
     """Distinct texts, and training rows that refer to them.
 
-    Attributes:
-        texts: Each text once, or once for each of its prompts.
-        rows: int64 (row, column), indices into `texts`: two columns for pairs, three or more for (anchor,
-            positive, negatives), one for single texts. `ABSENT` pads rows with fewer negatives.
-        labels: float32 (row,) for `binary` (0 or 1) and `graded` (larger = more similar) pairs, else None.
-        kind: Meaning of a row.
-        reading: How the rows of the source were read.
-        prompts: One prompt for all texts, or one for each text.
-        content_ids: int64 (text,) if a text may occur with several prompts: equal ids are equal texts.
+    `rows` is int64 (row, column), indices into `texts`: two columns for pairs, three or more for (anchor,
+    positive, negatives), one for single texts. `ABSENT` pads rows with fewer negatives.
     """
 
-    texts: Sequence[str]
+    texts: Sequence[str]  # each once, or once for each of its prompts
     rows: np.ndarray
-    labels: np.ndarray | None
+    labels: np.ndarray | None  # float32 (row,) of pairs: 0 or 1 if `binary`; if `graded`, larger is closer
     kind: Kind
     reading: ReadingReport = EMPTY_REPORT
-    prompts: str | Sequence[str] = ""
-    content_ids: np.ndarray | None = None
+    prompts: str | Sequence[str] = ""  # for all texts, or one for each
+    content_ids: np.ndarray | None = None  # int64 (text,); equal texts with other prompts have equal ids
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -212,37 +196,21 @@ class TokenBatch(TypedDict):
     """Texts packed into one row of tokens without padding, text by text and piece by piece.
 
     Counts stay on the host, so that planning by them doesn't wait for the device.
-
-    Attributes:
-        input_ids: Tokens, including special tokens and prompts.
-        lengths: Number of tokens of each piece.
-        pieces: Number of pieces of each text; above 1 only for long texts that are read in windows.
-        prompt_lengths: Number of leading tokens of each piece that pooling ignores. Absent if it uses all.
     """
 
-    input_ids: Int[Tensor, " token"]
+    input_ids: Int[Tensor, " token"]  # with special tokens and prompts
     lengths: Int[np.ndarray, " piece"]
-    pieces: Int[np.ndarray, " text"]
-    prompt_lengths: NotRequired[Int[np.ndarray, " piece"]]
+    pieces: Int[np.ndarray, " text"]  # above 1 only for long texts that are read in windows
+    prompt_lengths: NotRequired[Int[np.ndarray, " piece"]]  # leading tokens that pooling ignores
 
 
 class Batch(TokenBatch):
-    """A batch of rows, with each distinct text once.
+    """A batch of rows, with each distinct text once."""
 
-    Attributes:
-        rows: Indices into the batch's texts, or `ABSENT`.
-        texts: Number of each text in `Examples`: equal numbers are equal texts, on any rank.
-        labels: Absent for kinds without labels.
-        guide: The guide's vectors of the rows' texts, if there is a guide.
-        teacher: The teacher's vectors of the rows' texts, if there is a teacher.
-        scores: The teacher's score of each row's first text with each other text, if given in a file.
-        dataset: Index of the rows' dataset, the same on all ranks; absent if there is only one.
-    """
-
-    rows: Int[Tensor, "row column"]
-    texts: Int[Tensor, " text"]
+    rows: Int[Tensor, "row column"]  # indices into the batch's texts, or `ABSENT`
+    texts: Int[Tensor, " text"]  # numbers in `Examples`: equal numbers are equal texts, on any rank
     labels: NotRequired[Float[Tensor, " row"]]
     guide: NotRequired[Float[Tensor, "row column guide"]]
     teacher: NotRequired[Float[Tensor, "row column teacher"]]
-    scores: NotRequired[Float[Tensor, "row other"]]
-    dataset: NotRequired[int]
+    scores: NotRequired[Float[Tensor, "row other"]]  # of a row's first text with each other text, by a file
+    dataset: NotRequired[int]  # its index, the same on all ranks; absent if there is only one

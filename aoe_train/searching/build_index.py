@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,6 +24,7 @@ from aoe_train.searching.folder import (
     ROWS,
     VECTORS,
     WORDS,
+    IndexContent,
     IndexManifest,
     is_index,
     read_index,
@@ -32,7 +32,7 @@ from aoe_train.searching.folder import (
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
 from aoe_train.searching.text_rows import TextRows, joined, text_hash, with_keys
 from pairkit.base.cli.progress import Listener, Progress
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError, DataError, spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json
 from pairkit.base.system.folders import REPLACE, is_same
@@ -70,6 +70,7 @@ class Indexed(OutputResult):
     recall: float
     bytes: int
 
+    @spoken_notes
     def notes(self) -> list[str]:
         """Number of texts, size and recall."""
         left_out = f", {self.empty:,} rows without text left out" if self.empty else ""
@@ -107,7 +108,7 @@ def make(
     """Write an index; the folder is complete or absent."""
     frame = _with_hashes(rows)
     probe = embedder.encode([TEXT], embedder.prompts.document)
-    earlier, missing = _Earlier(*read_index(out)) if not fresh and (out / ABOUT).is_file() else None, 0
+    earlier, missing = read_index(out) if not fresh and (out / ABOUT).is_file() else None, 0
     if earlier is not None:
         before = earlier.about.model_dump()
         now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
@@ -160,15 +161,6 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     return float(hits / max((exact >= 0).sum(), 1))
 
 
-class _Earlier(NamedTuple):
-    """The index that is added to."""
-
-    about: IndexManifest
-    rows: pl.DataFrame
-    vectors: IndexVectors
-    probe: np.ndarray
-
-
 def _with_hashes(rows: TextRows) -> pl.DataFrame:
     hashes = pl.Series(HASH, [text_hash(text) for text in rows.texts], pl.String)
     # Equal hashes: these are the rows of an index.
@@ -187,7 +179,7 @@ def _added(earlier: pl.DataFrame, frame: pl.DataFrame, out: Path) -> tuple[pl.Da
 
 
 def _vectors(
-    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: _Earlier | None
+    texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: IndexContent | None
 ) -> tuple[np.ndarray, int]:
     """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
     row_of, reused = dict[str, int](), np.empty((0, 0), np.float32)

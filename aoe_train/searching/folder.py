@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -54,13 +54,19 @@ def read_manifest(folder: Path) -> IndexManifest:
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 
-def read_index(folder: Path) -> tuple[IndexManifest, pl.DataFrame, IndexVectors, np.ndarray]:
-    """The manifest, rows, vectors (mapped into memory) and probe (1, dim), which must fit each other.
+class IndexContent(NamedTuple):
+    """The files of an index except for words and faiss, which are read on first use."""
 
-    Files of words and of faiss are read and checked on first use.
-    """
+    about: IndexManifest
+    rows: pl.DataFrame
+    vectors: IndexVectors  # mapped into memory
+    probe: np.ndarray  # (1, dim)
+
+
+def read_index(folder: Path) -> IndexContent:
+    """Read an index, whose files must fit each other."""
     about = read_manifest(folder)
-    return (
+    return IndexContent(
         about,
         _rows(folder / ROWS, about),
         IndexVectors(

@@ -129,10 +129,7 @@ class Searcher:
 
 
 def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
-    """Make and write a faiss index; None for `flat`.
-
-    It uses one thread, because HNSW's graph depends on the order of insertion.
-    """
+    """Make and write a faiss index, with one thread, as HNSW depends on the order; None for `flat`."""
     if kind == "flat":
         return None
     faiss = _faiss(f"--kind={kind}")

@@ -14,6 +14,7 @@ import polars as pl
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from aoe_train.searching.text_rows import as_json, naming_column, with_rows
 from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import check_free
 from pairkit.dataset.parquet import stream_parquet
@@ -74,6 +75,7 @@ class NearDuplicates:
             groups.join(first, second)
         return sorted(groups.all().values(), key=lambda group: (-len(group), group))
 
+    @spoken_notes
     def notes(self) -> list[str]:
         """Counts of pairs and groups."""
         groups = f" in {len(self.groups):,} groups" if self.within else ""

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 from aoe_train.data.column_prompts import run_prompts
 from aoe_train.data.defaults import dataset_weights
-from aoe_train.data.mixture import MixedCollate, Mixture
+from aoe_train.data.mixture import Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
-from aoe_train.data.token_batches import Batches, Collate, PlannedLoader
-from aoe_train.model.backbones.decoder import add_lora
+from aoe_train.data.token_batches import Batches, Collate
+from aoe_train.model.backbones.decoder import add_lora, has_lora, merge_lora
 from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir
-from aoe_train.model.packing.layers import train_used_rows
+from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
+from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import LossFunction, make_objective
 from aoe_train.objectives.objective_settings import TAUGHT
@@ -36,10 +37,11 @@ from pairkit.base.errors import ConfigError
 from pairkit.dataset.labels import score_scale
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformers import PreTrainedModel, TrainingArguments
 
     from aoe_train.model.tokens.tokenised import TokenStore
-    from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.objectives.training_rows import Examples
     from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.load import Loaded
@@ -50,38 +52,27 @@ _BLOCK = 1 << 20  # tokens processed at once
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training dataset; `views`: whether its objective compares two views of single texts."""
+    """A training dataset."""
 
     name: str
     examples: Examples
     store: TokenStore
     batches: Batches
-    views: bool = True
+    views: bool = True  # whether its objective compares two views of single texts
     teacher_outputs: TeacherOutputs = NO_OUTPUTS
 
 
 @dataclass(frozen=True)
 class Built:
-    """The inputs of the training loop.
-
-    Attributes:
-        loaded: Their own inputs.
-        args: transformers' arguments.
-        encoder: The backbone with the run's prompts; it shares its network with `model`.
-        data: Rows with prompts.
-        datasets: Tokens and batches of each dataset.
-        batches: The batches of all datasets.
-        loader: Loads them.
-        model: The network with its objective.
-    """
+    """The inputs of the training loop."""
 
     loaded: Loaded
     args: TrainingArguments
-    encoder: Encoder
-    data: Data
+    encoder: Encoder  # with the run's prompts; it shares its network with `model`
+    data: Data  # with prompts
     datasets: Sequence[Dataset]
-    batches: Batches | Mixture
-    loader: PlannedLoader
+    batches: Batches | Mixture  # of all datasets
+    loader: DataLoader[int]
     model: PairModel
 
     @property
@@ -93,6 +84,17 @@ class Built:
         """Epochs after this many optimiser steps."""
         whole, rest = divmod(steps, self.steps_an_epoch)
         return whole + rest * self.args.gradient_accumulation_steps / len(self.batches)
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder, and the files of a `TextObjective`."""
+        backbone = self.encoder.model.backbone
+        train_all_rows(backbone)
+        if has_lora(backbone) and not backbone.name_or_path:  # adapters would refer to no backbone
+            merge_lora(backbone)
+        self.encoder.save(folder)
+        for loss in self.loaded.sources.losses.values():
+            if isinstance(loss, TextObjective):
+                loss.save(folder)
 
 
 def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
@@ -119,9 +121,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         _set_trained_weights(encoder, settings)
         datasets = [_dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()]
         model = _model(encoder, datasets, loaded)
-        batches, collate = _batches(datasets, loaded)
-    rows = sum(len(dataset.examples) for dataset in datasets)
-    loader = PlannedLoader(batches, collate, rows, pin_memory=args.device.type == "cuda")
+        batches = _batches(datasets, loaded)
     args = completed(
         args,
         settings,
@@ -130,6 +130,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         evaluate=has_score,
         find_unused=_may_leave_gradients_out(model, loaded),
     )
+    loader = _loader(datasets, batches, loaded)
     return Built(loaded, args, encoder, Data(train, dev), datasets, batches, loader, model)
 
 
@@ -187,7 +188,7 @@ def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> Pai
     ):
         train_used_rows(backbone, _used_tokens(backbone, [dataset.store for dataset in datasets]))
     keep_freed_memory()
-    layers = _train_layers(encoder, _shared_objective(loaded))
+    layers = _train_layers(encoder, loaded)
     losses = [_loss(dataset, loaded, encoder, layers) for dataset in datasets]
     # The training loop moves it, too, but a dry run has none, and sharding comes before it.
     loss = (nn.ModuleList(losses) if len(losses) > 1 else losses[0]).to(args.device)
@@ -214,12 +215,10 @@ def _dataset(
             examples,
             store.lengths,
             size,
-            strategy=settings.batches.strategy,
-            max_tokens=settings.batches.max_tokens,
+            settings.batches,
             seed=settings.seed,
             world=args.world_size,
             rank=args.process_index,
-            drop_last=settings.batches.drop_last,
             views=views,
         )
     return Dataset(name, examples, store, batches, views, teacher_outputs)
@@ -230,17 +229,6 @@ def _compares_views(settings: TrainSettings, custom_loss: LossFunction | None) -
     if custom_loss is not None:
         return not isinstance(custom_loss, TextObjective)
     return not settings.objective.weights.active.keys() <= TAUGHT
-
-
-def _shared_objective(loaded: Loaded) -> ObjectiveSettings:
-    """The first dataset's objective, after checking that all have the same layers."""
-    first, *others = (settings.objective for settings in loaded.datasets.values())
-    if any(objective.layers != first.layers for objective in others):
-        raise ConfigError(
-            "objective.layers: differs between datasets, which share one model; set it for the run, not in"
-            " datasets.NAME"
-        )
-    return first
 
 
 def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]) -> nn.Module:
@@ -264,24 +252,12 @@ def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int,
         raise ConfigError(f"dataset {dataset.name}: {error}") from error
 
 
-def _batches(
-    datasets: Sequence[Dataset], loaded: Loaded
-) -> tuple[Batches, Collate] | tuple[Mixture, MixedCollate]:
-    """The batches of a run, and the function that makes their tensors."""
-    settings, args = loaded.settings, loaded.process.args
-    collates = [
-        Collate(
-            dataset.examples,
-            dataset.store,
-            dedup=settings.batches.dedup,
-            views=dataset.views,
-            teacher_outputs=dataset.teacher_outputs,
-        )
-        for dataset in datasets
-    ]
+def _batches(datasets: Sequence[Dataset], loaded: Loaded) -> Batches | Mixture:
+    """The batches of a run."""
     if len(datasets) == 1:
-        return datasets[0].batches, collates[0]
-    mixture = Mixture(
+        return datasets[0].batches
+    settings, args = loaded.settings, loaded.process.args
+    return Mixture(
         [dataset.batches for dataset in datasets],
         dataset_weights(settings, [dataset.name for dataset in datasets]),
         settings.mix,
@@ -289,7 +265,28 @@ def _batches(
         world=args.world_size,
         rank=args.process_index,
     )
-    return mixture, MixedCollate(mixture, collates)
+
+
+def _loader(datasets: Sequence[Dataset], batches: Batches | Mixture, loaded: Loaded) -> DataLoader[int]:
+    """Loads the batches with the `numbers` of their rows; those of a mixture also with their `dataset`."""
+    dedup = loaded.settings.batches.dedup
+    collates = [
+        Collate(data.examples, data.store, data.teacher_outputs, dedup=dedup, views=data.views)
+        for data in datasets
+    ]
+
+    def collate(rows: list[int]) -> dict[str, Any]:
+        if not isinstance(batches, Mixture):
+            return {"numbers": rows, **collates[0](rows)}
+        dataset, numbers = batches.locate(rows)
+        return {"numbers": numbers, **collates[dataset](numbers), "dataset": dataset}
+
+    return DataLoader(
+        range(sum(len(dataset.examples) for dataset in datasets)),  # type: ignore[arg-type]
+        batch_sampler=batches,
+        collate_fn=collate,
+        pin_memory=loaded.process.args.device.type == "cuda",
+    )
 
 
 def _teacher_info(
@@ -328,13 +325,19 @@ def _sample(encoder: Encoder, teacher: TeacherVectors, examples: Examples) -> Te
     return TeacherSample(torch.from_numpy(vectors), targets[torch.from_numpy(present)])
 
 
-def _train_layers(encoder: Encoder, settings: ObjectiveSettings) -> tuple[int, ...]:
+def _train_layers(encoder: Encoder, loaded: Loaded) -> tuple[int, ...]:
     """Let the text model return the earlier layers to train, and return their numbers."""
-    if not settings.layers:
+    given, *others = {settings.objective.layers for settings in loaded.datasets.values()}
+    if others:
+        raise ConfigError(
+            "objective.layers: differs between datasets, which share one model; set it for the run, not in"
+            " datasets.NAME"
+        )
+    if not given:
         return ()
     backbone = encoder.model.backbone
     depth = count_layers(backbone)
-    layers = tuple(range(1, depth)) if settings.layers == "all" else settings.layers
+    layers = tuple(range(1, depth)) if given == "all" else given
     if not layers or max(layers) >= depth:
         raise ConfigError(
             f"objective.layers {', '.join(map(str, layers)) or 'all'}: this backbone has {depth} layers;"

@@ -42,7 +42,7 @@ from pairkit.base.printable import one_line
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
-    from aoe_train.settings.train_settings import LogSettings
+    from aoe_train.settings.run_settings import LogSettings
     from aoe_train.training.training_arguments import Process
 
 

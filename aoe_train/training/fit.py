@@ -39,11 +39,9 @@ from aoe_train.training.callbacks import (
 )
 from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
-from aoe_train.training.optimiser_step import OptimiserStep
 from aoe_train.training.processes import copy_weights, is_sharded, on_main, shard, unshard, wait_for_all
 from aoe_train.training.training_arguments import evaluation_precision
-from aoe_train.training.training_run import Events, TrainingRun
-from aoe_train.training.write_model import save_model
+from aoe_train.training.training_run import Events, OptimiserStep, TrainingRun
 from pairkit.base.system.files import whole_folder
 
 if TYPE_CHECKING:
@@ -60,25 +58,15 @@ BEFORE_DIVERGENCE = "before-divergence"  # folder of the last sound model, in th
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model.
+    """A trained model."""
 
-    Attributes:
-        built: What it was trained on; `built.model` has the weights to save.
-        state: transformers' state: steps, log and best score.
-        seconds: Training time without evaluation and checkpoints.
-        before: The backbone's dev scores.
-        dev_gain: The gain in the deciding dev metric.
-        gain: The gain on judged pairs.
-        keeps_model: Whether the weights are the trained ones, not the backbone's.
-    """
-
-    built: Built
-    state: TrainerState
-    seconds: float
-    before: DevScores | None
-    dev_gain: dict[str, Any] | None
-    gain: Gain | None
-    keeps_model: bool
+    built: Built  # `built.model` has the weights to save
+    state: TrainerState  # steps, log and best score
+    seconds: float  # of training, without evaluation and checkpoints
+    before: DevScores | None  # of the backbone
+    dev_gain: dict[str, Any] | None  # in the deciding dev metric
+    gain: Gain | None  # on judged pairs
+    keeps_model: bool  # whether the weights are the trained ones, not the backbone's
 
 
 def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]) -> Fitted:
@@ -163,7 +151,7 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
     done = 0 if random_state is None else run.state.global_step % run.built.steps_an_epoch
     if random_state is not None and not done:
         checkpoints.restore_random_state(random_state, args.device)
-    loader.set_epoch(epoch)
+    run.built.batches.set_epoch(epoch)
     accumulation = args.gradient_accumulation_steps
     batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
     for step in range(done, run.built.steps_an_epoch):
@@ -273,7 +261,7 @@ def _save_sound_weights(run: TrainingRun) -> str:
     folder = process.work / BEFORE_DIVERGENCE
     if process.is_main:
         with whole_folder(folder) as partial:
-            save_model(run.built, partial)
+            run.built.save(partial)
     return f"; {name} of step {step:,} are in {folder}"
 
 

@@ -53,7 +53,8 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 if TYPE_CHECKING:
     from aoe_train.data.examples import Say
     from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.train_settings import Author, TrainSettings
+    from aoe_train.settings.run_settings import Author
+    from aoe_train.settings.train_settings import TrainSettings
     from aoe_train.training.teachers import Teacher
     from aoe_train.training.training_arguments import Process
     from pairkit.base.cli.progress import Listener
@@ -63,31 +64,18 @@ _SAMPLE = 1000  # pairs on which the backbone is scored before training
 
 @dataclass(frozen=True)
 class Loaded:
-    """The inputs of a run, and its complete settings.
-
-    Attributes:
-        process: This process.
-        sources: Names of the inputs.
-        data: Rows of each dataset and dev set.
-        encoder: The backbone.
-        settings: Settings of the run; with a single dataset, that dataset's.
-        datasets: Settings of each dataset.
-        precision: Precision of the computation.
-        teachers: Guide and teacher.
-        judged: Pairs on which the model must beat its backbone.
-        warnings: Printed before training.
-    """
+    """The inputs of a run, and its complete settings."""
 
     process: Process
     sources: Sources
     data: Data
-    encoder: Encoder
-    settings: TrainSettings
+    encoder: Encoder  # the backbone
+    settings: TrainSettings  # with a single dataset, that dataset's
     datasets: Mapping[str, TrainSettings]
     precision: Computed
-    teachers: Sequence[Teacher]
-    judged: JudgedPairs | None
-    warnings: Sequence[str]
+    teachers: Sequence[Teacher]  # guide and teacher
+    judged: JudgedPairs | None  # pairs on which the model must beat its backbone
+    warnings: Sequence[str]  # printed before training
 
 
 def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:

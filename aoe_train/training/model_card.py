@@ -101,22 +101,20 @@ def _measured(record: RunRecord) -> Iterator[EvalResult]:
     from huggingface_hub import EvalResult
 
     result, held_out = record.result, _named(record.sources.dev_data or record.sources.data)
-    chose = " that chose the weights"
-    figures = [
-        (held_out[name], f"held-out-{name}", chose * (result.dev_set in (None, name)), dev.metric, dev.dev)
-        for name, dev in result.dev_sets.items()
-    ]
-    if not figures:
+    scores = {name: (dev.metric, dev.dev) for name, dev in result.dev_sets.items()}
+    if not scores:
         # A single dev set of several datasets is the validation split of one of them.
         name = next((name for name in record.dev_sets if name in held_out), next(iter(held_out)))
-        figures = [(held_out[name], "held-out", chose, str(result.dev_metric), result.dev)]
-    for source, kind, what, metric, value in figures:
+        scores = {name: (str(result.dev_metric), result.dev)}
+    for name, (metric, value) in scores.items():
+        chose = " that chose the weights" if result.dev_set in (None, name) else ""
         if result.dev is not None and value is not None:
             yield EvalResult(
                 task_type="sentence-similarity",
                 task_name="Sentence similarity",
-                dataset_type=hub_id(_base(source)) or kind,
-                dataset_name=f"{_base(source)}, held-out rows{what}",
+                dataset_type=hub_id(_base(held_out[name]))
+                or ("held-out" if len(scores) == 1 else f"held-out-{name}"),
+                dataset_name=f"{_base(held_out[name])}, held-out rows{chose}",
                 metric_type=_HUB_METRICS.get(metric, metric),
                 metric_name=metric,
                 metric_value=round(value, 4),
@@ -251,8 +249,7 @@ def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
     if objective.score_form == "mse":  # doesn't rank
         taus.pop("score_distill", None)
     rows = [
-        (part, f"{weight:g}", "–" if (tau := taus.get(part)) is None else f"{tau:g}")
-        for part, weight in parts.items()
+        (part, f"{weight:g}", f"{taus[part]:g}" if part in taus else "–") for part, weight in parts.items()
     ]
     forms = {"embed_distill": objective.embed_form, "score_distill": objective.score_form}
     named = [f"Form of {part}: `{form}`." for part, form in forms.items() if part in parts]
@@ -261,7 +258,7 @@ def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
 
 def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
     """The guide and teacher."""
-    objective, backbone = settings.objective, record.sources.backbone
+    objective, taught = settings.objective, settings.teacher
     for role, teacher in record.advisers.items():
         if role == "teacher_scores":
             yield f"Scores of a teacher: {_code(str(teacher.file))}."
@@ -269,26 +266,25 @@ def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
         revision = f" at {_code(teacher.revision)}" if teacher.revision else ""
         what, digest = ("weights", teacher.weights) if teacher.weights else ("file", teacher.file)
         line = (
-            f"{role.capitalize()}: {_code(_base(teacher.model or backbone))}{revision},"
+            f"{role.capitalize()}: {_code(_base(teacher.model or record.sources.backbone))}{revision},"
             f" {teacher.dim} numbers, SHA-256 of its {what} `{str(digest)[:16]}…`."
         )
-        if any(teacher.prompts.values()):
-            prompts = [f"{column} {_code(prompt)}" for column, prompt in teacher.prompts.items() if prompt]
+        if prompts := [f"{column} {_code(words)}" for column, words in teacher.prompts.items() if words]:
             line += f" Its prompts: {', '.join(prompts)}."
         if role == "guide":
-            margin, strategy = objective.guide_margin, objective.guide_margin_strategy
-            minus = f" minus a margin of {margin:g} ({strategy})" if margin else ""
+            margin = f"{objective.guide_margin:g} ({objective.guide_margin_strategy})"
+            minus = f" minus a margin of {margin}" if objective.guide_margin else ""
             line += (
                 f" Candidates that it finds more similar to the anchor than the positive{minus} are not"
                 " negatives."
             )
         else:
             line += " Its vectors were computed before training; the model does not need it."
-            if (smoothing := settings.teacher.smoothing) is not None:
-                line += (
-                    f" Smoothing {smoothing:g} over {settings.teacher.neighbours} mutual neighbours, weight"
-                    f" of TF-IDF {settings.teacher.lexical_weight:g}."
-                )
+        if role == "teacher" and taught.smoothing is not None:
+            line += (
+                f" Smoothing {taught.smoothing:g} over {taught.neighbours} mutual neighbours, weight of"
+                f" TF-IDF {taught.lexical_weight:g}."
+            )
         yield line
 
 
@@ -326,20 +322,16 @@ def _dev_results(record: RunRecord) -> str:
     result, sets = record.result, record.result.dev_sets
     if result.dev is None or result.dev_before is None:
         return "There was no held-out data."
-    rows = [_figures("before training", [result.dev_before, *(dev.before for dev in sets.values())])]
-    rows += [
-        _figures(f"step {entry['step']}", [entry["eval_dev"], *(entry[f"eval_dev.{name}"] for name in sets)])
-        for entry in record.dev_history[-10:]
-    ]
+    columns = ["eval_dev", *(f"eval_dev.{name}" for name in sets)]
+    before = [result.dev_before, *(dev.before for dev in sets.values())]
+    scores = {"before training": before}
+    scores |= {f"step {each['step']}": [each[name] for name in columns] for each in record.dev_history[-10:]}
     head = ["weights", f"{result.dev_metric} on {result.dev_set or 'held-out rows'}"]
-    results = table(head + [f"{name}: {dev.metric}" for name, dev in sets.items()], rows)
+    head += [f"{name}: {dev.metric}" for name, dev in sets.items()]
+    results = table(head, [[weights, *(f"{score:.4f}" for score in row)] for weights, row in scores.items()])
     if result.kept == "backbone":
         return results
     return f"{results}\n\nThe weights are those of step {record.best_step}."
-
-
-def _figures(weights: str, figures: Iterable[float]) -> list[str]:
-    return [weights, *(f"{figure:.4f}" for figure in figures)]
 
 
 def _base(source: str) -> str:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import torch
 
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
 from aoe_train.model.device import upload
 from aoe_train.model.packing.flash import has_flash, is_for_flash
+from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import CustomObjective, MatryoshkaObjective, Objective
 from pairkit.base.printable import one_line
 from pairkit.base.system.machine import is_out_of_memory

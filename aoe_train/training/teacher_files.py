@@ -101,9 +101,7 @@ def _pairs(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
 
 def _as_lists(column: pl.Series, path: Path, start: int) -> list[list[float]]:
     if not isinstance(column.dtype, pl.List | pl.Array):
-        column = (
-            column.cast(pl.Float64, strict=False).to_frame().select(pl.concat_list(column.name)).to_series()
-        )
+        column = column.cast(pl.Float64, strict=False).reshape((-1, 1))
     lists: list[list[float] | None] = column.to_list()
     for row, scores in enumerate(lists, start):
         if scores is None or not all(isinstance(each, int | float) and np.isfinite(each) for each in scores):
@@ -142,27 +140,17 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
 
 
 def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
-    lists = vectors
-    if isinstance(lists.dtype, pl.Array):
-        lists = lists.cast(pl.List(lists.dtype.inner))
-    inner = lists.dtype.inner if isinstance(lists.dtype, pl.List) else None
-    if inner is None or not pl.Series(dtype=inner).dtype.is_numeric():
+    if not isinstance(vectors.dtype, pl.List | pl.Array):
         raise DataError(f"{_VECTOR} has no lists of numbers; expected a vector in each row", path=path)
-    lengths = lists.list.len().fill_null(0)
+    lists = vectors.cast(pl.List(pl.Float32), strict=False)
+    lengths = lists.list.len().fill_null(0).to_numpy()
     wrong = (lengths != lengths[0]) | (lengths == 0)
     if wrong.any():
-        row = wrong.arg_max() or 0
-        raise DataError(
-            f"{_VECTOR} has {lengths[row]} numbers; expected {lengths[0]}, as in the first row",
-            path=path,
-            row=first_row(path) + row,
-        )
-    flat = lists.explode().cast(pl.Float32).to_numpy()
-    if not np.isfinite(flat).all():
-        row = int((~np.isfinite(flat)).argmax()) // int(lengths[0])
-        raise DataError(
-            f"{_VECTOR} has NaN, infinity or null; expected numbers",
-            path=path,
-            row=first_row(path) + row,
-        )
-    return flat.reshape(len(lists), int(lengths[0]))
+        row = int(wrong.argmax())
+        problem = f"has {lengths[row]} numbers; expected {lengths[0]}, as in the first row"
+        raise DataError(f"{_VECTOR} {problem}", path=path, row=first_row(path) + row)
+    matrix: npt.NDArray[np.float32] = lists.explode().to_numpy().reshape(len(lists), -1)
+    if not (finite := np.isfinite(matrix).all(axis=1)).all():
+        row = first_row(path) + int(finite.argmin())
+        raise DataError(f"{_VECTOR} has NaN, infinity or null; expected numbers", path=path, row=row)
+    return matrix

@@ -12,12 +12,13 @@ import numpy as np
 
 from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.data.neighbourhoods import neighbour_teacher
-from aoe_train.encoding.text_vectors import TextVectors
+from aoe_train.encoding.encode_run import TextVectors
 from aoe_train.model.encoder import Encoder
 from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
 from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
-from aoe_train.settings.train_settings import EncoderSettings, TeacherModelSettings, TeacherSettings
+from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings
+from aoe_train.settings.train_settings import EncoderSettings
 from aoe_train.training.processes import on_main
 from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
 from pairkit.base.cli.progress import stage
@@ -170,11 +171,8 @@ def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
 def teachers_of(settings: TrainSettings, backbone: Encoder | None = None) -> list[Teacher]:
     """The guide and teacher in the settings; with smoothing, the teacher is by default the backbone."""
     teachers = []
-    roles: tuple[tuple[Role, TeacherModelSettings], ...] = (
-        ("guide", settings.guide),
-        ("teacher", settings.teacher),
-    )
-    for role, section in roles:
+    sections: dict[Role, TeacherModelSettings] = {"guide": settings.guide, "teacher": settings.teacher}
+    for role, section in sections.items():
         if section.model is not None:
             teachers.append(Teacher(role, section))
         elif section.revision or section.prompts:
@@ -200,32 +198,26 @@ def load_teachers(
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.set_identity(identity)
     for name, rows in data.train.items():
-        if name not in custom:
-            _check_teachers(teachers, datasets[name].objective, encoder, rows, settings.teacher)
-        elif teachers or settings.teacher.scores:
+        if name in custom and (teachers or settings.teacher.scores):
             role = teachers[0].role if teachers else "teacher"
             raise ConfigError(
                 f"a custom loss can't use a {role}; leave one of the two out, or let the loss load the other"
                 " model's vectors"
             )
+        if name not in custom:
+            _check_teachers(teachers, datasets[name], encoder, rows)
     return teachers
 
 
 def _check_teachers(
-    teachers: Sequence[Teacher],
-    objective: ObjectiveSettings,
-    encoder: Encoder,
-    examples: Examples,
-    settings: TeacherSettings,
+    teachers: Sequence[Teacher], settings: TrainSettings, encoder: Encoder, examples: Examples
 ) -> None:
     """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
-    dims = {teacher.role: teacher.dim or encoder.dim for teacher in teachers}
-    info = TeacherInfo(
-        guide="guide" in dims, teacher_dim=dims.get("teacher"), scores=settings.scores is not None
-    )
-    check_teacher_use(objective, dim=encoder.dim, kind=examples.kind, teachers=info)
+    dims, scores = {each.role: each.dim or encoder.dim for each in teachers}, settings.teacher.scores
+    info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=scores is not None)
+    check_teacher_use(settings.objective, dim=encoder.dim, kind=examples.kind, teachers=info)
     for teacher in teachers:
-        teacher.check(objective, encoder.settings)
+        teacher.check(settings.objective, encoder.settings)
         teacher.prompts(examples)
 
 
@@ -256,13 +248,11 @@ def precompute_vectors(
                 by_row = column.vectors[column.indices]
                 vectors[name]["teacher"] = neighbour_teacher(examples.texts, by_row, settings)
         teacher.release()
-    return {name: TeacherOutputs(vectors[name], _scores(settings, rows)) for name, rows in datasets.items()}
-
-
-def _scores(settings: TeacherSettings, examples: Examples) -> np.ndarray | None:
-    if settings.scores is None:
-        return None
-    return scores_from_file(Path(settings.scores), examples, settings.score_range)
+    scores: dict[str, np.ndarray] = {}
+    if settings.scores is not None:
+        file, scale = Path(settings.scores), settings.score_range
+        scores = {name: scores_from_file(file, rows, scale) for name, rows in datasets.items()}
+    return {name: TeacherOutputs(vectors[name], scores.get(name)) for name in datasets}
 
 
 def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) -> TeacherVectors:

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from transformers.utils.logging import disable_progress_bar
 
 from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
+from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.memory import memory_errors
-from aoe_train.model.model_folder import begin_or_go_on, clear, mark_diverged, work_beside, working_folder
+from aoe_train.model.model_folder import (
+    RUN_FILE,
+    begin_or_go_on,
+    clear,
+    mark_diverged,
+    work_beside,
+    working_folder,
+)
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import SCHEDULERS, stop_signals
 from aoe_train.training.fit import fit
 from aoe_train.training.keep_if_better import check_judged
 from aoe_train.training.load import Loaded, load
 from aoe_train.training.loss_log import Diverged
+from aoe_train.training.model_card import model_card
 from aoe_train.training.pair_model import check_loss_functions
 from aoe_train.training.processes import on_main, wait_for_all
-from aoe_train.training.train_record import format_run_choices, origin
-from aoe_train.training.training_arguments import Process, idle_gpus, start_processes
-from aoe_train.training.write_model import write
+from aoe_train.training.train_record import RunRecord, format_run_choices, origin, run_record
+from aoe_train.training.training_arguments import Process, idle_gpus, memory_advice, start_processes
 from pairkit.base.cli.progress import Display, Listener
+from pairkit.base.system.files import whole_folder, write_json, write_text
+from pairkit.dataset.records import joined, write_bad_rows
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
     from aoe_train.settings.train_settings import TrainSettings
+    from aoe_train.training.fit import Fitted
 
 
 def train(
@@ -54,9 +66,9 @@ def train(
         process = Process(args, work, say if is_main else silent, show)
         if note := idle_gpus(args):
             process.say(note)
-        with memory_errors(partial(_memory_advice, settings)):
+        with memory_errors(partial(memory_advice, settings)):
             loaded = load(sources, settings, process)
-        with memory_errors(partial(_memory_advice, loaded.settings)):
+        with memory_errors(partial(memory_advice, loaded.settings)):
             record = _continued(loaded, fresh=fresh, callbacks=callbacks)
         if is_main:
             clear(work)
@@ -84,14 +96,20 @@ def _continued(loaded: Loaded, *, fresh: bool, callbacks: Sequence[TrainerCallba
                 mark_diverged(process.work, identity, str(error))
             wait_for_all()  # the first process that exits ends the others
             raise
-        written: dict[str, Any] = on_main(lambda: write(fitted, identity).to_dict())
+        written: dict[str, Any] = on_main(lambda: _write(fitted, identity).to_dict())
     return written
 
 
-def _memory_advice(settings: TrainSettings) -> str:
-    run = settings.run
-    chunk = f" --set run.chunk=16 (now {run.chunk or 'off'}; same result) or"
-    return (
-        f"lower --batch-size (now {settings.optim.batch_size}) or --max-length, or use"
-        f"{'' if run.shard else chunk} --set run.gradient_checkpointing=true (slower)"
-    )
+def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
+    """Write the model's folder; `origin` is what identifies its run."""
+    built, loaded, record = fitted.built, fitted.built.loaded, run_record(fitted, origin)
+    out, data = loaded.sources.out, built.data
+    bad_rows = (rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values()))
+    write_bad_rows(out, joined(bad_rows))
+    with whole_folder(out) as folder:
+        built.save(folder)
+        if record.training_texts:
+            write_digests(folder, chain.from_iterable(rows.texts for rows in data.train.values()))
+        write_text(folder / "README.md", model_card(out.name, record, loaded.settings, built.encoder.dim))
+        write_json(folder / RUN_FILE, record.to_dict())
+    return record

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,9 @@ from aoe_train.training.keep_if_better import check_judged
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import check_loss_functions, split_texts
 from aoe_train.training.train_record import batches_of
-from aoe_train.training.training_arguments import Process, autocast, start_processes
+from aoe_train.training.training_arguments import Process, autocast, memory_advice, start_processes
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.cli.result_table import ResultTable
+from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
@@ -46,26 +47,84 @@ _GPU_NOTE = (
 )
 
 
-def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
-    """Prepare a run, train a few steps on a temporary model, and return the record of `Plan`.
+@dataclass(frozen=True, repr=False)
+class Plan(Printed):
+    """Estimate of a run of `train`: counts, batches, memory and time.
+
+    Attributes:
+        record: The JSON object of `aoe train --dry-run --json`.
+    """
+
+    record: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        """Estimated duration of the training steps, from a short probe."""
+        return float(self.record["seconds"])
+
+    @property
+    def memory_mb(self) -> float:
+        """Estimated memory in MiB for weights, gradients, optimiser, copies and activations."""
+        return float(sum(self.record["memory_mb"].values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of `aoe train --dry-run --json`."""
+        return dict(self.record)
+
+    def next_steps(self) -> list[tuple[str, str]]:
+        """The command that starts the training."""
+        return [("train", "the same command without --dry-run")]
+
+    def table(self) -> ResultTable:
+        """The estimate as a table."""
+        record, batches, optim = self.record, self.record["batches"], self.record["optim"]
+        memory, weights = record["memory_mb"], record["parameters"]
+        dev_sets = ", ".join(f"{name} {count:,}" for name, count in record.get("dev_sets", {}).items())
+        rows = {
+            **_dataset_lines(record),
+            "dev rows": f"{record['dev_rows']:,}" + (f" ({dev_sets})" if dev_sets else ""),
+            **({"judged pairs": f"{record['judged_pairs']:,}"} if "judged_pairs" in record else {}),
+            "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
+            f"{optim['batch_size']} rows a batch",
+            "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
+            "truncated texts": f"{batches['truncated_texts']:,}",
+            "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
+            f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
+            "padding avoided": f"{batches['padding_share']:.0%}",
+            "parameters": f"{weights['total']:,}, of which {weights['trained']:,} are trained",
+            "memory": f"{sum(memory.values()):,.0f} MiB ("
+            + ", ".join(f"{name} {size:,.0f}" for name, size in memory.items())
+            + ")",
+            "steps": f"{record['steps']:,}",
+            "time": f"{record['seconds']:,.0f} s, estimated; {record['pairs_per_s']:,.1f} rows a second",
+            **({"on a GPU": note} if (note := record["gpu_note"]) else {}),
+        }
+        table = ResultTable("", "plan", left=("plan",))
+        for name, value in rows.items():
+            table.add_row(name, value)
+        return table
+
+
+def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener = True) -> Plan:
+    """Prepare a run, and train a few steps on a temporary model.
 
     Time is the mean of a few steps spread over the first epoch, times the number of steps. Memory is that of
     weights, gradients, AdamW's two moments, copies of weights, and the measured activations of the batch with
     most tokens.
     """
     check_judged(sources.judged, settings)
+    check_loss_functions(sources, settings)
     if settings.run.shard:
         raise ConfigError(
             "a dry run doesn't support run.shard; leave run.shard out, and divide the memory of weights,"
             " gradients and optimiser by the number of processes"
         )
-
-    def advice() -> str:
-        return f"lower --batch-size (now {settings.optim.batch_size}), --max-length or run.chunk"
-
-    with memory_errors(advice), TemporaryDirectory() as scratch, Display(progress) as show:
+    with (
+        memory_errors(lambda: memory_advice(settings)),
+        TemporaryDirectory() as scratch,
+        Display(progress) as show,
+    ):
         args = start_processes(settings, Path(scratch))
-        check_loss_functions(sources, settings)
         loaded = load(sources, settings, Process(args, Path(scratch), silent, show))
         settings = loaded.settings
         built = build(loaded, placeholders=True)
@@ -73,6 +132,7 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
         seconds_a_batch = _probe(built)
     data, judged, planned = loaded.data, loaded.judged, batches_of(built)
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
+    dev_sets = {name: len(rows) for name, rows in data.dev.items()}
     datasets = {
         name: _dataset(rows, loaded.datasets[name], sources.losses.get(name))
         for name, rows in data.train.items()
@@ -83,51 +143,25 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
         head: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": datasets}
     else:
         (head,) = datasets.values()
-    return {
-        **head,
-        "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
-        "precision": loaded.precision,
-        "precision_note": training_note(settings.run.precision, args.device),
-        "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
-        "dev_rows": sum(map(len, data.dev.values())),
-        **({} if judged is None else {"judged_pairs": len(judged)}),
-        **({"dev_sets": {name: len(rows) for name, rows in data.dev.items()}} if len(data.dev) > 1 else {}),
-        "batches": planned,
-        "steps": math.ceil(batches / settings.optim.accumulation),
-        "parameters": _parameters(built.model),
-        "memory_mb": memory,
-        "seconds": round(batches * seconds_a_batch, 3),
-        "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
-        "gpu_note": _GPU_NOTE if args.device.type == "cuda" else None,
-    }
-
-
-def plan_table(record: Mapping[str, Any]) -> ResultTable:
-    """Format the record of `plan`."""
-    batches, memory, weights = record["batches"], record["memory_mb"], record["parameters"]
-    optim = record["optim"]
-    table = ResultTable("", "plan", left=("plan",))
-    rows = {
-        **_dataset_lines(record),
-        **_dev_lines(record),
-        "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
-        f"{optim['batch_size']} rows a batch",
-        "precision": "; ".join(filter(None, (record["precision"], record["precision_note"]))),
-        "truncated texts": f"{batches['truncated_texts']:,}",
-        "batches an epoch": f"{batches['steps']:,} of {batches['rows_mean']:.1f} rows, "
-        f"{batches['tokens_mean']:,.0f} tokens (at most {batches['tokens_max']:,})",
-        "padding avoided": f"{batches['padding_share']:.0%}",
-        "parameters": f"{weights['total']:,}, of which {weights['trained']:,} are trained",
-        "memory": f"{sum(memory.values()):,.0f} MiB ("
-        + ", ".join(f"{name} {size:,.0f}" for name, size in memory.items())
-        + ")",
-        "steps": f"{record['steps']:,}",
-        "time": f"{record['seconds']:,.0f} s, estimated; {record['pairs_per_s']:,.1f} rows a second",
-        **({"on a GPU": note} if (note := record["gpu_note"]) else {}),
-    }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table
+    return Plan(
+        {
+            **head,
+            "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
+            "precision": loaded.precision,
+            "precision_note": training_note(settings.run.precision, args.device),
+            "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
+            "dev_rows": sum(dev_sets.values()),
+            **({} if judged is None else {"judged_pairs": len(judged)}),
+            **({"dev_sets": dev_sets} if len(dev_sets) > 1 else {}),
+            "batches": planned,
+            "steps": math.ceil(batches / settings.optim.accumulation),
+            "parameters": _parameters(built.model),
+            "memory_mb": memory,
+            "seconds": round(batches * seconds_a_batch, 3),
+            "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
+            "gpu_note": _GPU_NOTE if args.device.type == "cuda" else None,
+        }
+    )
 
 
 def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
@@ -154,12 +188,6 @@ def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
         **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
         "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
     }
-
-
-def _dev_lines(record: Mapping[str, Any]) -> dict[str, str]:
-    sets = ", ".join(f"{name} {count:,}" for name, count in record.get("dev_sets", {}).items())
-    judged = {"judged pairs": f"{record['judged_pairs']:,}"} if "judged_pairs" in record else {}
-    return {"dev rows": f"{record['dev_rows']:,}" + (f" ({sets})" if sets else ""), **judged}
 
 
 def _dataset(rows: Examples, settings: TrainSettings, custom_loss: LossFunction | None) -> dict[str, Any]:

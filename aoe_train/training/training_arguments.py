@@ -42,19 +42,11 @@ _OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # others need
 
 @dataclass(frozen=True)
 class Process:
-    """One process of a run.
+    """One process of a run."""
 
-    Attributes:
-        args: transformers' arguments, without those that `completed` adds.
-        work: The working folder.
-        say: Prints a note, on rank 0 only.
-        show: Receives the progress.
-        start: When it started, by `time.perf_counter`.
-    """
-
-    args: TrainingArguments
+    args: TrainingArguments  # without those that `completed` adds
     work: Path
-    say: Say
+    say: Say  # on rank 0 only
     show: Listener
     start: float = field(default_factory=time.perf_counter)
 
@@ -155,6 +147,16 @@ def autocast(args: TrainingArguments) -> AbstractContextManager[object]:
 def evaluation_precision(args: TrainingArguments) -> AbstractContextManager[object]:
     """The precision of evaluation: that in which the finished model will encode, float32 on a CPU."""
     return nullcontext() if args.device.type == "cpu" else autocast(args)
+
+
+def memory_advice(settings: TrainSettings) -> str:
+    """What to change if memory ran out."""
+    run = settings.run
+    chunk = f" --set run.chunk=16 (now {run.chunk or 'off'}; same result) or"
+    return (
+        f"lower --batch-size (now {settings.optim.batch_size}) or --max-length, or use"
+        f"{'' if run.shard else chunk} --set run.gradient_checkpointing=true (slower)"
+    )
 
 
 def _check_launch() -> None:

@@ -11,8 +11,7 @@ from runner import Stopwatch, answer, job, rows
 from score import score
 
 import aoe_train
-from aoe_train.training.optimiser_step import OptimiserStep
-from aoe_train.training.training_run import Events
+from aoe_train.training.training_run import Events, OptimiserStep
 
 
 def main() -> None:

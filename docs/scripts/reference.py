@@ -22,8 +22,8 @@ DOCS = ROOT / "docs"
 # By console script and heading: the settings model, and the function whose flags set it.
 SETTINGS = {
     "gis": {
-        "Build": ("gis_builder.settings:BuildSettings", "gis_builder.api:build"),
-        "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api:archive"),
+        "Build": ("gis_builder.settings:BuildSettings", "gis_builder.api.datasets:build"),
+        "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api.datasets:archive"),
     },
     "label": {"Labelling": ("llm_labeler.settings:LabelSettings", "llm_labeler.api:generate")},
     "aoe": {"Training": ("aoe_train.settings.train_settings:TrainSettings", "aoe_train.api.training:train")},

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gis_builder.crawl_progress import SILENT, RunDisplay
+from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import import_dump
 from gis_builder.detection.detector import Detector, KeptVerdict
@@ -21,19 +21,13 @@ from pairkit.base.errors import ConfigError, RemoteError
 _MAX_NAMED = 5  # repositories in a message
 _IMPORTED = "dump"  # the "strategy" of a saved tracker
 _CONTENT_SETTINGS = {
-    "strategy",
-    "all_if_small",
-    "include_private",
-    "phrases",
-    "title_words",
-    "body_phrases",
-    "max_phrase_share",
-    "label_query",
+    *("strategy", "all_if_small", "include_private", "phrases", "title_words", "body_phrases"),
+    *("max_phrase_share", "label_query"),
 }
 
 
 def crawl(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay = SILENT
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
 ) -> list[RepoRow]:
     """Fetch everything that a dataset of these repositories needs; a repeated call continues."""
     names = _fetch_threads(github, store, repos, settings)
@@ -42,7 +36,7 @@ def crawl(
 
 
 def update(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay = SILENT
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
 ) -> list[RepoRow]:
     """Finish a crawl if necessary, then fetch the issues that changed since."""
     strategy = store.crawl_record().get("strategy")

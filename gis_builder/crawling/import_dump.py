@@ -8,8 +8,9 @@ again, to sort its events and to resolve the targets of its duplicate marks.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,12 +19,13 @@ import polars as pl
 
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.decoding import stamp_or_none
-from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread
+from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, TicketSite, pull_request
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
-from gis_builder.trackers.rest_records import reference, title_only
+from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
 from gis_builder.trackers.tickets import TicketDump, find_trackers
+from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
@@ -101,7 +103,8 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                 issue = replace(row.record, repo=tracker.name)
                 tracker.note(issue)
                 if issue.is_pull and not tracker.info.private:
-                    page.issues.append(title_only(issue))
+                    times = issue.created_at, issue.updated_at
+                    page.issues.append(pull_request(issue.ref, issue.title, issue.state, *times))
                 elif not issue.is_pull and tracker.has_issues:
                     closing = None if has_events else closing_event(issue)
                     page.threads.append(Thread(issue, events=(closing,) if closing else ()))
@@ -289,3 +292,68 @@ class Trackers:
                 return IssueRef(tracker.name, number), is_pull
             ref = tracker.moved.get(number)
         return None, False
+
+
+_SHOWN, _WIDTH = 3, 60  # tickets, characters of a cell
+
+
+@dataclass(frozen=True, repr=False)
+class ImportPreview(Printed):
+    """What an import would read.
+
+    Attributes:
+        columns: Each column or key: file, column, role, first value, and a time as it is understood.
+        tickets: The first three tickets: key, created_at, state, title and duplicate_of.
+        messages: Number of issues and links, and lines on skipped files, rows and links.
+    """
+
+    columns: tuple[Mapping[str, str], ...]
+    tickets: tuple[Mapping[str, str], ...]
+    messages: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of the preview."""
+        return asdict(self)
+
+    def tables(self) -> list[ResultTable]:
+        """The columns and the first tickets."""
+        return [_table(rows) for rows in (self.columns, self.tickets) if rows]
+
+    def lines(self) -> list[str]:
+        """The messages."""
+        return list(self.messages)
+
+
+def preview(source: Path, options: ImportOptions) -> ImportPreview:
+    """Read the files of an import without a store."""
+    broken = BrokenRows(skip=options.skip_broken)
+    columns: list[Mapping[str, str]] = []
+    tickets: list[Mapping[str, str]] = []
+    counts: Counter[str] = Counter()
+    messages: list[str] = []
+    for dump in find_trackers(source, options, {}, broken):
+        messages += [f"{path}: contains no issues, comments or events" for path in dump.passed_over]
+        index = dump.index if isinstance(dump, TicketDump) else None
+        keys = TicketSite.of(index.tickets).rows if index else {}
+        if isinstance(dump, TicketDump) and index:
+            columns += [column for file in dump.every_file for column in file.columns_read()]
+            messages += [f"{index.link_count:,} duplicate links", *index.notes("an import lists them")]
+        for repo, _, issue, _ in dump.issues():
+            counts[repo] += not issue.is_pull
+            if len(tickets) < _SHOWN and not issue.is_pull:
+                ref = issue.ref._replace(repo=repo)
+                links = index.marks.get(ref, ()) if index else ()
+                names = [
+                    keys[issue_ref][0] if issue_ref in keys else str(issue_ref) for issue_ref in (ref, *links)
+                ]
+                fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
+                tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
+    counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
+    return ImportPreview(tuple(columns), tuple(tickets), (*counted, *messages, *broken.notes))
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> ResultTable:
+    table = ResultTable(*rows[0], left=[*rows[0]])
+    for row in rows:
+        table.add_row(*(one_line(cell, _WIDTH) for cell in row.values()))
+    return table

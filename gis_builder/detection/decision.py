@@ -28,15 +28,7 @@ from gis_builder.detection.statements import (
     closing_of,
     read_marks,
 )
-from gis_builder.store.issue_records import (
-    Evidence,
-    Issue,
-    IssueRef,
-    Kind,
-    Thread,
-    Verdict,
-    VerdictOutcome,
-)
+from gis_builder.store.issue_records import Evidence, Issue, IssueRef, Kind, Thread, Verdict, VerdictOutcome
 
 _SAME_MOMENT = timedelta(minutes=10)
 _A_DAY = timedelta(days=1)

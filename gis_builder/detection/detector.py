@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from msgspec.json import Decoder
+from msgspec import Struct
 
-from gis_builder.crawl_progress import SILENT, RunDisplay
+from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.claim_tracker import KindOf, Rules
 from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
-from gis_builder.store.decoding import Node
 from gis_builder.store.issue_records import (
     Evidence,
     IssueRef,
@@ -76,7 +75,7 @@ def code_digest(*parts: str) -> str:
     return hashlib.sha256(b"".join(name.encode() + content for name, content in contents)).hexdigest()
 
 
-class _Inputs(Node, frozen=True):
+class _Inputs(Struct):
     """The inputs of the last detection."""
 
     store: str
@@ -84,11 +83,8 @@ class _Inputs(Node, frozen=True):
     repositories: list[str]
 
 
-_DECODER = Decoder(_Inputs)
-
-
 def detect(
-    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay = SILENT
+    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay
 ) -> int:
     """Judge these repositories, write the verdicts, and return the number of threads that were judged."""
     detector = Detector(store, settings)
@@ -102,7 +98,7 @@ def detect(
 
 def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
     """The repositories of the last detection, if its crawl and settings are still the same."""
-    last = store.meta_json(_RECORD, _DECODER)
+    last = store.meta_json(_RECORD, _Inputs)
     if not last:
         raise DataError("there are no verdicts yet; run `gis detect` first", path=store.path)
     current = _inputs(store, settings)
@@ -159,7 +155,7 @@ class Detector:
         for stored in self._store.stored_threads(repo):
             yield self._judge(stored, rules_hash, kept.get(stored.number))
 
-    def judge_all(self, repos: Sequence[str], show: RunDisplay = SILENT) -> Iterator[KeptVerdict]:
+    def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[KeptVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted("detecting duplicates", chain.from_iterable(map(self.judge, repos)), total)

@@ -127,11 +127,6 @@ def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
     yield parquet_bytes(keys.unique().sort("key"))
 
 
-def read_keys(path: Path) -> set[int]:
-    """Read a file of `changed_keys`."""
-    return set(pl.read_parquet(path, glob=False)["key"])
-
-
 def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
     """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
     inside = _within(first, last, buckets)

@@ -14,13 +14,21 @@ import polars as pl
 
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.detector import CODE, code_digest
-from gis_builder.gh_archive import maps, settle
+from gis_builder.gh_archive import settle
 from gis_builder.gh_archive.archive_rows import changed_keys, read_tallies, sort_month
 from gis_builder.gh_archive.extract import extract_hour
 from gis_builder.gh_archive.hours import hour_files
 from gis_builder.gh_archive.judge_threads import judge_bucket, pack, unpack
-from gis_builder.gh_archive.maps import FileTask, memory_for
-from gis_builder.gh_archive.runners import Runner
+from gis_builder.gh_archive.runners import (
+    FileTask,
+    Runner,
+    complete,
+    digest_of,
+    file_named,
+    is_done,
+    memory_for,
+    superseded,
+)
 from gis_builder.gh_archive.write import by_month, write_archive
 from gis_builder.pairing.build_pairs import check_missing, check_out, checked
 from gis_builder.pairing.pair_folder import drop_counts
@@ -40,11 +48,11 @@ EXTRACT = ("store/decoding.py", "trackers/rest_records.py", "gh_archive/extract.
 JUDGE = (
     *CODE,
     *("crawling/crawl.py", "crawling/github/negative_sample.py", "pairing"),
-    *(f"gh_archive/{name}.py" for name in ("archive_rows", "threads", "judge_threads")),
+    *(f"gh_archive/{name}.py" for name in ("archive_rows", "judge_threads")),
 )
 DRAW = (
     *("pairing", "settings/negative_strategies.py", "store/issue_records.py"),
-    *(f"gh_archive/{name}.py" for name in ("judge_threads", "settle", "stored")),
+    *(f"gh_archive/{name}.py" for name in ("judge_threads", "settle")),
 )
 # Settings that the second map does not depend on.
 _LATER: dict[str, bool | set[str]] = {"split": True, "pair": True, "limits": {"per_repo_max"}}
@@ -71,8 +79,8 @@ class Job:
         return {
             **self.settings.model_dump(mode="json"),
             "hours": f"{self.hours[0]}..{self.hours[-1]}",
-            "hours_sha256": maps.digest_of(contents),
-            "excluded_sha256": maps.digest_of(list(self.excluded)),
+            "hours_sha256": digest_of(contents),
+            "excluded_sha256": digest_of(list(self.excluded)),
         }
 
 
@@ -121,7 +129,7 @@ class _ArchiveRun:
         read = sorted(folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime)
         rows = {_stem(path): path for path in read}  # the newest
         rows |= {
-            hour: maps.file_named(folder, hour, "parquet", code, identity)
+            hour: file_named(folder, hour, "parquet", code, identity)
             for hour, (_, identity) in self._files.items()
         }
         return {hour: rows[hour] for hour in self._job.hours if hour in rows}
@@ -136,7 +144,7 @@ class _ArchiveRun:
         ]
         self._run("reading hours", tasks)
         self._used += self.hours.values()
-        current = maps.file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
+        current = file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
         if older := [hour for hour, path in self.hours.items() if path.name.split(".")[1] != current]:
             self._show.say(f"{len(older):,} hours without files, such as {older[0]}: read by another version")
 
@@ -176,7 +184,7 @@ class _ArchiveRun:
         files_of, tasks = [], []
         for month, files in months.items():
             names = [path.name for path in files]
-            outs = [maps.file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
+            outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
             files_of.append(outs)
             parts = _power_of_two(sizes[month] / _SORT_BYTES, minimum=1, maximum=buckets)
             for part in range(parts):
@@ -198,7 +206,7 @@ class _ArchiveRun:
         """Run the second map; returns the file of each bucket."""
         settings, excluded = self._settings.model_dump_json(exclude=_LATER), tuple(self._job.excluded)
         code = [*_code(JUDGE), settings, excluded]
-        names = maps.file_named(self._work / "judged", "hours", "zlib", code, self._names)
+        names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
         outs = [_with_stem(names, f"{bucket:04d}-of-{len(rows):04d}") for bucket in range(len(rows))]
         earlier: Sequence[tuple[Path, Path] | None] = [None] * len(outs)
         if not all(out.exists() for out in outs):
@@ -224,8 +232,8 @@ class _ArchiveRun:
         hours = [folder / name for name in changes.get(best, ())]
         if not 0 < len(hours) <= len(names_now) // 2 or not all(hour.exists() for hour in hours):
             return [None] * len(outs)
-        keys = maps.file_named(names.parent, "changed", "parquet", _code(SORT), changes[best])
-        maps.do(FileTask((keys,), changed_keys, (hours,)))
+        keys = file_named(names.parent, "changed", "parquet", _code(SORT), changes[best])
+        complete(FileTask((keys,), changed_keys, (hours,)))
         judged = [_with_stem(best, _stem(out)) for out in outs]
         return [(path, keys) if path.exists() else None for path in judged]
 
@@ -233,7 +241,7 @@ class _ArchiveRun:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at, code = self._settings.pair.similar_at, _code(DRAW)
         names = [path.name for path in judged]
-        groups = maps.file_named(self._work / "near-duplicates", "groups", "zlib", code, names, similar_at)
+        groups = file_named(self._work / "near-duplicates", "groups", "zlib", code, names, similar_at)
         self._used.append(groups)
         assignment = settle.assign_splits(
             combined, settle.near_duplicate_groups(groups, combined.texts, similar_at)
@@ -242,12 +250,12 @@ class _ArchiveRun:
         tasks = []
         parts = settle.draw_inputs(combined, assignment)
         for path, bucket, part in zip(judged, combined.buckets, parts, strict=True):
-            name = maps.digest_of(pack(part))
+            name = digest_of(pack(part))
             draw_input = self._write(
-                maps.file_named(self._work / "draw-inputs", _stem(path), "zlib", "", name), part
+                file_named(self._work / "draw-inputs", _stem(path), "zlib", "", name), part
             )
             inputs = (bucket.digest, draw_input.name)
-            out = maps.file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
+            out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
             arguments = (path, draw_input, settings)
             tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
         self._run("drawing negatives", tasks)
@@ -262,7 +270,7 @@ class _ArchiveRun:
 
     def _run(self, name: str, tasks: Sequence[FileTask]) -> None:
         """Run the tasks that are not done."""
-        remaining = [task for task in tasks if not maps.is_done(task)]
+        remaining = [task for task in tasks if not is_done(task)]
         for _ in self._show.counted(name, self._runner.run(remaining), len(remaining)):
             pass
         self._used += [out for task in tasks for out in task.outs]
@@ -270,7 +278,7 @@ class _ArchiveRun:
     def clean(self) -> None:
         """Remove superseded files, and half-written ones of killed processes."""
         removed = 0
-        for path in list(maps.superseded(self._work, set(self._used))):
+        for path in list(superseded(self._work, set(self._used))):
             removed += path.stat().st_size
             path.unlink()
         for folder in [*self._work.glob("rows-*/*"), *self._work.glob("rows-*")]:

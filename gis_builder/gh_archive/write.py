@@ -23,12 +23,12 @@ from gis_builder.pairing.pair_folder import (
     row_counts,
 )
 from gis_builder.pairing.pairing_results import coverage
-from gis_builder.settings.pair_settings import SPLITS
+from gis_builder.settings import SPLITS
 from gis_builder.store.issue_records import IssuePair, IssueRef, IssueText
 from pairkit.base.errors import DataError
 from pairkit.dataset.making.dataset_card import table, with_section
 from pairkit.dataset.parquet import write_parquet
-from pairkit.dataset.records import dataset_folder, file_patterns
+from pairkit.dataset.records import card_files, dataset_folder
 from pairkit.similarity.groups import Indices
 
 _SHARD_ROWS = 50_000
@@ -116,7 +116,7 @@ def write_archive(
             | {"months": by_month(hours, tallies)}
         )
         sizes = {split: len(indices) for split, indices in positives.items()}
-        card = gis_card(counts, file_patterns({"default": sizes, "positive": sizes}))
+        card = gis_card(counts, card_files({"default": sizes, "positive": sizes}))
         by_repository = (
             repository_counts(rows).select(pl.lit(split).alias("split"), pl.all())
             for split, rows in columns.items()

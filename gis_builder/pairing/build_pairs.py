@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from gis_builder.crawl_progress import SILENT, RunDisplay
+from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
@@ -45,7 +45,7 @@ def assemble(
     settings: BuildSettings,
     crawled: Mapping[str, Any],
     out: Path,
-    show: RunDisplay = SILENT,
+    show: RunDisplay,
 ) -> dict[str, Any]:
     """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
     seed = settings.seed
@@ -66,17 +66,8 @@ def assemble(
     splits = split_issues(
         positives.pairs, clusters, texts.usable, near_duplicates, settings.split, settings.pair.ratio, seed
     )
-    negatives = make_negatives(
-        splits.positives,
-        splits.negatives_wanted,
-        splits.of,
-        splits.group,
-        clusters,
-        texts.usable,
-        _links(store, texts.usable, show),
-        settings.pair,
-        seed,
-    )
+    links = _links(store, texts.usable, show)
+    negatives = make_negatives(splits, clusters, texts.usable, links, settings.pair, seed)
     missing = check_missing(negatives.missing, settings.split)
     dropped = [*positives.dropped, *splits.dropped, *negatives.dropped]
     write_dropped(verdicts.with_name(DROPPED_FILE), texts.rejected, dropped)
@@ -208,9 +199,7 @@ def build(
     return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
 
 
-def pair(
-    out: Path, work: Path, settings: BuildSettings, show: RunDisplay = SILENT, *, fresh: bool = False
-) -> Built:
+def pair(out: Path, work: Path, settings: BuildSettings, show: RunDisplay, *, fresh: bool = False) -> Built:
     """Make a dataset from the crawl in `work` without requests."""
     start = time.monotonic()
     check_apart(out, work)
@@ -239,22 +228,12 @@ def checked(out: Path) -> AuditReport:
     return report
 
 
-RENDERED_COLUMNS: dict[str, type[pl.DataType]] = {
-    "id": pl.String,
-    "key": pl.String,
-    "repo": pl.String,
-    "number": pl.Int64,
-    "url": pl.String,
-    "text": pl.String,
-    "created_at": pl.String,
-    "state": pl.String,
-    "labels": pl.String,
-    "priority": pl.String,
-}
+_TEXT_COLUMNS = ["id", "key", "repo", "number", "url", "text", "created_at", "state", "labels", "priority"]
+RENDERED_COLUMNS = pl.Schema(dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"number": pl.Int64()})
 TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
 
 
-def render_store(store: Store, out: Path, show: RunDisplay = SILENT, *, fresh: bool = False) -> Counter[str]:
+def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool = False) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
     rows: list[tuple[Any, ...]] = []
     counts: Counter[str] = Counter()

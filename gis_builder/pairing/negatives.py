@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gis_builder.pairing.sampler import GapMatcher, NegativeSampler, Timeline, WantedGaps, opening_times
+from gis_builder.pairing.split import Splits
+from gis_builder.settings import PairSettings
 from gis_builder.settings.negative_strategies import Retriever, strategy_of
-from gis_builder.settings.pair_settings import PairSettings
 from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.similarity.terms import terms
 
@@ -42,29 +43,26 @@ class _Inputs(NamedTuple):
 
 
 def make_negatives(
-    positives: Mapping[str, Sequence[IssuePair]],
-    wanted: Mapping[str, int],
-    split_of: Mapping[IssueRef, str],
-    group: Mapping[IssueRef, IssueRef],
+    splits: Splits,
     clusters: Iterable[DuplicateCluster],
     texts: Mapping[IssueRef, IssueText],
     linked: Collection[Link],
     settings: PairSettings,
     seed: int,
 ) -> Negatives:
-    """Draw `wanted` negatives for each split, in each repository in proportion to its positives."""
+    """Draw the negatives of each split, in each repository in proportion to its positives."""
     cluster = {member: c.id for c in clusters for member in c.members}
-    inputs = _Inputs(cluster, group, texts, linked, settings, seed)
+    inputs = _Inputs(cluster, splits.group, texts, linked, settings, seed)
     issues: defaultdict[tuple[str, str], list[IssueRef]] = defaultdict(list)
-    for ref in sorted(split_of):
-        issues[split_of[ref], ref.repo].append(ref)
+    for ref in sorted(splits.of):
+        issues[splits.of[ref], ref.repo].append(ref)
     negatives = Negatives()
-    for split, pairs in positives.items():
+    for split, pairs in splits.positives.items():
         drawers = [
             _RepoNegatives(of_repo, issues[split, repo], inputs)
             for repo, of_repo in sorted(_by_repo(pairs).items())
         ]
-        negatives.missing[split] = _draw(drawers, wanted[split])
+        negatives.missing[split] = _draw(drawers, splits.negatives_wanted[split])
         negatives.pairs[split] = [pair for drawer in drawers for pair in drawer.sampler.pairs]
         dropped = (drop for drawer in drawers for drop in drawer.sampler.dropped)
         negatives.dropped += [drop for drop in dropped if drop.reason != "same_cluster"]  # never candidates
@@ -97,8 +95,7 @@ def _draw(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
         drawer.draw(count)
     missing = wanted - sum(len(drawer.sampler.pairs) for drawer in drawers)
     for drawer in drawers:
-        if missing > 0:
-            missing -= drawer.draw(missing)
+        missing -= drawer.draw(missing)
     return missing
 
 

@@ -71,6 +71,13 @@ class _Dataset(Printed):
             **{name: sizes.get(name, 0) for name in ("train", "validation", "test")},
         }
 
+    def _summary(self) -> str:
+        """The last line: the effort or the coverage, and the audit."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{self.table()}\n{self._summary()}"
+
     def _effort(self) -> dict[str, Any]:
         return {"seconds": round(self.seconds, 3), "peak_rss_mb": peak_rss_mb()}
 
@@ -107,18 +114,15 @@ class Built(_Dataset):
 
     def notes(self) -> list[str]:
         """Counts of rejected data by reason, and the cost of the crawl; one line each."""
-        return [*outcome_lines(self.repositories), *_drop_lines(self.statistics, self.work), self._cost()]
+        return [*outcome_lines(self.repositories), *_drop_lines(self.statistics, self.work), self._summary()]
 
-    def _cost(self) -> str:
+    def _summary(self) -> str:
         if not self.usage.requests:
             return "audit: no leaks"
         return (
             f"{self.usage.points:,} points in {self.usage.requests:,} requests, "
             f"{self.points_per_100_positives:.1f} points per 100 positives; audit: no leaks"
         )
-
-    def __repr__(self) -> str:
-        return f"{self.table()}\n{self._cost()}"
 
 
 def coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
@@ -181,13 +185,10 @@ class ArchiveBuilt(_Dataset):
 
     def notes(self) -> list[str]:
         """Counts of rejected data by reason, and the coverage of the hours; one line each."""
-        return [*_drop_lines(self.statistics, self.work), self._coverage()]
+        return [*_drop_lines(self.statistics, self.work), self._summary()]
 
-    def _coverage(self) -> str:
+    def _summary(self) -> str:
         return f"{coverage(self.months)}; audit: no leaks"
-
-    def __repr__(self) -> str:
-        return f"{self.table()}\n{self._coverage()}"
 
 
 @dataclass(frozen=True, repr=False)

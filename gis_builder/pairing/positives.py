@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from gis_builder.pairing.text import RenderedTexts
-from gis_builder.settings.pair_settings import PairSettings
+from gis_builder.settings import PairSettings
 from gis_builder.store.issue_records import (
     DroppedPair,
     DuplicateCluster,

@@ -6,21 +6,86 @@ Everything is in arrays, since there may be tens of millions of issues.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gis_builder.pairing.ref_table import RefTable, SameSplit
-from gis_builder.settings.pair_settings import SPLITS, SplitSettings
+from gis_builder.settings import SPLITS, SplitSettings
 from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
-from pairkit.similarity.groups import Indices
+from pairkit.similarity.groups import Indices, connected, singletons
 from pairkit.similarity.near_duplicates import near_identical
+
+_BITS = 24  # of an issue's number; `decoding.MAX_NUMBER` fits
+_NUMBER = (1 << _BITS) - 1
+
+
+class RefTable:
+    """Distinct references in ascending order, identified by their index."""
+
+    def __init__(self, refs: Iterable[IssueRef]) -> None:
+        codes: dict[str, int] = {}
+        keys = array("q", (codes.setdefault(ref.repo, len(codes)) << _BITS | ref.number for ref in refs))
+        self.repos = sorted(codes)  # in ascending order
+        self._rank = {repo: rank for rank, repo in enumerate(self.repos)}
+        ranks = np.array([self._rank[repo] for repo in codes], np.int64)
+        by_code = np.asarray(keys)
+        self._keys = np.unique(ranks[by_code >> _BITS] << _BITS | by_code & _NUMBER)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, index: int) -> IssueRef:
+        key = int(self._keys[index])
+        return IssueRef(self.repos[key >> _BITS], key & _NUMBER)
+
+    def at(self, indices: Indices) -> Iterator[IssueRef]:
+        """The references at these indices."""
+        for key in self._keys[indices].tolist():
+            yield IssueRef(self.repos[key >> _BITS], key & _NUMBER)
+
+    def indices(self, refs: Iterable[IssueRef]) -> Indices:
+        """The indices of references that are in the table; (reference,)."""
+        rank = self._rank
+        keys = np.fromiter((rank[repo] << _BITS | number for repo, number in refs), np.int64)
+        return np.searchsorted(self._keys, keys)
+
+    def repo_at(self, indices: Indices) -> npt.NDArray[np.int64]:
+        """The index in `repos` of the repository of each reference; (reference,)."""
+        return self._keys[indices] >> _BITS
+
+    def of_repo(self, repo: str) -> Indices:
+        """The indices of a repository's references, ascending."""
+        rank = self._rank.get(repo)
+        if rank is None:
+            return np.empty(0, np.int64)
+        low, high = np.searchsorted(self._keys, [rank << _BITS, (rank + 1) << _BITS])
+        return np.arange(low, high)
+
+
+class SameSplit:
+    """Groups of references that must be in the same split."""
+
+    def __init__(self, refs: RefTable) -> None:
+        self._refs = refs
+        self._first, self._second = array("i"), array("i")
+
+    def add(self, members: Iterable[IssueRef]) -> None:
+        """Add references that must stay together."""
+        indices = self._refs.indices(members).tolist()
+        self._first.extend(indices[:1] * (len(indices) - 1))
+        self._second.extend(indices[1:])
+
+    def groups(self) -> Indices:
+        """For each reference, the lowest index in its group; (reference,)."""
+        return connected(singletons(len(self._refs)), np.asarray(self._first), np.asarray(self._second))
+
 
 NOWHERE = -1
 Codes = npt.NDArray[np.int8]  # indices in SPLITS, or NOWHERE
@@ -251,7 +316,7 @@ class Splits:
     group: dict[IssueRef, IssueRef]  # the lowest issue; two issues of one group are never a negative
     positives: dict[str, list[IssuePair]]
     negatives_wanted: dict[str, int]
-    dropped: list[DroppedPair]
+    dropped: list[DroppedPair] = field(default_factory=list)
 
 
 def split_issues(
@@ -277,7 +342,7 @@ def split_issues(
     first, second = refs.indices(pair.first for pair in pairs), refs.indices(pair.second for pair in pairs)
     assigned = split_groups(refs, (first, second), groups, is_usable, settings, ratio, seed)
 
-    splits = Splits({}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted, [])
+    splits = Splits({}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted)
     for pair, code in zip(pairs, assigned.positives.tolist(), strict=True):
         if code == NOWHERE:
             splits.dropped.append(DroppedPair(pair.first, pair.second, 1, BEYOND))

@@ -45,7 +45,7 @@ from gis_builder.pairing.markup import (
 )
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
-from gis_builder.settings.pair_settings import TextSettings
+from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef, IssueText
 from pairkit.base.printable import normalize
 from pairkit.similarity.terms import segmented, terms

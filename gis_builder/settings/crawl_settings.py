@@ -76,7 +76,6 @@ class CrawlSettings(Settings):
         le=100,
     )
     issue_batch: int = setting(100, "Number of issues in one query.", ge=1, le=100)
-    check_batch: int = setting(25, "Number of repositories in one query.", ge=1, le=50)
     search_batch: int = setting(8, "Number of searches in one query.", ge=1, le=20)
     comments_inline: int = setting(30, "Number of comments to fetch together with their issue.", ge=1, le=100)
     events_inline: int = setting(20, "Number of events to fetch together with their issue.", ge=1, le=100)
@@ -97,7 +96,6 @@ class CrawlSettings(Settings):
     max_wait_s: float = setting(
         3900.0, "Maximum number of seconds to wait; a longer wait ends the run, which can be resumed.", ge=0
     )
-    seed: int = setting(42, "Random seed of the jitter of waits.")
 
     @field_validator("api_url")
     @classmethod
@@ -105,14 +103,9 @@ class CrawlSettings(Settings):
         return read_root(url).url
 
     @property
-    def address(self) -> Address:
-        """The root URL of the server's API."""
-        return read_root(self.api_url)
-
-    @property
     def graphql_address(self) -> Address:
         """The parent of `/graphql`; on GitHub Enterprise it is `/api`, not `/api/v3`."""
-        root = self.address
+        root = read_root(self.api_url)
         is_enterprise = root.path.endswith("/api/v3")
         return replace(root, path=root.path.removesuffix("/v3")) if is_enterprise else root
 

@@ -88,20 +88,15 @@ class Retriever:
         self.scores = scores
 
     def __getitem__(self, position: int) -> list[int]:
-        """The texts most similar to the one at `position`, best first."""
-        return self.best(position, _RETRIEVED)
+        """The texts most similar to the one at `position`, best first; ties in order of position."""
+        from pairkit.similarity.bm25 import best
+
+        partners = (int(partner) for partner in best(self.scores(position), _RETRIEVED + 1))
+        return [partner for partner in partners if partner != position][:_RETRIEVED]
 
     def share(self, first: int, second: int) -> float:
         """The larger of both directions' scores, each as a share of the query's score with itself."""
         return max(self._relative_score(first, second), self._relative_score(second, first))
-
-    def best(self, position: int, count: int) -> list[int]:
-        """The `count` best other texts with scores above 0; ties in order of position."""
-        from pairkit.similarity.bm25 import best
-
-        return [int(partner) for partner in best(self.scores(position), count + 1) if partner != position][
-            :count
-        ]
 
     def _relative_score(self, query: int, document: int) -> float:
         scores = self.scores(query)

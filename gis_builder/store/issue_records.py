@@ -97,6 +97,13 @@ class Issue:
         return IssueRef(self.repo, self.number)
 
 
+def pull_request(ref: IssueRef, title: str, state: str, created_at: str, updated_at: str) -> Issue:
+    """What is kept of a pull request, because only issues are in the dataset."""
+    return Issue(
+        *(*ref, title, "", state, None, None, "NONE", created_at, updated_at, None, None), is_pull=True
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Comment:
     """A comment."""

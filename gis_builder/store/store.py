@@ -10,15 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from msgspec.json import Decoder
+import msgspec
 
 from gis_builder.store import store_tables as tables
-from gis_builder.store.decoding import decode
 from gis_builder.store.issue_records import GITHUB, Issue, IssueRef, Kind, Thread, Tickets, TicketSite
 from gis_builder.store.store_tables import REPO_COLUMNS, StoredThread, repo_row, save_page
 from gis_builder.store.stored_rows import (
     RATE_LIMIT,
-    Absence,
     CrawlTask,
     Page,
     RateLimit,
@@ -88,9 +86,6 @@ SCHEMA = Schema("crawl store", _APPLICATION, VERSION, _TABLES)
 
 
 T = TypeVar("T")
-_RATE_LIMIT = Decoder(RateLimit)
-_CRAWL = Decoder(dict[str, Any])
-_TICKETS = Decoder(Tickets)
 TICKETS = "tickets"  # key of the table meta
 
 
@@ -158,11 +153,6 @@ class Store:
                 self._kinds[repo] = tables.kinds(self.path, repo)
             return self._kinds[repo].get(ref.number, Kind.UNKNOWN)
 
-    def absences(self, repo: str) -> dict[int, tuple[Absence, str]]:
-        """The missing issues by number: reason and detail."""
-        rows = self._ask("SELECT number, status, detail FROM missing WHERE repo = ?", self.full_name(repo))
-        return {number: (Absence(status), detail) for number, status, detail in rows}
-
     def usage(self) -> dict[str, Usage]:
         """Usage by repository; "" has that of requests for several repositories."""
         rows = self._ask("SELECT repo, points, requests, seconds FROM usage ORDER BY repo")
@@ -174,7 +164,7 @@ class Store:
 
     def rate_limit(self) -> RateLimit | None:
         """The last known rate limit; None if unknown."""
-        return self.meta_json(RATE_LIMIT, _RATE_LIMIT)
+        return self.meta_json(RATE_LIMIT, RateLimit)
 
     def warnings(self) -> list[tuple[str, str]]:
         """Repository and text of each warning about missing data."""
@@ -248,14 +238,14 @@ class Store:
         )
         return [TopUp(IssueRef(repo, number), *rest) for number, *rest in rows]
 
-    def meta_json(self, key: str, decoder: Decoder[T]) -> T | None:
+    def meta_json(self, key: str, kind: type[T]) -> T | None:
         """Read a value of the table meta."""
         rows = self._ask("SELECT value FROM meta WHERE key = ?", key)
-        return decode(rows[0][0].encode(), decoder) if rows else None
+        return msgspec.json.decode(rows[0][0], type=kind) if rows else None
 
     def crawl_record(self) -> dict[str, Any]:
         """The settings of the crawl that filled this store; empty before the first crawl."""
-        return self.meta_json("crawl", _CRAWL) or {}
+        return self.meta_json("crawl", dict[str, Any]) or {}
 
     def set_crawl_record(self, record: Mapping[str, Any]) -> None:
         """Store the settings of a crawl."""
@@ -263,7 +253,7 @@ class Store:
 
     def tickets(self) -> Tickets:
         """The imported tickets of other trackers than GitHub."""
-        return self.meta_json(TICKETS, _TICKETS) or {}
+        return self.meta_json(TICKETS, Tickets) or {}
 
     @property
     def site(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -103,21 +102,6 @@ def issue_record(repo: str, item: IssueObject) -> Issue:
         is_pull=item.is_pull,
         is_bot=is_bot(item.user),
         labels=tuple(sorted({whole_text(label.name) for label in item.labels or ()})),
-    )
-
-
-def title_only(pull: Issue) -> Issue:
-    """Remove everything from a pull request that a store keeps only for issues."""
-    return replace(
-        pull,
-        body="",
-        state_reason=None,
-        author=None,
-        author_association="NONE",
-        closed_at=None,
-        closed_by=None,
-        is_bot=False,
-        labels=(),
     )
 
 

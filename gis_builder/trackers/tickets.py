@@ -28,14 +28,7 @@ from gis_builder.trackers.dump import (
 )
 from gis_builder.trackers.saved import saved_files
 from gis_builder.trackers.ticket_cells import Ticket, plain_id
-from gis_builder.trackers.ticket_files import (
-    PLAIN,
-    TABLES,
-    UNREADABLE,
-    ImportOptions,
-    TicketFile,
-    file_kind,
-)
+from gis_builder.trackers.ticket_files import PLAIN, TABLES, UNREADABLE, ImportOptions, TicketFile, file_kind
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 

@@ -28,8 +28,7 @@ from llm_labeler.settings import AGGREGATIONS, PARAPHRASE, RULES, LabelSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import say
-from pairkit.base.errors import PairkitError, RemoteError
-from pairkit.base.interface import spoken
+from pairkit.base.errors import PairkitError, RemoteError, spoken
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
 

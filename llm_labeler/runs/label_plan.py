@@ -13,7 +13,7 @@ from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import RULES, BudgetSettings
 from pairkit.base.cli.result_table import Printed, ResultTable
-from pairkit.base.interface import spoken
+from pairkit.base.errors import spoken
 
 _BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
 _EXPANSION = 1.3  # length of a sentence in an answer relative to its text, with its number and line break

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import polars as pl
@@ -137,9 +136,7 @@ class ReviewStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def begin(self, settings: ReviewSettings, strata: Mapping[str, int], pairs: Iterable[JudgedPair]) -> None:
@@ -170,10 +167,8 @@ class ReviewStore:
                 ((text,),) = rows
                 self._settings = ReviewSettings.model_validate_json(text)
             except ValueError as error:  # no row, or invalid JSON
-                raise DataError(
-                    "a review without settings; move it away or use another --store",
-                    path=self.path,
-                ) from error
+                message = "a review without settings; move it away or use another --store"
+                raise DataError(message, path=self.path) from error
         return self._settings
 
     @property
@@ -204,13 +199,11 @@ class ReviewStore:
             )
         return [person for person in self.people() if person.name in names]
 
-    def judgements(self) -> list[ReviewJudgement]:
-        """All judgements that were not undone, in order."""
-        return self._judgements("TRUE")
-
-    def judgements_of(self, person: Person) -> list[ReviewJudgement]:
-        """The judgements of this person."""
-        return self._judgements("person = ?", person.name)
+    def judgements(self, person: Person | None = None) -> list[ReviewJudgement]:
+        """All judgements that were not undone, or those of a person, in order."""
+        of_person = "AND person = ?" if person else ""
+        query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone {of_person} ORDER BY number"  # noqa: S608
+        return [ReviewJudgement(*row) for row in self._rows(query, *([person.name] if person else []))]
 
     def add(self, judgement: ReviewJudgement) -> None:
         """Save a judgement unless its key is already saved."""
@@ -237,10 +230,6 @@ class ReviewStore:
                 "UPDATE judgements SET undone = 1 WHERE key = ? AND person = ?",
                 [(key, person.name) for key in keys],
             )
-
-    def _judgements(self, which: str, *values: str) -> list[ReviewJudgement]:
-        query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone AND {which} ORDER BY number"  # noqa: S608
-        return [ReviewJudgement(*row) for row in self._rows(query, *values)]
 
     def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
         with database_errors(self.path):

@@ -10,7 +10,7 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.labels import LEAVE_OUT, MISSING
+from pairkit.dataset.labels import MISSING
 
 NEGATIVES = "negatives"  # a column of lists of texts
 ROW = "row of the source"  # a column of row numbers, for messages
@@ -33,13 +33,6 @@ def by_number(digits: str) -> tuple[int, str]:
     return len(number), number
 
 
-def _holds_lists(column: pl.Series) -> bool:
-    """Whether every text of a column is a list in the syntax of JSON or Python."""
-    filled = column.drop_nulls()
-    is_text = column.dtype == pl.String and len(filled) > 0
-    return is_text and bool(filled.str.contains(_LIST, literal=False).all())
-
-
 def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
     """The negatives of each row, in the order of the columns; may be empty."""
     lists = [_as_lists(frame[name], frame[ROW], where).fill_null([]).alias(name) for name in names]
@@ -51,25 +44,12 @@ def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) ->
     )
 
 
-def negatives_of(frame: pl.DataFrame, names: Sequence[str], where: str) -> pl.Series:
-    """The negatives of each row; a row without negatives is an error."""
-    parsed = lists_of_negatives(frame, names, where)
-    is_empty = parsed.list.len() == 0
-    if not is_empty.any():
-        return parsed
-    all_of = f"all of {', '.join(names)} are" if len(names) > 1 else f"{names[0]} is"
-    raise DataError(
-        f"{one_line(all_of)} empty; fill in a negative, drop the row, {LEAVE_OUT}",
-        path=where,
-        row=int(frame[ROW][is_empty.arg_max() or 0]),
-    )
-
-
 def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     if isinstance(column.dtype, pl.Array):
         column = column.cast(pl.List(column.dtype.inner))
     if not isinstance(column.dtype, pl.List):
-        if _holds_lists(column):
+        filled = column.drop_nulls()
+        if column.dtype == pl.String and len(filled) and filled.str.contains(_LIST).all():
             return _parsed(column, rows, where)
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     inner = column.dtype.inner

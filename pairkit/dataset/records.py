@@ -1,17 +1,4 @@
-"""The pair dataset, which the packages exchange as a folder for `datasets.load_dataset(folder)`.
-
-```
-README.md          the dataset card
-data/              {train,validation,test}-00000-of-00001.parquet: text1, text2, label, provenance
-positive/          the same splits: anchor, positive                 (optional)
-triplet/           the same splits: anchor, positive, negative, or negative_1, negative_2, …  (optional)
-statistics.json    counts, also of dropped records by reason
-run.json           inputs and settings
-```
-
-`label` is an integer 0 or 1 (binary), or a float in [0, 5] on the source's scale (graded). Equal input gives
-equal bytes.
-"""
+"""The pair dataset, which the packages exchange as a folder; `docs/formats/dataset.md` describes it."""
 
 from __future__ import annotations
 
@@ -26,23 +13,15 @@ import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.base.cli.result_table import ResultTable, html_table
-from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json, write_text
 from pairkit.dataset.labels import LabelsRead, describe_labels
-from pairkit.dataset.negative_columns import negative_columns
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 
 _LOG = logging.getLogger(__name__)
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
-COLUMNS = {
-    "default": ("text1", "text2", "label"),
-    "positive": ("anchor", "positive"),
-    "triplet": ("anchor", "positive"),  # and columns of negatives
-}
-
 _SHOWN, _SHOWN_CHARS = 5, 200  # rows in a notebook, characters of each text
 
 _REPR_CHARS = 1000
@@ -128,20 +107,15 @@ def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
     return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
 
 
-def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame]]) -> dict[str, dict[str, str]]:
-    """The file patterns of the card from the rows."""
-    return file_patterns(
-        {config: {split: rows.height for split, rows in splits.items()} for config, splits in configs.items()}
-    )
-
-
-def file_patterns(sizes: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
-    """The file patterns of the card from the numbers of rows; a split without rows has no file."""
+def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame | int]]) -> dict[str, dict[str, str]]:
+    """The file patterns of the card from rows or their numbers; a split without rows has no file."""
     return {
         config: {
-            split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet" for split, rows in splits.items() if rows
+            split: f"{CONFIG_FOLDERS[config]}/{split}-*.parquet"
+            for split, rows in splits.items()
+            if (rows if isinstance(rows, int) else rows.height)
         }
-        for config, splits in sizes.items()
+        for config, splits in configs.items()
     }
 
 
@@ -169,7 +143,6 @@ class DatasetFolder:
 
     def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
         """Write shard `place` of `count`, unless it has no rows."""
-        _check_columns(self._out, config, split, rows.columns)
         if rows.height:
             name = shard(config, split, place, count)
             write_parquet(self._place / name, rows)
@@ -185,7 +158,6 @@ class DatasetFolder:
         count: int = 1,
     ) -> None:
         """Write a shard frame by frame."""
-        _check_columns(self._out, config, split, list(schema))
         name = shard(config, split, place, count)
         stream_parquet(self._place / name, frames, dict(schema))
         _LOG.info("%s: %s", self._out, name)
@@ -202,14 +174,6 @@ def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
     """A folder to fill, which replaces `out` once it is complete."""
     with whole_folder(out) as place:
         yield DatasetFolder(out, place)
-
-
-def _check_columns(out: Path, config: str, split: str, names: list[str]) -> None:
-    missing = [name for name in COLUMNS[config] if name not in names]
-    if config == "triplet" and not negative_columns(names):
-        missing.append("negative")
-    if missing:
-        raise ConfigError(f"{out}: {config}/{split} has no column {missing[0]}; it has {names}")
 
 
 PAIR = ("low text", "high text")  # columns, as `unordered` makes them

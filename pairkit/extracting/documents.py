@@ -1,15 +1,26 @@
-"""Parse Markdown, HTML and text into documents: headings, paragraphs and links."""
+"""Documents of tables and folders, with the headings, paragraphs and links of Markdown, HTML and text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import unescape
+from pathlib import Path
 from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.text_lines import read_text
+from pairkit.dataset.negative_columns import ROW
+from pairkit.dataset.reading.columns import as_text, document_roles
+from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
+from pairkit.dataset.reading.parts import parts_of
+from pairkit.dataset.reading.tables import is_table
 
 _QUESTION_CHARS = 300
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
@@ -263,3 +274,84 @@ class _Reader:
             begun, target = self._link
             self._links.append(Link("".join(self._words[begun:]), target))
             self._link = None
+
+
+_MAX_BYTES = 4 << 20  # of a file; a book has about 1 MiB
+_PARSERS: Mapping[str, Callable[[str], tuple[str | None, list[Block]]]] = {
+    **dict.fromkeys((".md", ".markdown", ".mdx"), markdown_blocks),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), html_blocks),
+    **dict.fromkeys((".txt", ".text"), lambda text: (None, plain_blocks(text))),
+}
+_CARD = "README.md"  # describes a folder of tables and isn't a document
+
+
+def read_documents(
+    source: Source, columns: Mapping[str, str] | None, show: Listener
+) -> tuple[list[Document], Counter[str]]:
+    """Read all documents; also count dropped files by reason."""
+    dropped: Counter[str] = Counter()
+    contents = contents_of(source)
+    path = Path(contents) if isinstance(contents, str | Path) else None
+    files = None if path is None else _files(path, dropped)
+    if path is None or files is None:
+        documents = list(_of_table(source, columns))
+    elif columns:
+        raise ConfigError(f"{path}: --columns is only for tables; leave it out")
+    else:
+        documents = list(_of_files(files, path if path.is_dir() else path.parent, dropped, show))
+    if not documents:
+        why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
+        raise DataError(
+            f"no documents ({why or 'nothing in it'}); give a table, or Markdown, HTML or text files",
+            path=source_name(source),
+        )
+    return documents, dropped
+
+
+def _files(path: Path, dropped: Counter[str]) -> list[Path] | None:
+    """The documents in a folder, or a single file; None for tables."""
+    if not path.is_dir():
+        return [path] if path.suffix.lower() in _PARSERS and path.is_file() else None
+    files: list[Path] = []
+    others: list[Path] = []
+    for file in sorted(path.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in file.relative_to(path).parent.parts)
+        if not is_hidden and (file.is_symlink() or not file.is_dir()):
+            (files if file.suffix.lower() in _PARSERS and file.is_file() else others).append(file)
+    if any(map(is_table, others)) and all(file == path / _CARD for file in files):
+        return None
+    if others:
+        dropped["another_kind_of_file"] = len(others)
+    return files
+
+
+def _of_files(files: list[Path], home: Path, dropped: Counter[str], show: Listener) -> Iterator[Document]:
+    for done, file in enumerate(files):
+        show(Progress("read documents", done, len(files)))
+        if file.stat().st_size > _MAX_BYTES:
+            dropped["too_large"] += 1
+            continue
+        try:
+            text = read_text(file, _MAX_BYTES)
+        except DataError:
+            dropped["not_utf8"] += 1
+            continue
+        title, blocks = _PARSERS[file.suffix.lower()](text)
+        # A file name may be invalid Unicode.
+        name = file.relative_to(home).as_posix().encode(errors="backslashreplace").decode()
+        yield Document(name, tuple(blocks), title)
+    show(Progress("read documents", len(files), len(files), ended=True))
+
+
+def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
+    for part in (part for parts in parts_of(source).values() for part in parts):
+        frame, where = part.numbered(columns), part.where
+        roles = document_roles(frame.drop(ROW).columns, where, columns)
+        texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
+        table = part.table.name if isinstance(part.table, Path) else where
+        for place, number in enumerate(frame[ROW]):
+            row = {role: column[place] for role, column in texts.items()}
+            asked = (row["question"], row["answer"]) if "question" in row else None
+            name = row.get("document") or f"{table}:{number}"
+            blocks = tuple(plain_blocks(row.get("body", "")))
+            yield Document(name, blocks, row.get("title"), asked, f"row {number}")

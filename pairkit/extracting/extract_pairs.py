@@ -23,8 +23,7 @@ from pairkit.dataset.making.dataset_card import table
 from pairkit.dataset.making.divide import DROPPED, divide
 from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.extracting.document_sources import read_documents
-from pairkit.extracting.documents import Document, is_question, opening_text
+from pairkit.extracting.documents import Document, is_question, opening_text, read_documents
 
 # Link texts without information on the target.
 _GENERIC_LINKS = frozenset(
@@ -170,12 +169,8 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
         )
         raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
     crosses = kept["url1"] != kept["url2"]
-    divided = divide(
-        kept.with_columns(label=pl.when(crosses).then(0).otherwise(1)),
-        settings["split"],
-        settings["seed"],
-        cut_negatives=bool(crosses.any()),
-    )
+    linked = kept.with_columns(label=pl.when(crosses).then(0).otherwise(1))
+    divided = divide(linked, {**settings, "cut_negatives": bool(crosses.any())})
     return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
 
 

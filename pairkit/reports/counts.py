@@ -241,17 +241,8 @@ def _reasons(section: Any) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSample:
-    """Pairs of one side and kind, as rows by column name."""
-
-    side: int
-    kind: str
-    pairs: list[dict[str, Any]]
-
-
-def choose_samples(rows: ReportRows, seed: int) -> list[ReportSample]:
-    """About ten positives and ten negatives, of every kind; positives first."""
+def choose_samples(rows: ReportRows, seed: int) -> list[tuple[int, str, list[dict[str, Any]]]]:
+    """Side, kind and pairs of about ten positives and ten negatives, of every kind; positives first."""
     samples = []
     for side in (1, 0):
         part = rows.side(side)
@@ -262,5 +253,5 @@ def choose_samples(rows: ReportRows, seed: int) -> list[ReportSample]:
             texts = of_kind.select("text1", "text2").iter_rows()
             keys = ((keyed_hash(seed, "sample", *pair), row) for row, pair in enumerate(texts))
             chosen = [of_kind.row(row, named=True) for _, row in heapq.nsmallest(quota, keys)]
-            samples.append(ReportSample(side, kind, chosen))
+            samples.append((side, kind, chosen))
     return samples

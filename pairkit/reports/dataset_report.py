@@ -17,15 +17,7 @@ from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import beside, check_file, own_name
 from pairkit.base.version import __version__
 from pairkit.dataset.records import PairDataset
-from pairkit.reports.counts import (
-    NOT_RECORDED,
-    ORDERS,
-    ReportRows,
-    ReportSample,
-    choose_samples,
-    collect_rows,
-    count,
-)
+from pairkit.reports.counts import NOT_RECORDED, ORDERS, ReportRows, choose_samples, collect_rows, count
 from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
 
 # Counts that are not whole numbers, with their headings and formats.
@@ -103,13 +95,13 @@ def make_report(
     with Display(progress) as show:
         rows = collect_rows(dataset, show)
     counts = count(rows, dataset, seed)
-    html = _render(own_name(dataset.source), counts, rows, choose_samples(rows, seed))
+    html = _render(own_name(dataset.source), counts, rows)
     check_file(page, html.encode(errors="backslashreplace"), fresh=fresh)
     write_text(page, html)
     return Report(page, counts)
 
 
-def _render(name: str, counts: Mapping[str, Any], rows: ReportRows, samples: Sequence[ReportSample]) -> str:
+def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
     common = common_words(pl.concat([rows.frame["text1"], rows.frame["text2"].alias("text1")]).unique())
     cut = "" if rows.cut is None else f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
     splits = _split_table(counts, note=_COUNTS)
@@ -118,7 +110,8 @@ def _render(name: str, counts: Mapping[str, Any], rows: ReportRows, samples: Seq
         "Sources": _source_table(counts, rows),
         "Kinds of pairs": _kind_table(counts, rows),
         "What was left out, and why": _drop_tables(counts),
-        "Sample pairs": f"<p>{_SAMPLES}</p>" + "".join(_group(sample, rows, common) for sample in samples),
+        "Sample pairs": f"<p>{_SAMPLES}</p>"
+        + "".join(_group(*sample, rows, common) for sample in choose_samples(rows, counts["seed"])),
     }
     shown = [(f"section{place}", title, body) for place, (title, body) in enumerate(sections.items()) if body]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in shown)
@@ -179,11 +172,13 @@ def _words(key: str) -> str:
     return key.replace("_", " ")
 
 
-def _group(sample: ReportSample, rows: ReportRows, common: frozenset[str]) -> str:
-    kind = "" if sample.kind == NOT_RECORDED else f": {_words(sample.kind)}"
-    heading = escape(rows.names[sample.side].capitalize() + kind)
-    cards = "".join(_card(pair, rows, common) for pair in sample.pairs)
-    return f'<h3 class="{_SIDES[sample.side]}">{heading}</h3>{cards}'
+def _group(
+    side: int, kind: str, pairs: Sequence[Mapping[str, Any]], rows: ReportRows, common: frozenset[str]
+) -> str:
+    of_kind = "" if kind == NOT_RECORDED else f": {_words(kind)}"
+    heading = escape(rows.names[side].capitalize() + of_kind)
+    cards = "".join(_card(pair, rows, common) for pair in pairs)
+    return f'<h3 class="{_SIDES[side]}">{heading}</h3>{cards}'
 
 
 def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> str:

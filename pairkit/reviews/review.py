@@ -97,8 +97,7 @@ def begin(dataset: PairDataset, place: Path | None, options: ReviewOptions) -> R
     with ReviewStore(path, create=True) as store:
         difference = _difference(store, dataset, options) if store.is_begun else None
         if not store.is_begun or (difference and not store.judgements()):
-            sample = draw_sample(dataset, options)
-            store.begin(sample.settings, sample.strata, sample.pairs)
+            store.begin(*draw_sample(dataset, options))
         elif difference:
             raise difference
     return Review(path)

@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import polars as pl
@@ -50,26 +49,34 @@ class ReviewOptions(Settings):
     question: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewSample:
-    """The settings, strata and pairs of a new review."""
-
-    settings: ReviewSettings
-    strata: Mapping[str, int]
-    pairs: Sequence[JudgedPair]
-
-
-def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
-    """Draw pairs: a few of every stratum, the rest in proportion to its size."""
+def draw_sample(
+    dataset: PairDataset, options: ReviewOptions
+) -> tuple[ReviewSettings, dict[str, int], list[JudgedPair]]:
+    """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
     rows = _once(dataset)
-    top = _top(dataset)
-    of_search = is_search(rows)
+    of_search, has_relations = is_search(rows), "relation" in rows.columns
+    graded = dataset.label_kind == "graded" and not of_search
+    top = 1.0 if dataset.label_kind == "binary" or rows["label"].to_numpy().max() <= 1 else 5.0
     size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
-    seed = 42 if options.seed is None else options.seed
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
-    by = _by(options.strata, facts, size)
-    strata = pl.Series("stratum of a review", [_stratum(known, by) for known in facts], pl.String)
-    keys = [keyed_hash(seed, "review", *texts) for texts in rows.select("text1", "text2").iter_rows()]
+    settings = ReviewSettings(
+        dataset=own_name(dataset.source),
+        digest=_hash(rows),
+        pairs=rows.height,
+        label_kind=dataset.label_kind,
+        top=top,
+        asked="grades" if (graded if options.grades is None else options.grades) else "labels",
+        question=options.question or (SEARCH if of_search else ISSUES if has_relations else QUESTION),
+        relations=_RELATIONS if has_relations else (),
+        strata=_by(options.strata, facts, size),
+        seed=42 if options.seed is None else options.seed,
+        each=options.each,
+        common=tuple(sorted(common_words(pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()))),
+        is_search=of_search,
+    )
+    strata = [_stratum(known, settings.strata) for known in facts]
+    texts = rows.select("text1", "text2").iter_rows()
+    keys = [keyed_hash(settings.seed, "review", *pair) for pair in texts]
     table = pl.DataFrame(
         {"row": range(rows.height), "stratum": strata, "key": keys}, schema_overrides={"key": pl.UInt64}
     )
@@ -81,7 +88,7 @@ def draw_sample(dataset: PairDataset, options: ReviewOptions) -> ReviewSample:
         text1, text2, label = row["text1"], row["text2"], float(row["label"])
         known = (strata[number], facts[number], origin_of(row))
         pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
-    return ReviewSample(_settings(dataset, rows, options, top=top, by=by, seed=seed), sizes, pairs)
+    return settings, sizes, pairs
 
 
 def sample_size(options: ReviewOptions, pairs: int) -> int:
@@ -118,13 +125,6 @@ def _once(dataset: PairDataset) -> pl.DataFrame:
     )
 
 
-def _top(dataset: PairDataset) -> float:
-    if dataset.label_kind == "binary":
-        return 1.0
-    highest = max(float(frame["label"].to_numpy().max()) for frame in dataset.splits.values() if frame.height)
-    return 1.0 if highest <= 1 else 5.0
-
-
 def _by(options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int) -> tuple[str, ...]:
     """The facts that define strata: the given ones, or the first for which the sample is large enough."""
     if options is not None:
@@ -144,42 +144,13 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
     return ", ".join(f"{name} {facts[name]}" for name in by if name in facts) or "all"
 
 
-def _settings(
-    dataset: PairDataset,
-    rows: pl.DataFrame,
-    options: ReviewOptions,
-    *,
-    top: float,
-    by: tuple[str, ...],
-    seed: int,
-) -> ReviewSettings:
-    has_relations = "relation" in rows.columns
-    graded = dataset.label_kind == "graded" and not is_search(rows)
-    graded = graded if options.grades is None else options.grades
-    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()
-    return ReviewSettings(
-        dataset=own_name(dataset.source),
-        digest=_hash(rows),
-        pairs=rows.height,
-        label_kind=dataset.label_kind,
-        top=top,
-        asked="grades" if graded else "labels",
-        question=options.question or (SEARCH if is_search(rows) else ISSUES if has_relations else QUESTION),
-        relations=_RELATIONS if has_relations else (),
-        strata=by,
-        seed=seed,
-        each=options.each,
-        common=tuple(sorted(common_words(texts))),
-        is_search=is_search(rows),
-    )
-
-
 def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     """The known facts about a row, by the names of `FACTS`."""
     evidence, votes = row.get("evidence"), row.get("votes")
     kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
+    label, is_class = row["label"], row["label"] in (0, 1) and top == 1
     known = {
-        "label": label_band(row["label"], top),
+        "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
         "evidence": kind or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),
         "llm": _names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
@@ -198,11 +169,6 @@ def judges_agree(votes: object) -> str:
     if not decided:
         return "judges unsure" if answers else "not judged"
     return "judges agree" if max(map(decided.count, decided)) / len(answers) >= _AGREED else "judges differ"
-
-
-def label_band(label: float, top: float) -> str:
-    """A label as a stratum: 0 or 1, or the nearest grade from 0 to 5."""
-    return f"{label:g}" if label in (0, 1) and top == 1 else f"grade {round(5 * label / top)}"
 
 
 def _band(confidence: object) -> str | None:

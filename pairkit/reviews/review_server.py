@@ -192,7 +192,7 @@ class ReviewerSession:
 
     def state(self) -> dict[str, Any]:
         """The state of the page: next pair, progress and last judgement."""
-        judgements = self._store.judgements_of(self._person)
+        judgements = self._store.judgements(self._person)
         mine = self._pairs()
         done = {judgement.pair_id: judgement for judgement in judgements}
         left = [pair_id for pair_id in mine if pair_id not in done]
@@ -241,7 +241,7 @@ class ReviewerSession:
 
     def take_up_skipped(self) -> None:
         """Show the skipped pairs again."""
-        mine = self._store.judgements_of(self._person)
+        mine = self._store.judgements(self._person)
         self._store.undo(self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP))
 
     def _pairs(self) -> list[str]:
@@ -293,10 +293,7 @@ def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
 def pairs_of(
     person: str, together: Mapping[str, str], people: Sequence[str], *, seed: int, each: int | None = None
 ) -> list[str]:
-    """The pairs of a person in this person's order, group after group; `together` has each pair's group.
-
-    With `each`, rendezvous hashing assigns the people of a group.
-    """
+    """A person's pairs in an own order by group; with `each`, rendezvous hashing picks the people."""
 
     def assigned(group: str) -> list[str]:
         return sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))[:each]

@@ -98,33 +98,6 @@ def test_inputs_are_checked_before_torch_is_imported(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-class ForgetsLabels(torch.nn.Module):
-    """A module whose `forward` lacks the labels."""
-
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        return vectors.sum()
-
-
-async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    return vectors.sum() * labels.sum()
-
-
-@pytest.mark.parametrize(
-    ("objective", "message"),
-    [
-        ("angle", "objective 'angle': expected a function"),
-        (torch.nn.MSELoss, "an instance, not a class"),
-        (lambda vectors, _: vectors.sum().to(torch.complex64), "returned a torch.complex64 tensor"),
-        (lambda vectors: vectors.sum(), r"found the parameters \(vectors\), expected \(vectors, labels\)"),
-        (ForgetsLabels(), r"ForgetsLabels: found the parameters \(vectors: .*\), expected"),
-        (is_async, "is_async: is async; expected a plain function"),
-    ],
-)
-def test_invalid_objectives_are_refused(objective, message, bert, tmp_path):
-    with pytest.raises(ConfigError, match=message):
-        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", objective=objective, **HOW)
-
-
 def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
     def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])

@@ -13,11 +13,9 @@ from tokenizers import Tokenizer
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.api.cli import app
-from aoe_train.evaluation.embedders.cached import open_model
-from aoe_train.evaluation.embedders.embedder import LocalEmbedder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.test_distill import sentences
+from tests.aoe_train.shell import aoe
+from tests.aoe_train.test_search import sentences
 
 DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
@@ -123,7 +121,6 @@ def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, name
 
 def test_training_saving_and_export_are_refused(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
-    assert isinstance(open_model(str(folder)), LocalEmbedder)
     rows = [{"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")} for one in ("dog", "cat")]
     out = {"out": tmp_path / "out", "progress": False}
     for call, message in (
@@ -165,5 +162,5 @@ def test_index_and_command_accept_a_static_model(bert, tmp_path):
     assert aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
     hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
     assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
-    app(["encode", str(texts), "-m", folder, "-o", str(tmp_path / "v.npy"), "-q"], standalone_mode=False)
+    aoe("encode", texts, "-m", folder, "-o", tmp_path / "v.npy", "-q")
     assert np.load(tmp_path / "v.npy").shape == (30, DIM)

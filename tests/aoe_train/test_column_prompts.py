@@ -28,18 +28,11 @@ def test_prompt_before_or_around_the_text(words, expected):
     assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
 
 
-@pytest.mark.parametrize(
-    ("chosen", "expected"),
-    [
-        ({}, "passage: "),
-        ({"name": "q"}, "query: "),
-        ({"name": "q", "prompt": "other: "}, "other: "),
-        ({"prompt": ""}, ""),
-    ],
-)
-def test_prompt_overrides_name_and_default(chosen, expected):
+def test_prompt_overrides_name_and_default():
     prompts = {"q": "query: ", "d": "passage: "}
-    assert NamedPrompts(prompts, "d").chosen(**chosen) == expected
+    named = NamedPrompts(prompts, "d")
+    assert (named.chosen(), named.chosen(name="q"), named.chosen(prompt="")) == ("passage: ", "query: ", "")
+    assert named.chosen(name="q", prompt="other: ") == "other: "
     assert NamedPrompts(prompts).chosen() == ""
 
 

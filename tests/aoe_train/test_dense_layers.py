@@ -15,15 +15,13 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
 from torch import nn
+from transformers import AutoTokenizer, T5EncoderModel
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.exporting.export import difference, probes
-from aoe_train.model.dense_layers import new_dense_layers
-from aoe_train.settings.train_settings import DenseSettings, EncoderSettings, TrainSettings
 from pairkit import ConfigError, DataError
-from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
+from tests.aoe_train.vectors import difference, probes
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
 PAIRS = "large-large small-large red-red blue-red old-new slow-slow fast-slow new-new"
@@ -113,13 +111,16 @@ def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
 
 
 def test_dense_layers_in_an_onnx_graph(folders, tmp_path):
-    pytest.importorskip("onnxruntime")
-    from aoe_train.exporting.onnx import onnx_encoder
-
+    onnxruntime = pytest.importorskip("onnxruntime")
     folder = folders("labse")
     done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx", progress=False)
     assert done.dim == Encoder.load(folder, device="cpu").dim
-    assert difference(onnx_encoder(tmp_path / "graph")(TEXTS), theirs(folder)) < 1e-5
+    tokens = AutoTokenizer.from_pretrained(tmp_path / "graph")(
+        TEXTS, padding=True, truncation=True, return_tensors="np"
+    )
+    graph = onnxruntime.InferenceSession(tmp_path / "graph/onnx/model.onnx")
+    inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
+    assert difference(graph.run(["sentence_embedding"], inputs)[0], theirs(folder)) < 1e-5
     listed = json.loads((tmp_path / "graph/modules.json").read_text())
     assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [True] * 3
 
@@ -149,25 +150,22 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
     assert "train" not in told  # the same run: finished already
 
 
-def test_new_layers_are_orthogonal():
-    heads = new_dense_layers([DenseSettings(size=4)], 8)
-    product = heads[0].linear.weight @ heads[0].linear.weight.T
-    assert torch.allclose(product, torch.eye(4), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("given", "sizes"),
-    [("256", [256]), ("512,256", [512, 256]), ("[256]", [256]), ('[{size = 9, activation = "elu"}]', [9])],
+    [("8", [8]), ("16,8", [16, 8]), ([8], [8]), ([{"size": 9, "activation": "elu"}], [9])],
 )
-def test_sizes_on_a_command_line(given, sizes):
-    settings = load_settings(TrainSettings, assignments=[f"encoder.dense={given}"])
-    assert [layer.size for layer in settings.encoder.dense] == sizes
+def test_new_layers_are_orthogonal(given, sizes, bert):
+    layers = Encoder.load(bert, device="cpu", dense=given).model.heads
+    assert [layer.settings.size for layer in layers] == sizes
+    for layer in layers:
+        product = layer.linear.weight @ layer.linear.weight.T
+        assert torch.allclose(product, torch.eye(len(product)), atol=1e-6)
 
 
 @pytest.mark.parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
-def test_invalid_layers(given):
+def test_invalid_layers(given, bert):
     with pytest.raises(ConfigError):
-        load_settings(EncoderSettings, flags={"dense": given})
+        Encoder.load(bert, dense=given)
 
 
 def damaged(folder: Path, **changes: Any) -> None:
@@ -229,8 +227,6 @@ def test_training_with_truncated_vectors(bert, tmp_path):
 
 
 def test_a_t5_is_loaded_without_its_decoder(tmp_path):
-    from transformers import T5EncoderModel
-
     encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), device="cpu", pooling="avg")
     theirs = T5EncoderModel.from_pretrained(tmp_path / "t5").eval()
     ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,8 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.encoding.vector_file import record_path
 from pairkit import ConfigError
+from tests import forked
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
 
@@ -51,7 +48,7 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert: Path, tmp_path
     aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "int8", *flags)
     codes = np.load(out)
     assert (codes.shape, codes.dtype) == ((40, 12), np.int8)
-    record = json.loads(record_path(out).read_text())
+    record = json.loads((tmp_path / "out.npy.run.json").read_text())
     ranges = np.array(record["ranges"], np.float32)
     assert (record["dim"], record["quantize"]) == (12, "int8")
     assert ranges == pytest.approx(np.stack([vectors.min(0), vectors.max(0)]), abs=1e-6)
@@ -142,36 +139,18 @@ def test_evaluate_with_prompts_and_similarity(bert: Path, tmp_path: Path):
             assert pearson(similarity, *flags) == pytest.approx(value, abs=1e-6)
 
 
-SCRIPT = """
-import sys, time
-from functools import partial
-from pathlib import Path
-import numpy as np
-from aoe_train.encoding.encode_run import encode_file
-def encode(texts):
-    time.sleep(0.02)
-    return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
-def run(path, out, **more):
-    return encode_file(path, Path(out), partial(map, encode), 2, {}, part_texts=20, **more)
-if len(sys.argv) > 1:
-    run(*sys.argv[1:], advance=lambda done, texts: print(done, flush=True))
-"""
-
-
-def test_a_killed_process_is_resumed(tmp_path: Path):
+def test_a_killed_process_is_resumed(bert: Path, tmp_path: Path):
     texts, out, whole = tmp_path / "in.txt", tmp_path / "out.npy", tmp_path / "whole.npy"
-    write_texts(texts, 300)
-    names: dict[str, Any] = {}
-    exec(SCRIPT.replace("len(sys.argv) > 1", "False"), names)
-    names["run"](texts, whole)
-    command = [sys.executable, "-c", SCRIPT, str(texts), str(out)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        seen = [int(process.stdout.readline()) for _ in range(4)]
-        process.kill()
-    assert seen == [0, 20, 40, 60]
-    assert process.returncode == -signal.SIGKILL
+    write_texts(texts, 4000)
+    command = ["encode", str(texts), "--model", str(bert), "--batch-tokens", "512"]
+    aoe(*command, "--out", whole, "-q")
+    process = forked.begin("aoe_train", *command, "--out", str(out), cwd=Path.cwd())
+    manifest = tmp_path / "out.npy.partial/manifest.json"
+    while process.exitcode is None and not (manifest.exists() and json.loads(manifest.read_text())["done"]):
+        process.join(0.001)
+    process.kill()
+    process.join()
     assert not out.exists()
-    assert 60 <= names["run"](texts, out).resumed < 300
+    assert 1000 <= json.loads(aoe(*command, "--out", out, "--json"))["resumed"] < 4000
     assert out.read_bytes() == whole.read_bytes()
-    assert not (tmp_path / "out.npy.partial").exists()
+    assert not manifest.parent.exists()

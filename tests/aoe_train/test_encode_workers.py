@@ -16,14 +16,16 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder
+from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
-from aoe_train.encoding.encode_run import encode_file
 from aoe_train.encoding.encode_workers import EncodingRequest, WorkerPool, WorkerSpec, workers_devices
 from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
 from tests.aoe_train.tiny import write_texts
+
+encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    return write_texts(tmp_path / "in.txt")
+    path = write_texts(tmp_path / "in.txt")
+    path.write_text(path.read_text() * 70)
+    return path
 
 
 def team(bert: Path, count: int = 2) -> WorkerPool:
@@ -45,7 +49,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert: Path, te
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
-    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
+    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
     with team(bert) as both:
         assert both.model_info.settings == settings
 
@@ -57,10 +61,10 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert: Path, te
 
         message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
         with pytest.raises(ConfigError, match=message):
-            encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings, part_texts=8)
+            encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings)
     assert not out.exists()
-    done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
-    assert 32 <= done.resumed < 90
+    done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings)
+    assert 4000 <= done.resumed < 6300
     assert out.read_bytes() == whole.read_bytes()
     assert not [worker for worker in both._workers if worker._process.is_alive()]
 
@@ -178,12 +182,12 @@ def test_lost_actors_do_not_change_the_output(bert: Path, texts: Path, tmp_path:
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
-    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings, part_texts=8)
+    encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
     ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "load"), (2, "vectors")})
     actors = ActorPool(Cluster(ray, "auto"), worker_spec(bert), None, pytest.fail)
     assert actors.model_info.settings == settings
-    done = encode_file(texts, out, actors.vectors, actors.model_info.dim, settings, part_texts=8)
-    assert (done.texts, done.resumed) == (90, 0)
+    done = encode_file(texts, out, actors.vectors, actors.model_info.dim, settings)
+    assert (done.texts, done.resumed) == (6300, 0)
     assert out.read_bytes() == whole.read_bytes()
     assert (ray.begun, ray.killed) == (5, 2)
 

@@ -1,18 +1,15 @@
 """Encoder: any number and order of texts, saving and loading, equality with sentence-transformers."""
 
 import json
-import threading
+import shutil
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from transformers import BartConfig, BartModel
 
 from aoe_train import Encoder
-from aoe_train.model.batch_runner import BatchRunner
-from aoe_train.model.memory import batches
-from aoe_train.model.text_model import TextModel
-from aoe_train.model.tokens.tokenised import TokenStore
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import around
 
@@ -49,14 +46,6 @@ def test_encoding_does_not_change_the_identity(bert):
     assert encoder.identity() == before
     other.normalizer = None
     assert encoder.identity() != before
-
-
-def test_batches_keep_the_budget():
-    lengths = np.array([3, 50, 4, 4, 5, 5])
-    found = [part.tolist() for part in batches(lengths, 10)]
-    assert sorted(number for part in found for number in part) == list(range(6))
-    assert all(len(part) == 1 or lengths[part].sum() <= 10 for part in found)
-    assert found[0] == [1]
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])
@@ -100,18 +89,32 @@ def test_impossible_settings(bert, overrides, message):
         Encoder.load(bert, **overrides)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"quantize": "int8"}, r"int8 of 1 vector: .*calibration set"),
+        ({"quantize": "int8", "calibration": np.zeros(32)}, r"int8 of 1 vector: .*calibration set"),
+        ({"quantize": "int4"}, "quantize 'int4': expected float32, int8, binary, ubinary"),
+        ({"dim": 0}, "vectors have 32 dimensions; expected 1 to 32"),
+    ],
+)
+def test_impossible_vectors(bert, options, message):
+    with pytest.raises(ConfigError, match=message):
+        Encoder.load(bert).encode("a dog", **options)
+
+
 def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     encoder = Encoder.load(bert)
     texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]
     expected, sizes = encoder.encode(texts), []
 
-    def short_of_memory(model: TextModel, *args: torch.Tensor, forward: Any = TextModel.forward) -> Any:
+    def short_of_memory(*args: torch.Tensor, forward: Any = encoder.model.forward) -> Any:
         sizes.append(len(args[1]))
         if len(args[1]) > 6:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return forward(model, *args)
+        return forward(*args)
 
-    monkeypatch.setattr(TextModel, "forward", short_of_memory)
+    monkeypatch.setattr(encoder.model, "forward", short_of_memory)
     np.testing.assert_allclose(encoder.encode(texts, batch_tokens=100), expected, atol=1e-5)
     too_many = [size for size in sizes if size > 6]
     assert too_many
@@ -119,63 +122,6 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     assert sum(size for size in sizes if size <= 6) == 40
     with pytest.raises(torch.OutOfMemoryError):
         encoder.encode(texts, halve=False)
-
-
-def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -> list[str]:
-    """Tokenise while the model runs, as on a GPU; returns the events, and `fails` at the fourth slice."""
-    events: list[str] = []
-    build, forward = TokenStore.build, TextModel.forward
-
-    def tokenised(*args: Any, **options: Any) -> TokenStore:
-        if fails is not None and events.count("tokens") == 3:
-            raise fails
-        events.append("tokens")
-        return build(*args, **options)
-
-    def computed(*args: Any) -> Any:
-        events.append("vectors")
-        return forward(*args)
-
-    monkeypatch.setattr(BatchRunner, "_tokenises_ahead", property(lambda _: True))
-    monkeypatch.setattr(TokenStore, "build", tokenised)
-    monkeypatch.setattr(TextModel, "forward", computed)
-    return events
-
-
-LONG_AND_SHORT = [f"{'the dog ' * (number % 7)}{number}" for number in range(80)]
-
-
-def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
-    encoder = Encoder.load(bert)
-    expected = {prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt) for prompt in ("", PROMPT)}
-    by_text = encoder.encode(LONG_AND_SHORT, prompt=[PROMPT] * 80)
-    events = ahead(monkeypatch)
-    for prompt, vectors in expected.items():
-        events.clear()
-        np.testing.assert_allclose(
-            encoder.encode(LONG_AND_SHORT, prompt=prompt, batch_tokens=60), vectors, 0, 1e-5
-        )
-        slices = events.count("tokens")
-        assert slices > 6
-        assert events.index("vectors") < len(events) - events[::-1].index("tokens")
-        waiting = [events[:at].count("tokens") - events[:at].count("vectors") for at in range(len(events))]
-        assert max(waiting) <= 4  # one in use, three ahead
-    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
-    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT, prompt=[PROMPT] * 80), by_text)
-    assert encoder.encode([]).shape == (0, 32)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the fourth")])
-@pytest.mark.parametrize("where", ["tokens", "vectors"])
-def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
-    encoder, threads = Encoder.load(bert), threading.active_count()
-    ahead(monkeypatch, error if where == "tokens" else None)
-    if where == "vectors":
-        monkeypatch.setattr(TextModel, "forward", lambda *_: (_ for _ in ()).throw(error))
-    with pytest.raises(type(error)) as caught:
-        encoder.encode(LONG_AND_SHORT, batch_tokens=60)
-    assert caught.value is error
-    assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize(
@@ -190,16 +136,16 @@ def test_out_of_memory_for_one_text(raised, error, message, bert, monkeypatch):
         raise raised
 
     encoder = Encoder.load(bert)
-    monkeypatch.setattr(TextModel, "forward", refuse)
+    monkeypatch.setattr(encoder.model, "forward", refuse)
     with pytest.raises(error, match=message):
         encoder.encode(TEXTS)
 
 
-def test_encoder_decoders_are_refused(bert):
-    from transformers import AutoTokenizer, T5Config, T5Model
-
-    from aoe_train.settings.train_settings import EncoderSettings
-
-    shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 200}
-    with pytest.raises(ConfigError, match="T5Model is an encoder-decoder"):
-        Encoder.build(T5Model(T5Config(**shape)), AutoTokenizer.from_pretrained(bert), EncoderSettings())
+def test_encoder_decoders_are_refused(bert, tmp_path):
+    shape = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 200}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    BartModel(BartConfig(**shape, **heads, encoder_ffn_dim=8, decoder_ffn_dim=8)).save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(bert / name, tmp_path)
+    with pytest.raises(ConfigError, match="BartModel is an encoder-decoder"):
+        Encoder.load(tmp_path, device="cpu")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,102 +12,112 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train.evaluation.duplicate_tables import read_duplicates
-from aoe_train.evaluation.duplicates import (
-    DuplicateQuery,
-    DuplicatesTask,
-    TrackerReports,
-    build_tracker,
-    metrics,
-    sorted_reports,
-    task_metrics,
-)
-from aoe_train.evaluation.pair_task import PairSource
-from aoe_train.evaluation.tasks import TaskVectors
+import aoe_train
 from pairkit import ConfigError, DataError
 
-NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)
+
+def at_angles(degrees: Mapping[str, float]) -> Callable[[list[str]], np.ndarray]:
+    """A model that places texts on a circle; unknown texts are opposite to 0."""
+
+    def model(texts: list[str]) -> np.ndarray:
+        turns = np.radians([degrees.get(text, 180) for text in texts])
+        return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+
+    return model
 
 
-def tracker_of(days: Sequence[float] | None, **pairs: Sequence[tuple[str, str]]) -> Any:
-    """A tracker of reports a, b, c …, written on these days after New Year."""
-    size = 6 if days is None else len(days)
-    times = None if days is None else [NEW_YEAR + timedelta(days=day) for day in days]
-    ids = [*"abcdefghij"][:size]
-    return build_tracker("bugs", sorted_reports(ids, [f"text {id_}" for id_ in ids], times, "reports"), pairs)
+def evaluated(
+    data: Any, reports: Any = None, *, model: Any = None, ranking: str = "model", **options: Any
+) -> dict[str, Any]:
+    """The scores of one ranking."""
+    how = {"resamples": 0, "progress": False, **options}
+    found = aoe_train.evaluate(model or at_angles({}), suite="tracker", data=data, reports=reports, **how)
+    ((_, scores),) = found.to_dict()[ranking].items()
+    return dict(scores)
+
+
+def tracker_of(days: Sequence[float] | None) -> pl.DataFrame:
+    """Reports a, b, c …, written on these days of 2020."""
+    ids = [*"abcdefghijklm"][: 6 if days is None else len(days)]
+    reports = pl.DataFrame({"id": ids, "text": ids})
+    if days is None:
+        return reports
+    return reports.with_columns(created=pl.Series([f"2020-01-{1 + day:02}" for day in days]))
+
+
+def pairs_of(*pairs: tuple[str, str]) -> pl.DataFrame:
+    return pl.DataFrame(pairs, schema=["duplicate", "canonical"], orient="row")
 
 
 @pytest.mark.parametrize(
-    ("days", "pairs", "queries"),
+    ("days", "pairs", "nearest", "expected"),
     [
-        # a asks; b, d, c are older
-        ([5, 1, 3, 2], [("b", "a"), ("a", "d")], [DuplicateQuery(3, 3, (0, 1), ())]),
-        ([1, 2, 2, 3], [("c", "b"), ("c", "a")], [DuplicateQuery(2, 1, (0,), ())]),  # b is of c's moment
-        (None, [("a", "f")], [DuplicateQuery(0, 6, (5,), ())]),  # the duplicate asks among all others
+        # a is the newest; c comes first, then b and d
+        ([5, 1, 3, 2], [("b", "a"), ("a", "d")], "acbd", {"n": 1, "mrr": 1 / 2, "map": (1 / 2 + 2 / 3) / 2}),
+        # b was written at the same time as c, so only a is a candidate
+        ([1, 2, 2, 3], [("c", "b"), ("c", "a")], "cbda", {"n": 1, "mrr": 1, "map": 1}),
+        # without times the duplicate is compared with all others
+        (None, [("a", "f")], "abcdef", {"n": 1, "mrr": 1 / 5, "map": 1 / 5}),
     ],
 )
 def test_newer_reports_are_queries_and_older_ones_candidates(
-    days: list[float] | None, pairs: list[tuple[str, str]], queries: list[DuplicateQuery]
+    days: list[float] | None, pairs: list[tuple[str, str]], nearest: str, expected: dict[str, float]
 ):
-    tracker = tracker_of(days, test=pairs)
-    assert tracker.queries["test"] == queries
-    assert sum(tracker.dropped["test"].values()) == (days == [1, 2, 2, 3])
-    assert tracker.reports.ids == (["b", "d", "c", "a"] if days == [5, 1, 3, 2] else tracker.reports.ids)
+    model = at_angles({text: 10 * place for place, text in enumerate(nearest)})
+    found = evaluated(pairs_of(*pairs), tracker_of(days), model=model)
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
-def test_relatives_come_from_pairs_of_all_splits():
-    tracker = tracker_of([1, 2, 3, 4, 5, 6], test=[("d", "b")], train=[("b", "a"), ("f", "d")])
-    assert tracker.queries["test"] == [DuplicateQuery(3, 3, (1,), (0,))]  # f says the same but is younger
-    assert tracker.queries["train"] == [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(5, 5, (3,), (0, 1))]
-
-
-@settings(max_examples=50)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
 def test_metrics_equal_those_of_a_sorted_list(scores: list[int], data: st.DataObject):
-    """Compared with ranks by sorting; targets come last among ties."""
-    size = len(scores)
-    alike = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
-    targets, relatives = alike[:1], alike[1:]
-    found = metrics(
-        [DuplicateQuery(size, size, tuple(targets), tuple(sorted(relatives)))],
-        lambda _: np.array(scores, float),
-    )
-    listed = sorted(range(size), key=lambda place: (-scores[place], place in alike))
-    without = [place for place in listed if place not in relatives]
-    assert found["mrr"][0] == pytest.approx(1 / (1 + without.index(targets[0])))
+    """Compared with ranks by sorting; targets are last among ties, and other duplicates aren't ranked."""
+    ids = [*"abcdefghijklm"][: len(scores) + 1]
+    places = st.integers(0, len(scores) - 1)
+    alike = data.draw(st.lists(places, min_size=1, max_size=len(scores), unique=True))
+    relatives = [(ids[alike[0]], ids[place]) for place in alike[1:]]
+    model = at_angles({id_: 30 * (5 - score) for id_, score in zip(ids, scores, strict=False)} | {ids[-1]: 0})
+    splits = {
+        "test": pairs_of((ids[-1], ids[alike[0]])),
+        **({"train": pairs_of(*relatives)} if relatives else {}),
+    }
+    found = evaluated(splits, tracker_of(range(len(ids))), model=model)
+    listed = sorted(range(len(scores)), key=lambda place: (-scores[place], place in alike))
+    without = [place for place in listed if place not in alike[1:]]
+    assert found["mrr"] == pytest.approx(1 / (1 + without.index(alike[0])))
     hits = [rank for rank, place in enumerate(listed, 1) if place in alike]
-    assert found["map"][0] == pytest.approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
+    assert found["map"] == pytest.approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
 
 
 def test_parts_are_by_length_and_by_age():
     texts = ["short", "short too", "long " * 300]
-    reports = TrackerReports(["a", "b", "c"], texts, [NEW_YEAR + timedelta(days=day) for day in (0, 3, 40)])
-    queries = [DuplicateQuery(1, 1, (0,), ()), DuplicateQuery(2, 2, (0, 1), ())]
-    found = task_metrics(reports, queries, lambda query: np.zeros(query.candidates))
-    assert {name: n for name, (_, n) in found.parts.items()} == {
+    reports = tracker_of([0, 3, 30]).with_columns(text=pl.Series(texts))
+    found = evaluated(pairs_of(("b", "a"), ("c", "a")), reports)
+    assert {name: part["n"] for name, part in found["subsets"].items()} == {
         "<128 tokens": 1,
         "256-511 tokens": 1,
         "<7 days": 1,
-        "30-364 days": 1,  # to the youngest of what it asks for
+        "30-364 days": 1,
     }
 
 
 def test_the_weight_is_chosen_only_on_the_known_split():
     """Vectors are right in validation and words in test, which must not be used."""
     texts = ["apple", "pear", "apple two", "plum", "red plum", "car"]
-    reports = TrackerReports([*"abcdef"], texts, None)
-    pairs = {"test": [("e", "d")], "validation": [("c", "b")]}
-    tracker = build_tracker("bugs", reports, pairs)
+    reports = pl.DataFrame({"id": [*"abcdef"], "text": texts})
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
-    made = TaskVectors(lambda asked: vectors[[texts.index(text) for text in asked]], [texts])
-    task = DuplicatesTask(tracker, "test", "validation")
-    near = task.by_vectors(made)
+
+    def model(asked: list[str]) -> np.ndarray:
+        return vectors[[texts.index(text) for text in asked]]
+
+    data = {"test": pairs_of(("e", "d")), "validation": pairs_of(("c", "b"))}
     # from 1 / 1.45 on: apple has the words, and 0.55 of the vectors
-    assert task.chosen_weight(near, "bm25") == 0.7
-    assert DuplicatesTask(tracker, "test").chosen_weight(near, "bm25") is None
-    assert task.measure(made).whole.scores()["recall@1"] == 0
-    assert task.ranked(task.by_words("bm25")).whole.scores()["recall@1"] == 1
-    assert task.by_both(near, "tfidf", 0.0).whole.scores()["recall@1"] == 1
+    assert evaluated(data, reports, model=model, ranking="model + BM25")["weight"] == 0.7
+    assert evaluated(data, reports, model=model)["recall@1"] == 0
+    for ranking in ("BM25", "TF-IDF"):
+        assert evaluated(data, reports, model=model, ranking=ranking)["recall@1"] == 1
+    default = evaluated({"test": data["test"]}, reports, model=model, ranking="model + BM25")["weight"]
+    assert default == 0.65
 
 
 REPORTS = [
@@ -124,11 +133,6 @@ REPORTS = [
 ]
 
 
-def read(data: Any, reports: Any = None, **options: Any) -> DuplicatesTask:
-    """The task of a source that is read with these options."""
-    return read_duplicates(PairSource(data, **options), reports)
-
-
 def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     """Nine reports, four of them duplicates in two splits, as plain files."""
     reports = pl.DataFrame(REPORTS, schema=["title", "body"], orient="row").with_row_index("id", offset=10)
@@ -142,31 +146,44 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     return {"data": pairs, "reports": folder / "reports.jsonl"}
 
 
-def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path):
-    said: list[str] = []
-    task = read(**write_tracker(tmp_path), say=said.append)
-    assert task.texts[0] == "the car panics\n\nwhen opening a file"
-    assert task.texts[1] == "slow boat"
-    assert [(query.report, query.targets) for query in task.queries] == [(4, (0,)), (5, (1,))]
-    assert task.known == "validation"
-    assert task.rows[1] == ("the boat is slow\n\non the river", "slow boat")
-    assert said == [
-        "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain an"
-        " unknown report",
-        "pairs: left out 1 reports without text",
-    ]
-    on_dev = read(tmp_path / "pairs", tmp_path / "reports.jsonl", split="validation")
-    assert (on_dev.judged, on_dev.known, len(on_dev.queries)) == ("validation", None, 2)
+def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path, capsys):
+    files = write_tracker(tmp_path)
+    seen: list[str] = []
+
+    def model(texts: list[str]) -> np.ndarray:
+        seen.extend(texts)
+        return at_angles({})(texts)
+
+    assert evaluated(**files, model=model, progress=True)["n"] == 2
+    assert {"the car panics\n\nwhen opening a file", "slow boat"} < {*seen}
+    told = capsys.readouterr().err
+    assert "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain" in told
+    assert "pairs: left out 1 reports without text" in told
+    assert evaluated(**files, split="validation")["n"] == 2
+    (files["data"] / "test.tsv").unlink()
+    with pytest.raises(DataError, match=r"no split 'test'; choose one of validation"):
+        evaluated(**files)
 
 
-def test_a_file_without_times(tmp_path: Path):
+def test_a_comparison_with_another_model():
+    def ranked(nearest: str) -> Any:
+        return at_angles({text: 10 * place for place, text in enumerate(nearest)})
+
+    pairs, reports = pairs_of(("b", "a"), ("a", "d")), tracker_of([5, 1, 3, 2])
+    how: dict[str, Any] = {"suite": "tracker", "data": pairs, "reports": reports, "progress": False}
+    table = aoe_train.evaluate(ranked("abdc"), against=ranked("acbd"), resamples=0, **how)
+    ((_, scores),) = table.to_dict().items()
+    assert (scores["mrr"], scores["against"]["mrr"]) == (1, {"value": 0.5})
+
+
+def test_a_file_without_times(tmp_path: Path, capsys):
     files = write_tracker(tmp_path, created=False)
-    said: list[str] = []
-    task = read(files["data"] / "test.tsv", files["reports"], say=said.append)
-    assert task.queries[0].candidates == 8
-    assert said[-1] == ("test.tsv: no times (a column created), so candidates include newer reports")
+    file = {**files, "data": files["data"] / "test.tsv"}
+    assert evaluated(**file, progress=True)["n"] == 2
+    note = "test.tsv: no times (a column created), so candidates include newer reports"
+    assert note in capsys.readouterr().err
     with pytest.raises(ConfigError, match="has no splits; leave split= out"):
-        read(files["data"] / "test.tsv", files["reports"], split="validation")
+        evaluated(**file, split="validation")
 
 
 def test_ids_from_gis_or_renamed_columns():
@@ -174,29 +191,23 @@ def test_ids_from_gis_or_renamed_columns():
     ids, texts = ["ann/boat#1", "ann/boat#2", "bob/car#2"], ["slow", "slow boat", "slow car"]
     rows = {"text1": "x", "text2": "y", "repo": "ann/boat", "number1": 1, "number2": 2}
     of_gis = pl.DataFrame({"id": ids, "text": texts, "created_at": created})
-    task = read([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
-    assert [(query.report, query.targets) for query in task.queries] == [(1, (0,))]
-    reports, pairs = (
-        pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]}),
-        pl.DataFrame({"bug": [1], "dup_of": ["2"]}),
-    )
-    task = read(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})
-    assert task.queries == [DuplicateQuery(0, 2, (1,), ())]
-    with pytest.raises(
-        ConfigError, match="columns=: found text1; with reports= expected duplicate and canonical"
-    ):
-        read(pairs, reports, columns={"text1": "bug"})
+    found = evaluated([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
+    assert (found["n"], found["mrr"]) == (1, 1)
+    reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
+    pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
+    assert evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})["n"] == 1
+    with pytest.raises(ConfigError, match="columns=: found text1; with reports= expected duplicate and"):
+        evaluated(pairs, reports, columns={"text1": "bug"})
 
 
-def test_pairs_of_texts_without_reports(tmp_path: Path):
-    said: list[str] = []
+def test_pairs_of_texts_without_reports(tmp_path: Path, capsys):
     file = tmp_path / "pairs.tsv"
     file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
-    task = read(file, say=said.append)
-    assert list(task.texts) == [*"abcd"]
-    assert [(query.report, query.targets) for query in task.queries] == [(0, (1,))]
-    assert said[0] == "pairs.tsv: no --reports, so only the 4 texts of the pairs are searched"
-    assert "1 that contain one report twice" in said[1]
+    found = evaluated(file, model=at_angles({"a": 0, "c": 10, "b": 20}), progress=True)
+    assert (found["n"], found["mrr"]) == (1, 1 / 2)
+    told = capsys.readouterr().err
+    assert "pairs.tsv: no reports=, so only the 4 texts of the pairs are searched" in told
+    assert "1 that contain one report twice" in told
 
 
 @pytest.mark.parametrize(
@@ -220,12 +231,13 @@ def test_pairs_of_texts_without_reports(tmp_path: Path):
 def test_invalid_trackers(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
     with pytest.raises(DataError, match=message):
-        read(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
+        evaluated(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
 
 
 def test_time_formats():
+    """In order of time: d, b, c, a; so a has three candidates, of which b is its duplicate."""
     times = ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"]
-    reports = pl.DataFrame({"id": [1, 2, 3, 4], "title": [*"abcd"], "created": times})
-    task = read(pl.DataFrame({"duplicate": [1], "canonical": [2]}), reports)
-    assert task.tracker.reports.ids == ["4", "2", "3", "1"]
-    assert task.queries == [DuplicateQuery(3, 3, (1,), ())]
+    reports = tracker_of([0] * 4).with_columns(created=pl.Series(times))
+    model = at_angles({"a": 0, "c": 10, "d": 20, "b": 30})
+    assert evaluated(pairs_of(("b", "a")), reports, model=model)["mrr"] == pytest.approx(1 / 3)
+    assert evaluated(pairs_of(("b", "c")), reports, model=model)["mrr"] == pytest.approx(1 / 2)

@@ -1,8 +1,7 @@
-"""Embedders: local models, functions, prompts, quantization and the cache."""
+"""Models that are evaluated: functions, sizes of vectors, and the cache of vectors."""
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,41 +10,39 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.evaluation.embedders import cached, embedder
-from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
-from aoe_train.evaluation.embedders.embedder import (
-    FunctionEmbedder,
-    LocalEmbedder,
-    MemoizedEmbedder,
-    PromptedEmbedder,
-    QuantizedEmbedder,
-    find_separator,
-)
-from aoe_train.settings.prompt_settings import NamedPrompts
-from aoe_train.settings.train_settings import Similarity
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import bytelevel, wordpiece
 
-TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a man is playing a flute"]
+TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
+FEW = {"resamples": 0, "progress": False, "suite": "sts"}
 
 
-class Counting:
+class Counting(Encoder):
     """A deterministic model that records its calls."""
 
-    name, identity, separator = "counting", "0" * 64, " | "
-    prompts = NamedPrompts({"query": "q: "})
-    similarity: Similarity = "cosine"
-
-    def __init__(self, turn: float = 0.0, fails_after: int | None = None) -> None:
+    def __init__(
+        self, bert: Path, turn: float = 0.0, fails_after: int | None = None, **settings: Any
+    ) -> None:
+        real = Encoder.load(bert, device="cpu", **settings)
+        super().__init__(real.model, real.tokenizer, real.settings)
         self.turn, self.fails_after = turn, fails_after
         self.calls: list[list[str]] = []
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def identity(self) -> dict[str, Any]:
+        return {"name": "counting"}
+
+    def encode(self, texts: Any, *, prompt: str | None = None, **_: object) -> np.ndarray:
         if self.fails_after is not None and len(self.calls) == self.fails_after:
             raise KeyboardInterrupt
         self.calls.append(texts)
         said = [f"{prompt or ''}{text}" for text in texts]
         return np.array([[1 / (1 + len(text)), text.count("a") + self.turn] for text in said], np.float32)
+
+
+def evaluated(model: Any, texts: list[str] = TEXTS, **options: Any) -> dict[str, Any]:
+    """The scores of pairs of the first text and each one."""
+    rows = [{"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)]
+    (found,) = aoe_train.evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
+    return dict(found)
 
 
 @pytest.fixture(autouse=True)
@@ -54,179 +51,128 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def store(folder: Path) -> VectorStore:
-    return VectorStore(folder, Counting.identity)
+def test_each_text_is_encoded_once_and_restored_exactly(bert: Path):
+    first, again = Counting(bert), Counting(bert)
+    made = evaluated(first, [*TEXTS, TEXTS[1]])
+    assert made == evaluated(Counting(bert), [*TEXTS, TEXTS[1]], cache=False)
+    assert sorted(first.calls[1]) == sorted(TEXTS)
+    assert evaluated(again, [*TEXTS, TEXTS[1]]) == made
+    assert again.calls == first.calls[:1]  # one text, which shows that the model is the same
+    evaluated(again, [*TEXTS, "new"])
+    assert again.calls[1:] == [*first.calls[:1], ["new"]]
 
 
-def test_local_embedder(bert: Path, monkeypatch):
-    encoder = Encoder.load(bert, device="cpu")
-    local = LocalEmbedder(encoder, str(bert))
-    assert local.encode(TEXTS).tobytes() == encoder.encode(TEXTS).tobytes()
-    assert (local.name, local.separator) == ("bert", " [SEP] ")
-    before = local.identity
-    monkeypatch.setattr(embedder, "versions", lambda: {"torch": "0"})
-    assert LocalEmbedder(encoder, str(bert)).identity != before
-    without = bytelevel()
-    without.eos_token = None
-    found = [find_separator(tokenizer) for tokenizer in (wordpiece(), bytelevel(), without)]
-    assert found == [" [SEP] ", " </s> ", "\n"]
-
-
-def test_each_text_is_encoded_once_and_restored_exactly(tmp_path: Path):
-    first, again = Counting(), Counting()
-    made = CachedEmbedder(first, store(tmp_path), progress=False).encode(TEXTS)
-    assert made.dtype == np.float32
-    assert made.tobytes() == Counting().encode(TEXTS).tobytes()
-    assert sorted(first.calls[1]) == sorted(set(TEXTS))
-    kept = CachedEmbedder(again, store(tmp_path), progress=False).encode([*TEXTS, "new"])
-    assert kept[:-1].tobytes() == made.tobytes()
-    # one fixed text is asked about first, to see that the model is the same
-    assert again.calls == [[cached.PROBE], ["new"]]
-    assert first.calls[0] == again.calls[0]
-
-
-def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(cached, "_TEXTS", 3)
-    texts = [f"text {'a' * place}" for place in range(10)]
+def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert: Path):
+    texts = [f"text {number} {'a' * (number % 50)}" for number in range(5000)]
     with pytest.raises(KeyboardInterrupt):
-        CachedEmbedder(Counting(fails_after=3), store(tmp_path), progress=False).encode(texts)
-    rest = Counting()
-    found = CachedEmbedder(rest, store(tmp_path), progress=False).encode(texts)
-    assert found.tobytes() == Counting().encode(texts).tobytes()
-    assert sum(map(len, rest.calls)) == 1 + 4
-    monkeypatch.setattr(cached, "_CHARACTERS", 10)
-    counting = Counting()
-    CachedEmbedder(counting, None, progress=False).encode(["a" * 30, "b" * 6, "c" * 4, "d"])
-    assert counting.calls == [["a" * 30], ["b" * 6, "c" * 4], ["d"]]
+        evaluated(Counting(bert, fails_after=3), texts)
+    rest = Counting(bert)
+    assert evaluated(rest, texts) == evaluated(Counting(bert), texts, cache=False)
+    assert [len(call) for call in rest.calls] == [1, 5000 - 2 * 2048]
+    counting = Counting(bert)
+    evaluated(counting, ["a" * 500_000, "b" * 250_000, "c" * 150_000, "d"], cache=False)
+    assert [len(call) for call in counting.calls] == [1, 2, 1]
 
 
 class Longer(Counting):
     """Its vectors have twice as many dimensions."""
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        return np.hstack([super().encode(texts)] * 2)
+    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+        return np.hstack([super().encode(texts, **options)] * 2)
 
 
-@pytest.mark.parametrize("other", [Counting(turn=-5.0), Longer()], ids=["turned", "longer"])
-def test_vectors_of_a_changed_model_are_deleted(tmp_path: Path, other: Counting):
-    CachedEmbedder(Counting(), store(tmp_path), progress=False).encode(TEXTS)
-    found = CachedEmbedder(other, store(tmp_path), progress=False).encode(TEXTS[:2])
-    assert found.tobytes() == other.encode(TEXTS[:2]).tobytes()
-    assert not store(tmp_path).find(TEXTS[2:3])
+@pytest.mark.parametrize("kind", [Counting, Longer])
+def test_vectors_of_a_changed_model_are_deleted(bert: Path, capsys, kind: Any):
+    evaluated(Counting(bert))
+    other = kind(bert, turn=-5.0)
+    assert evaluated(other, TEXTS[:3], progress=True) == evaluated(
+        Counting(bert, turn=-5.0), TEXTS[:3], cache=False
+    )
+    assert "the model has changed, so its cached vectors are deleted" in capsys.readouterr().err
+    assert other.calls[1:] == [sorted(TEXTS[:3], key=len, reverse=True)]
+    evaluated(other)
+    assert other.calls[-1] == TEXTS[3:]
 
 
-def test_a_store_accepts_only_finite_vectors_of_one_length(tmp_path: Path):
-    kept, texts = store(tmp_path), [f"{place}" for place in range(1201)] + ["\ud800 half"]
-    vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(-1, 2)
-    vectors[1000, 1] = np.nan
-    kept.keep(texts, vectors)
-    found = store(tmp_path).find(texts)
-    assert {*texts} - {*found} == {"1000"}
-    numbers = [text for text in texts if text != "1000"]
-    assert np.stack([found[text] for text in numbers]).tobytes() == np.delete(vectors, 1000, 0).tobytes()
-    counting = Counting()
-    wrapped = CachedEmbedder(counting, store(tmp_path / "other"), progress=False)
-    wrapped.encode(TEXTS)
-    counting.encode = Longer().encode  # type: ignore[method-assign]
-    with pytest.raises(DataError, match=r"vectors of shape \(1, 4\) for 1 texts; expected 2 dim"):
-        wrapped.encode(["new"])
-    assert not store(tmp_path / "other").find(["new"])
+def test_only_finite_vectors_are_cached(bert: Path):
+    with pytest.raises(DataError, match="vectors of 4 of 4 texts contain NaN or infinity"):
+        evaluated(broken := Counting(bert, turn=float("nan")))
+    broken.turn = 0.0
+    evaluated(broken)
+    assert len(broken.calls[-1]) == 4
 
 
-def test_errors_of_the_cache(tmp_path: Path):
-    ours, other = store(tmp_path), sqlite3.connect(tmp_path / f"{Counting.identity}.sqlite")
-    ours._connection.execute("PRAGMA busy_timeout = 0")
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(ConfigError, match="another process writes to it; wait") as caught:
-        ours.keep(["a"], np.ones((1, 2), np.float32))
-    assert "delete" not in str(caught.value)
-    other.rollback()
-    other.close()
-    ours.keep(["a"], np.ones((1, 2), np.float32))
-    damaged = tmp_path / "damaged" / f"{Counting.identity}.sqlite"
-    damaged.parent.mkdir()
+def test_vectors_are_cached_per_prompt(bert: Path):
+    prompts = {"query": "q: ", "a": "a"}
+    model = Counting(bert, prompts=prompts)
+    asked: list[dict[str, Any]] = [
+        {},
+        {"prompt": ""},
+        {"prompt": "a"},
+        {"prompt_name": "query"},
+        {"prompt_name": "a"},
+    ]
+    found = [evaluated(model, **options) for options in asked]
+    assert found[0] == found[1]
+    assert found[2] == found[4]  # the same prompt, which is found again
+    assert [len(call) for call in model.calls] == [1, 4, 1, 4, 1, 4, 1, 4, 1]
+    again = Counting(bert, prompts=prompts)
+    assert [evaluated(again, **options) for options in asked] == found
+    assert {len(call) for call in again.calls} == {1}
+    for options, message in (
+        ({"prompt_name": "x"}, "no prompt 'x'; this model has 'query', 'document', 'a'"),
+        ({"prompt": "a", "prompt_name": "query"}, "give only one of them"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            evaluated(model, **options)
+
+
+def test_errors_of_the_cache(bert: Path, cache: Path, tmp_path: Path, monkeypatch):
+    evaluated(Counting(bert))
+    (path,) = cache.rglob("*.sqlite")
+    damaged = tmp_path / "damaged" / path.relative_to(cache)
+    damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"not a database" * 100)
-    for folder, error in ((damaged.parent, DataError), (damaged / "below", ConfigError)):
+    for folder, error in ((tmp_path / "damaged", DataError), (damaged, ConfigError)):
+        monkeypatch.setenv("AOE_CACHE", str(folder))
         with pytest.raises(error, match=r"the cache of vectors is unusable .*cache=False"):
-            store(folder)
+            evaluated(Counting(bert))
 
 
-def test_vectors_are_cached_per_prompt(cache: Path):
-    counting = Counting()
-    embedder = CachedEmbedder(counting, store(cache), progress=False)
-    asked = {prompt: embedder.encode(["aa", "b"], prompt) for prompt in (None, "", "a", "aa")}
-    assert len({found.tobytes() for found in asked.values()}) == 3  # none and an empty one are alike
-    made = len(counting.calls)
-    again = CachedEmbedder(counting, store(cache), progress=False)
-    for prompt, found in asked.items():
-        assert again.encode(["aa", "b"], prompt).tobytes() == found.tobytes()
-    assert [len(texts) for texts in counting.calls[made:]] == [1]  # the text by which it is known again
-    assert again.encode(["a"], "aa").tobytes() == again.encode(["aa"], "a").tobytes()
-    assert len(counting.calls) == made + 2  # of which one was kept
+def test_all_sizes_of_a_model_encode_its_texts_once(bert: Path):
+    class Wide(Counting):
+        """Vectors of length 1 in five dimensions."""
+
+        def encode(self, texts: Any, **_: object) -> np.ndarray:
+            self.calls.append(texts)
+            drawn = np.array([np.random.default_rng([*text.encode()]).normal(size=5) for text in texts])
+            return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+
+    rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
+    model, how = Wide(bert), {"data": rows, "cache": False, **FEW}
+    formats = ["float32", "int8", "ubinary"]
+    told = aoe_train.evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
+    assert [(one["dim"], one["bytes"]) for one in told] == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
+    assert [len(call) for call in model.calls] == [4]
+    exact, rounded, bits, short, *_ = (one["tasks"]["the list given"]["pearson"] for one in told)
+    vectors = Wide(bert).encode(TEXTS)
+    assert exact == pytest.approx(np.corrcoef(vectors @ vectors[0], range(4))[0, 1], abs=1e-6)
+    assert rounded == pytest.approx(exact, abs=0.01)
+    signs = np.sign(vectors)
+    assert bits == pytest.approx(np.corrcoef(signs @ signs[0], range(4))[0, 1], abs=1e-6)
+    cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1, keepdims=True)
+    assert short == pytest.approx(np.corrcoef(cut @ cut[0], range(4))[0, 1], abs=1e-6)
 
 
-class Fixed(Counting):
-    """A model with fixed vectors."""
-
-    def __init__(self, vectors: list[list[float]]) -> None:
-        super().__init__()
-        self.vectors = np.array(vectors, np.float32)
-
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        self.calls.append(texts)
-        return self.vectors[: len(texts)]
-
-
-def test_quantized_embedder_by_hand():
-    model = Fixed([[3, -4, 12], [0, 8, -1]])
-    assert QuantizedEmbedder(model, 2, "float32").encode(["a", "b"]).tolist() == [[3, -4], [0, 8]]
-    assert QuantizedEmbedder(model, 2, "binary").encode(["a", "b"]).tolist() == [[1, -1], [-1, 1]]
-    found = QuantizedEmbedder(model, 2, "int8")
-    step = np.array([3, 12]) / 255
-    expected = [[3 + step[0] / 2, -4 + step[1] / 2], [step[0] / 2, 8 + step[1] / 2]]
-    assert found.encode(["a", "b"]) == pytest.approx(np.array(expected), abs=1e-5)
-    assert (found.size().dim, found.size().bytes) == (2, 2)
-    with pytest.raises(ConfigError, match="dim 4: this model's vectors have 3 dimensions"):
-        QuantizedEmbedder(model, 4, "float32").encode(["a"])
-    unit = Fixed([[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]])  # vectors of length one have it again when they are cut
-    assert QuantizedEmbedder(unit, 2, "float32").encode(["a", "b"]).tolist() == [[1, 0], [0, 1]]
-    assert unit.vectors[0].tolist() == pytest.approx([0.6, 0, 0.8])  # they are cut, not changed
-
-
-def test_all_sizes_of_a_model_encode_its_texts_once():
-    model = Fixed([[3, -4, 12], [0, 8, -1]])
-    once = MemoizedEmbedder(model, "shown")
-    sizes = [QuantizedEmbedder(once, dim, how) for dim in (3, 2) for how in ("float32", "int8", "ubinary")]
-    for size in sizes:
-        size.encode(["a", "b"])
-    assert [size.size().bytes for size in sizes] == [12, 3, 1, 8, 2, 1]
-    assert sizes[0].name == "shown"
-    once.encode(["a"])
-    assert model.calls == [["a", "b"], ["a"]]
-
-
-def test_prompted_embedder():
-    named = PromptedEmbedder(Counting(), prompt=None, prompt_name="query")
-    assert named.encode(["aa"]).tobytes() == Counting().encode(["aa"], "q: ").tobytes()
-    assert named.encode(["aa"], "").tobytes() == Counting().encode(["aa"]).tobytes()
-    with pytest.raises(ConfigError, match="no prompt 'x'; this model has 'query', 'document'"):
-        PromptedEmbedder(Counting(), prompt=None, prompt_name="x")
-    with pytest.raises(ConfigError, match="give only one of them"):
-        PromptedEmbedder(Counting(), prompt="a", prompt_name="query")
-
-
-def test_function_embedder(tmp_path: Path, cache: Path):
+def test_functions(cache: Path):
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0, len(text)] for text in texts]
 
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("text1\ttext2\tscore\na\tb\t5\na\tfour\t3\na\tfar too long\t0\n")
-    found = aoe_train.evaluate(embed, data=pairs, resamples=0, progress=False)
-    (scores,) = found.to_dict().values()
-    assert scores["spearman"] == pytest.approx(1)
-    assert not list(cache.rglob("*.sqlite"))
-    assert FunctionEmbedder(embed).encode(["ab"], "query: ").tolist() == [[1, 9]]
+    assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == pytest.approx(-1)
+    assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
+    with pytest.raises(ConfigError, match="no prompt 'missing'"):
+        evaluated(embed, prompt_name="missing")
     wrong: list[Any] = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
     for rows in wrong:
         with pytest.raises(DataError, match=r"^<lambda>: "):
-            FunctionEmbedder(lambda texts, rows=rows: rows).encode(["a", "b", "c"])
+            evaluated(lambda texts, rows=rows: rows, TEXTS[:3])

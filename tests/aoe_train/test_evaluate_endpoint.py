@@ -6,18 +6,23 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
-from aoe_train.evaluation.embedders import endpoint
-from aoe_train.evaluation.embedders.embedder import Endpoint
-from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
+import aoe_train
 from pairkit import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
 
-def embedder(model: str, url: str, **more: Any) -> EndpointEmbedder:
-    return EndpointEmbedder(model, Endpoint(url, **more))
+def evaluated(texts: list[str], url: str | None, *, model: Any = "m", **options: Any) -> dict[str, Any]:
+    """Scores of pairs of these texts, which the server encodes."""
+    rows = [{"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)]
+    how = {"cache": False, "resamples": 0, "progress": False, "suite": "sts", **options}
+    (found,) = aoe_train.evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
+    return dict(found)
+
+
+async def no_pause(*_: object) -> None:
+    """Doesn't wait."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,53 +38,57 @@ def server() -> Iterator[Server]:
 
 def test_vectors_in_text_order_from_several_requests(server: Server):
     texts = [f"a{'b' * place}" for place in range(300)]
-    found = embedder("m", server.url).encode(texts)
-    assert found.dtype == np.float32
-    assert found.tolist() == [vector(text) for text in texts]
+    expected = evaluated(texts, None, model=lambda texts: [vector(text) for text in texts])
+    assert evaluated(texts, server.url) == expected
     assert [len(asked["input"]) for asked in server.asked] == [128, 128, 44]
     assert {asked["model"] for asked in server.asked} == {"m"}
-    embedder("m", server.url).encode(["a" * 150_000, "b" * 150_000, "c", "d"])
+    evaluated(["a" * 150_000, "b" * 150_000, "c", "d"], server.url + "/embeddings")
     assert [len(asked["input"]) for asked in server.asked[3:]] == [1, 3]  # long texts
 
     async def notebook() -> Any:  # within a running loop
-        return embedder("m", server.url).encode(["a"])
+        return evaluated(["a", "b", "cc"], server.url)
 
-    assert asyncio.run(notebook()).shape == (1, 3)
+    assert asyncio.run(notebook())["n"] == 3
+
+
+TEXTS = ["a", "long", "bb"]
 
 
 def test_a_key_is_sent_only_to_its_host_and_never_shown(server: Server, monkeypatch):
     monkeypatch.setenv("MINE", "sk-secret")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
-    embedder("m", server.url).encode(["a"])
+    evaluated(TEXTS, server.url)
     server.answer = lambda texts, _: (400, {"error": {"message": "what is sk-secret doing here"}})
     with pytest.raises(DataError) as caught:
-        embedder("m", server.url, api_key_env="MINE").encode(["a"])
+        evaluated(TEXTS, server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
     assert "sk-secret" not in str(caught.value)
     with pytest.raises(ConfigError, match="plain http"):
-        embedder("m", "http://host.example/v1", api_key_env="MINE")
-    embedder("m", "http://host.example/v1", api_key_env="MINE", plain_http=True)
+        evaluated(TEXTS, "http://host.example/v1", api_key_env="MINE")
 
 
-def test_identity_is_model_and_address(server: Server):
-    found = {embedder(model, server.url + end).identity for model in "mn" for end in ("", "/")}
-    assert len(found) == 2
-    assert embedder("m", server.url + "/embeddings").encode(["a"]).shape == (1, 3)
+def test_vectors_are_cached_by_model_and_address(server: Server, monkeypatch, tmp_path):
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
+    for _ in range(2):
+        evaluated(TEXTS, server.url, cache=True)
+    evaluated(TEXTS, server.url + "/", cache=True)
+    assert [len(asked["input"]) for asked in server.asked] == [1, 3, 1, 1]  # a text that identifies the model
+    with serving() as other:
+        evaluated(TEXTS, other.url, cache=True)
+        assert [len(asked["input"]) for asked in other.asked] == [1, 3]
 
 
 def test_temporary_failures_are_retried(server: Server, monkeypatch):
-    monkeypatch.setattr(endpoint, "_PAUSE_S", 0.01)
-    server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts, dim=max(n, 3)))
-    asked = embedder("m", server.url)
-    assert asked.encode(["a"]).tolist() == [vector("a")]
+    monkeypatch.setattr("asyncio.sleep", no_pause)
+    server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts))
+    assert evaluated(TEXTS, server.url)["n"] == 3
     assert len(server.asked) == 3
-    asked.encode(["c"])
+    server.answer = lambda texts, n: (200, listing(texts, dim=n))
     with pytest.raises(BadReply, match="vectors of 4 dimensions, after vectors of 3"):
-        asked.encode(["b"])
-    monkeypatch.setattr(endpoint, "_TRIES", 1)
+        evaluated([f"text {number}" for number in range(200)], server.url)
     with pytest.raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
-        embedder("m", "http://127.0.0.1:9/v1").encode(["a"])
+        evaluated(TEXTS, "http://127.0.0.1:9/v1")
 
 
 def refused(status: int, **said: str) -> Answer:
@@ -114,11 +123,10 @@ def refused(status: int, **said: str) -> Answer:
 def test_errors_for_bad_replies(
     server: Server, monkeypatch, answer: Answer, error: type[PairkitError], words: str
 ):
-    monkeypatch.setattr(endpoint, "_TRIES", 2)
-    monkeypatch.setattr(endpoint, "_PAUSE_S", 0.01)
+    monkeypatch.setattr("asyncio.sleep", no_pause)
     server.answer = lambda *_: answer
     with pytest.raises(error) as caught:
-        embedder("m", server.url).encode(["a", "long"])
+        evaluated(["a", "long"], server.url)
     assert type(caught.value) is error
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -126,8 +134,11 @@ def test_errors_for_bad_replies(
 
 @pytest.mark.parametrize(("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")])
 def test_texts_that_are_refused(server: Server, text: str, words: str):
+    class Task:
+        name, texts, measure = "mine", ["a", text], None
+
     with pytest.raises(DataError, match=words):
-        embedder("m", server.url).encode(["a", text])
+        aoe_train.evaluate("m", endpoint=server.url, tasks=[Task()], cache=False, progress=False)
     assert not server.asked
 
 
@@ -140,6 +151,6 @@ def test_texts_that_are_refused(server: Server, text: str, words: str):
 )
 def test_addresses_that_are_refused(url: str, words: str):
     with pytest.raises(ConfigError) as caught:
-        embedder("m", url)
+        evaluated(TEXTS, url)
     assert words in str(caught.value)
     assert "pw" not in str(caught.value)

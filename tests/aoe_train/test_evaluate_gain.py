@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from scipy import stats
 import aoe_train
 from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
-from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, compare, intervals
-from aoe_train.evaluation.tasks import TaskMetrics, summarise
+from aoe_train.evaluation.resample import Comparison, Interval, compare, intervals
 from pairkit import DataError
 from tests.aoe_train.tiny import save_bert
 
@@ -24,21 +22,6 @@ def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, 6, n).astype(float)
     return labels / 5 + generator.normal(0, noise, n), labels
-
-
-def test_undefined_metrics_have_no_interval_or_comparison():
-    class Never(MeanMetrics):
-        def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
-            return {**super().figures(counts), "never": np.full(len(counts), np.nan)}
-
-    one, other = (Never({"accuracy": np.arange(10) < right}) for right in (4, 7))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert list(intervals(one, resamples=100, seed=0)) == ["accuracy"]
-        assert list(compare(one, other, resamples=100, seed=0)) == ["accuracy"]
-    told = summarise(TaskMetrics(one), resamples=100).to_dict()
-    assert (told["never"], told["ci95"]["never"]) == (None, None)
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from aoe_train.evaluation.dev import dev_metric
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation, spearman
-from aoe_train.evaluation.pair_task import PairTask
 from aoe_train.evaluation.resample import intervals
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
-from aoe_train.objectives.training_rows import Examples
 from aoe_train.settings.train_settings import Similarity
 from pairkit import DataError
 
@@ -202,20 +199,7 @@ def test_similarities_by_each_measure(similarity: Similarity, expected: list[flo
     np.testing.assert_allclose(every, theirs, atol=1e-5)
 
 
-def test_dev_metric_and_tasks_use_the_similarity():
-    def encode(texts: list[str]) -> np.ndarray:
-        return POINTS[[int(text) for text in texts]]
-
-    labels = np.array([2.0, 1.0, 3.0], np.float32)
-    found = {}
-    for similarity in get_args(Similarity):
-        rows = Examples(["0", "1", "2"], PAIRS, labels, "graded")
-        task = PairTask("t", *([str(place) for place in side] for side in PAIRS.T), labels, {})
-        vectors = TaskVectors(encode, [task.texts], similarity=similarity)
-        found[similarity] = dev_metric(encode, rows, similarity).value
-        assert task.measure(vectors).whole.scores()["spearman"] == pytest.approx(found[similarity])
-    expected = {"cosine": 0.866025, "dot": 1, "euclidean": 0.5, "manhattan": 0.5}
-    assert found == pytest.approx(expected, abs=1e-6)
+def test_ranks_use_the_similarity():
     triplets = np.array([[0, 1, 2]])
     assert [is_nearer(POINTS, triplets, how).mean() for how in get_args(Similarity)] == [1, 1, 0, 0]
     pairs = np.array([[0, 1], [0, 2], [1, 0]])  # nearest by each is another

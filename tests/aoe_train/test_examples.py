@@ -1,6 +1,5 @@
-"""Reading of training rows, and conflicting rows."""
+"""Training rows as distinct texts, and conflicting rows."""
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data.examples import (
-    check_labels,
     distinct,
     negative_counts,
     negatives_in_words,
@@ -21,14 +19,11 @@ from aoe_train.data.examples import (
 )
 from aoe_train.objectives import training_rows as _records
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from aoe_train.settings.train_settings import Conflicts
+from aoe_train.settings.run_settings import Conflicts
 from pairkit import ConfigError, DataError
-from pairkit.dataset.labels import LabelRules
-from pairkit.dataset.records import shard
 
 
 def put(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -57,15 +52,6 @@ def test_kinds_of_rows(tmp_path, content, kind, texts, rows):
         assert (examples.labels.tolist(), examples.labels.dtype) == ([1, 0, 0], np.float32)
 
 
-def test_mapped_columns_and_text_files(tmp_path):
-    mapped = read_examples(put(tmp_path / "d.csv", "id,title\n1,a\n"), columns={"text": "title"})
-    assert (mapped.kind, mapped.texts) == ("single", ["a"])
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress("one\u2028still, one\r\n two \n".encode()))
-    examples = read_examples(path)
-    assert (examples.kind, examples.texts) == ("single", ["one\u2028still, one", " two "])
-
-
 letters = st.sampled_from("abcde")
 
 
@@ -83,19 +69,15 @@ def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(_records, "_MAX_CELLS", 1000)
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
-    path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
+    path = put(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
     with pytest.raises(DataError, match=r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
         read_examples(str(path))
-    assert len(read_examples(str(path), limit=7)) == 7
-    path.write_text("\n".join(map(json.dumps, [many] * 100)))
-    assert read_examples(str(path)).rows.shape == (100, 32)
+    assert read_examples([many] * 100).rows.shape == (100, 32)
 
 
 def test_different_numbers_of_negatives(tmp_path):
     text = "anchor,positive,negative_1,negative_2\na,b,c,d\ne,f,,g\nh,i,j,\n"
     examples = read_examples(put(tmp_path / "a.csv", text))
-    assert examples.kind == "triplet"
     assert columns_of(examples) == [["a", "b", "c", "d"], ["e", "f", "g"], ["h", "i", "j"]]
     assert examples.rows[:, 3].tolist() == [3, ABSENT, ABSENT]
     assert negative_counts(examples) == {"1": 2, "2": 1}
@@ -103,21 +85,7 @@ def test_different_numbers_of_negatives(tmp_path):
     assert negatives_in_words({"3": 1_000}) == "3 a row"
     counts = examples.token_counts(np.arange(1, 11), slice(None)).tolist()
     assert counts == [[1, 2, 3, 4], [5, 6, 7, 0], [8, 9, 10, 0]]
-    assert negative_counts(read_examples(put(tmp_path / "b.csv", "anchor,positive\na,b\n"))) == {}
-
-
-def test_dataset_folder_with_splits_and_configs(tmp_path):
-    rows = pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [1, 0]})
-    positive = pl.DataFrame({"anchor": ["a"], "positive": ["c"]})
-    for split, first in (("train", 0), ("validation", 1)):
-        for config, frame in (("default", rows[first:]), ("positive", positive)):
-            (tmp_path / shard(config, split)).parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(tmp_path / shard(config, split))
-    assert columns_of(read_examples(tmp_path)) == [["a", "c"], ["b", "d"]]
-    assert columns_of(read_examples(tmp_path, split="dev")) == [["b", "d"]]
-    assert read_examples(tmp_path / "positive").kind == "positive"
-    with pytest.raises(DataError, match="no split 'test'; there are train, validation"):
-        read_examples(tmp_path, split="test")
+    assert negative_counts(read_examples([{"anchor": "a", "positive": "b"}])) == {}
 
 
 def test_missing_training_split_is_refused(tmp_path):
@@ -125,22 +93,9 @@ def test_missing_training_split_is_refused(tmp_path):
         put(tmp_path / f"{name}.csv", "text1,text2,label\na,b,1\n")
     with pytest.raises(ConfigError, match="found splits validation, test; expected train"):
         read_examples(tmp_path)
-    assert len(read_examples(tmp_path / "dev.csv")) == 1
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.jsonl"])
-def test_empty_files_are_refused(tmp_path, name):
-    path = put(tmp_path / name, "text1,text2,label\n" if name == "a.csv" else "")
-    with pytest.raises(DataError, match=name):
-        read_examples(path)
-
-
-def test_equal_labels_are_refused(tmp_path):
-    path = put(tmp_path / "a.csv", "text1,text2,label\na,b,1\nc,d,1\n")
-    with pytest.raises(DataError, match=r"a\.csv: all 2 labels are 1; this objective needs different labels"):
-        check_labels(read_examples(path), path)
-    for text in ("text1,text2,label\na,b,1\nc,d,0\n", "anchor,positive\na,b\n"):
-        check_labels(read_examples(put(tmp_path / "b.csv", text)), path)
+    assert len(read_examples(tmp_path, split="dev")) == 1
+    with pytest.raises(DataError, match="no rows; expected at least one"):
+        read_examples(put(tmp_path / "a.csv", "text1,text2,label\n"))
 
 
 def rows_of(examples: Examples) -> list[tuple[Any, ...]]:
@@ -176,31 +131,23 @@ def test_conflict_error_names_both_rows(tmp_path):
     path = put(tmp_path / "a.csv", CONTRADICTING)
     with pytest.raises(DataError, match=r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"):
         read_examples(path, conflicts="error")
-    alone = put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n")
     with pytest.raises(DataError, match="no row would be left"):
-        read_examples(alone, conflicts="drop")
+        read_examples(put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"), conflicts="drop")
     scores = put(tmp_path / "c.csv", "text1,text2,score\na,b,4.5\nb,a,4.75\nc,c,1.5\nc,d,1\nc,d,1\n")
     found = rows_of(read_examples(scores, conflicts="first"))
     assert found == [(("a", "b"), 4.5), (("c", "c"), 1.5), (("c", "d"), 1), (("c", "d"), 1)]
 
 
 def test_row_numbers_are_those_of_the_file(tmp_path):
+    """Rows of skipped labels and of earlier files count."""
     text = "premise,hypothesis,label\nx,y,neutral\na,b,entailment\nx,y,neutral\na,b,contradiction\n"
+    put(tmp_path / "train-0.csv", "premise,hypothesis,label\nu,v,neutral\n")
+    put(tmp_path / "train-1.csv", text)
     told: list[str] = []
-    for name in ("train-0.csv", "train-1.csv"):
-        put(tmp_path / name, text if name == "train-1.csv" else "premise,hypothesis,label\nu,v,neutral\n")
     examples = read_examples(tmp_path, say=told.append)
     assert "train-1.csv:3, 0 in" in told[0]
     assert "train-1.csv:5)" in told[0]
     assert examples.reading.record()["left_out"] == {"neutral": 3}
-
-
-def test_bad_rows_can_be_skipped(tmp_path):
-    path, told = put(tmp_path / "a.csv", "text1,text2,label\na,b,yes\n,b,no\na,c,\nc,d,no\n"), list[str]()
-    examples = read_examples(path, rules=LabelRules(bad_rows="skip"), say=told.append)
-    assert rows_of(examples) == [(("a", "b"), 1), (("c", "d"), 0)]
-    assert told == [f"{path}: rows left out: empty text1 in 1 ({path}:3); empty label in 1 ({path}:4)"]
-    assert examples.reading.record()["left_out"] == {"empty_text1": 1, "empty_label": 1}
 
 
 @pytest.mark.parametrize(
@@ -214,15 +161,6 @@ def test_conflicting_triplets(tmp_path, conflicts, left):
     assert told[0].startswith(
         "3 pairs have different labels, such as 'd' and 'd' (1 as a text and itself, 0 in"
     )
-
-
-@pytest.mark.parametrize(
-    "text", ["anchor,positive\na,b\nb,a\na,a\n", "text\na\na\n", "text1,text2,label\na,a,1\nb,c,0\nc,b,0\n"]
-)
-def test_rows_without_conflicts(tmp_path, text):
-    path, told = put(tmp_path / "a.csv", text), []
-    assert read_examples(path, conflicts="error", say=told.append).reading.conflicts == 0
-    assert not told
 
 
 def test_absent_negatives_do_not_conflict():

@@ -8,35 +8,32 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.exporting import export as exports
-from aoe_train.exporting.export import difference, export, probes
-from aoe_train.model.backbones.decoder import add_lora
-from aoe_train.settings.train_settings import LoraSettings
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import around, save_bert
+from tests.aoe_train.vectors import difference, probes
 
-THEIRS = "sentence-transformers"
+
+def export(model: Path, out: Path, **options: Any) -> aoe_train.Exported:
+    return aoe_train.export(model, out=out, progress=False, **options)
 
 
 def adapted(llama: Path, folder: Path) -> Encoder:
     """A model folder with adapters that change the vectors."""
-    encoder = Encoder.load(
-        llama, device="cpu", pooling="last", **around("the {text} in one word:"), bidirectional=True
-    )
+    settings = {"encoder.bidirectional": True, "encoder.pooling": "last", "lora.rank": 4}
+    options: dict[str, Any] = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
+    aoe_train.train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, progress=False, **options)
+    weights = load_file(folder / "adapter_model.safetensors")
     torch.manual_seed(0)
-    add_lora(encoder.model.backbone, LoraSettings(rank=4, alpha=8))
-    for weight in encoder.model.backbone.parameters():
-        if weight.requires_grad:
-            torch.nn.init.normal_(weight, std=0.1)
-    encoder.model.eval()
-    encoder.save(folder)
-    return encoder
+    noisy = {name: torch.randn_like(weight) / 10 for name, weight in weights.items()}
+    save_file(noisy, folder / "adapter_model.safetensors", {"format": "pt"})
+    return Encoder.load(folder, device="cpu")
 
 
 def test_adapters_are_merged_into_a_self_contained_folder(llama: Path, tmp_path: Path):
@@ -60,8 +57,7 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama: Path, tmp_path:
 
 @pytest.mark.parametrize(("dtype", "within"), [("bf16", 0.1), ("fp16", 0.01)])
 def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: float):
-    encoder = Encoder.load(bert, device="cpu", precision="fp32")
-    done = export(encoder, tmp_path / "x", source=bert, form=THEIRS, dtype=dtype)  # type: ignore[arg-type]
+    done = export(bert, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
     assert 1e-5 < done.rounding < within
     stored = {weight.dtype for weight in load_file(tmp_path / "x/model.safetensors").values()}
@@ -69,39 +65,40 @@ def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: 
 
 
 def test_card_and_run_record(bert: Path, tmp_path: Path):
-    encoder = Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}"))
-    done = export(encoder, tmp_path / "x", source=bert, form=THEIRS)
+    model = tmp_path / "m"
+    Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}")).save(model)
+    done = export(model, tmp_path / "x")
     card = (tmp_path / "x/README.md").read_text()
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
     for words in ('SentenceTransformer("x", trust_remote_code=True)', "install aoe-toolkit", "`the {text}`"):
         assert words in card
     record = json.loads((tmp_path / "x/run.json").read_text())
     assert record["export"]["needs_toolkit"] == done.needs_toolkit
-    assert str(tmp_path) not in json.dumps(record)
-    encoder.save(tmp_path / "m")  # a trained model has a card and a record of its own
-    (tmp_path / "m/README.md").write_text("# The card\n")
-    (tmp_path / "m/run.json").write_text('{"seed": 7}')
-    export(encoder, tmp_path / "y", source=tmp_path / "m", form=THEIRS)
+    assert str(tmp_path) not in json.dumps(record["export"] | {"made_of": None})
+    (model / "README.md").write_text("# The card\n")  # as of a trained model
+    (model / "run.json").write_text('{"seed": 7}')
+    export(model, tmp_path / "y")
     assert (tmp_path / "y/README.md").read_text() == "# The card\n"
     record = json.loads((tmp_path / "y/run.json").read_text())
-    assert (record["seed"], record["export"]["format"]) == (7, THEIRS)
+    assert (record["seed"], record["export"]["format"]) == (7, "sentence-transformers")
 
 
-@pytest.mark.parametrize("forgets", ["pooling", "prompts"])
-def test_a_failed_verification_leaves_no_files(bert: Path, tmp_path: Path, monkeypatch, forgets: str):
+@pytest.mark.parametrize("wrong", ["vectors", "prompts"])
+def test_a_failed_verification_leaves_no_files(bert: Path, tmp_path: Path, monkeypatch, wrong: str):
     prompts = {"query": "the man: ", "document": "a road "}
-    encoder = Encoder.load(bert, device="cpu", pooling="avg", prompts=prompts, default_prompt_name="query")
+    settings: dict[str, Any] = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
+    Encoder.load(bert, device="cpu", **settings).save(tmp_path / "m")
+    encode = SentenceTransformer.encode
 
-    def forgetful(folder: Path, *, trust: bool) -> Any:
-        if forgets == "pooling":
-            return Encoder.load(folder, device="cpu", pooling="cls").encode
-        model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=trust)
-        return lambda texts, prompt_name=None: model.encode(list(texts))
+    def other(
+        self: SentenceTransformer, texts: list[str], prompt_name: str | None = None, **more: Any
+    ) -> Any:
+        return encode(self, texts, **more) * (1 if wrong == "prompts" else 0.99)
 
-    monkeypatch.setattr(exports, "_their_encoder", forgetful)
+    monkeypatch.setattr(SentenceTransformer, "encode", other)
     with pytest.raises(DataError, match=r"the export's vectors differ.*nothing was written"):
-        export(encoder, tmp_path / "x", source=bert, form=THEIRS)
-    assert list(tmp_path.iterdir()) == []
+        export(tmp_path / "m", tmp_path / "x")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
 @pytest.mark.parametrize("adapters", [False, True])
@@ -109,12 +106,12 @@ def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tm
     if adapters:
         backbone, trained = llama, tmp_path / "merged"
         adapted(llama, tmp_path / "m")
-        aoe_train.export(tmp_path / "m", out=trained, progress=False)
+        export(tmp_path / "m", trained)
     else:
         backbone, trained = save_bert(tmp_path / "one"), save_bert(tmp_path / "m", seed=1)
         (trained / "README.md").write_text("# The card of the trained model\n")
     (tmp_path / "m" / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
-    done = aoe_train.export(tmp_path / "m", out=tmp_path / "mixed", interpolate=0.25, progress=False)
+    done = export(tmp_path / "m", tmp_path / "mixed", interpolate=0.25)
     assert (done.interpolate, done.merged) == (0.25, adapters)
     assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["interpolate"] == 0.25
     card = (tmp_path / "mixed/README.md").read_text()
@@ -140,5 +137,5 @@ def test_export_errors(tmp_path: Path):
         ({"out": one}, "already exists"),
     ):
         with pytest.raises(ConfigError, match=words):
-            aoe_train.export(one, **{"out": tmp_path / "out", "progress": False, **given})
+            export(one, **{"out": tmp_path / "out", **given})
     assert not (tmp_path / "out").exists()

@@ -17,7 +17,7 @@ import torch
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.evaluation.pair_task import PairTask, pair_task
+from aoe_train.evaluation.pair_task import PairSource, PairTask
 from aoe_train.exporting import export as exports
 from aoe_train.exporting import loss as losses
 from aoe_train.exporting import onnx as graphs
@@ -156,15 +156,15 @@ def test_models_that_can_not_be_graphs(bert: Path, tmp_path: Path, settings: dic
 
 VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
 TURNED = {"a": [1.0, 0.0], "bb": [0.0, 2.0], "ccc": [0.6, 0.8]}  # cosines with the above: 1, 1, 0.96
-PAIRS = pl.DataFrame({"text1": ["a", "a", "bb"], "text2": ["bb", "ccc", "ccc"], "label": [0.0, 2.0, 1.0]})
+PAIRS = pl.DataFrame({"text1": ["a", "a", "bb"], "text2": ["bb", "ccc", "ccc"], "label": [0.0, 5.0, 2.5]})
 
 
 def encoding(vectors: dict[str, list[float]]) -> Callable[[Sequence[str]], np.ndarray]:
     return lambda texts: np.array([vectors[text] for text in texts], dtype=np.float32)
 
 
-def task(labels: Sequence[float] = (0, 2, 1)) -> PairTask:
-    return pair_task("mine", PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64)))
+def task(labels: Sequence[float] = (0, 5, 2.5)) -> PairTask:
+    return PairSource(PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64))).task()
 
 
 def test_loss_by_hand(monkeypatch, tmp_path: Path):
@@ -176,15 +176,16 @@ def test_loss_by_hand(monkeypatch, tmp_path: Path):
     assert found.cosine_least == pytest.approx(0.96)
     assert found.cosine_mean == pytest.approx(2.96 / 3)
     assert str(found) == (
-        "int8 on 3 pairs of mine: Spearman with the labels 100.00 in fp32 and 50.00 in int8, Spearman of "
-        "their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600 (minimum)"
+        "int8 on 3 pairs of the DataFrame given: Spearman with the labels 100.00 in fp32 and 50.00 in int8,"
+        " Spearman of their cosines with fp32's 0.5000; cosine of a vector with fp32's 0.9867 (mean), 0.9600"
+        " (minimum)"
     )
 
 
 def test_too_much_loss_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
-    with pytest.raises(DataError, match="mine"):  # labels that are all alike
+    with pytest.raises(DataError, match="all labels are 1"):
         measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
     nan = {text: [float("nan")] * 2 for text in VECTORS}
     with pytest.raises(DataError, match="nan"):
@@ -200,7 +201,7 @@ def test_int8_export(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch
     monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
-    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"].file)
+    encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"])
     assert 1e-6 < difference(encode(probes(40)), encoder.encode(probes(40))) < 0.3
     assert done.difference < 1e-4
     assert isinstance(done.loss, Loss)

@@ -9,22 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from tokenizers import normalizers
-from transformers import AutoTokenizer
 
 from aoe_train import Encoder
-from aoe_train.exporting.export import difference, probes, verify
-from aoe_train.model.interchange import needs_toolkit, read_sentence_transformers, write_sentence_transformers
-from aoe_train.model.ran import RanConfig, RanModel
-from aoe_train.model.tokens.special_tokens import generic_tokenizer
-from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import around
+from tests.aoe_train.tiny import around, edit, save_ran
+from tests.aoe_train.vectors import difference, probes
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
 PROMPT = "the {text} in one word:"
@@ -62,7 +54,6 @@ def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
     how: dict[str, Any] = {"max_length": 16, "long_text": "chunks", "normalize": True}
     encoder = Encoder.load(bert, device="cpu", pooling="avg", **how)
     encoder.save(tmp_path / "m")
-    assert "chunks" in str(needs_toolkit(tmp_path / "m", encoder.settings))
     agrees(tmp_path / "m", encoder, trust_remote_code=True)
     with pytest.raises(ValueError, match="trust_remote_code"):
         SentenceTransformer(str(tmp_path / "m"), device="cpu")
@@ -72,14 +63,10 @@ def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_ran_uses_our_module(bert: Path, tmp_path: Path, pooling: str):
-    tokenizer = AutoTokenizer.from_pretrained(bert)
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}
-    config = RanConfig(vocab_size=len(tokenizer), window_size=8, min_window_size=2, **shape)
-    settings = EncoderSettings(pooling=pooling, max_length=200, normalize=True)  # type: ignore[arg-type]
-    encoder = Encoder.build(RanModel(config).eval(), tokenizer, settings)
+def test_ran_uses_our_module(tmp_path: Path, pooling: str):
+    ran = save_ran(tmp_path / "ran")
+    encoder = Encoder.load(ran, device="cpu", pooling=pooling, max_length=200, normalize=True)
     encoder.save(tmp_path / "m")
-    assert "Recurrent" in str(needs_toolkit(tmp_path / "m", encoder.settings))
     agrees(tmp_path / "m", encoder, trust_remote_code=True)
 
 
@@ -91,8 +78,7 @@ def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
     assert requirements(bert) == set()
     assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
     assert requirements(llama, bidirectional=True) == {"transformers"}
-    with pytest.raises(ConfigError, match="'auto' can't be exported; expected one of cls"):
-        write_sentence_transformers(tmp_path, EncoderSettings(), 32)
+    assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 
 
 def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **bert: Any) -> Path:
@@ -105,7 +91,7 @@ def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **
         }
         for i, kind in enumerate(kinds)
     ]
-    (folder / "1").mkdir()
+    (folder / "1").mkdir(exist_ok=True)
     (folder / "modules.json").write_text(json.dumps(listed))
     (folder / "1/config.json").write_text(json.dumps(pooling or {"pooling_mode_cls_token": True}))
     (folder / "sentence_bert_config.json").write_text(json.dumps(bert))
@@ -129,34 +115,21 @@ def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **
         (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
     ],
 )
-def test_unsupported_modules_and_poolings(
-    tmp_path: Path, kinds: list[str], pooling: dict[str, Any], named: str
-):
+def test_unsupported_modules_and_poolings(copy: Path, kinds: list[str], pooling: dict[str, Any], named: str):
     with pytest.raises(ConfigError, match=named):
-        read_sentence_transformers(modules(tmp_path, *kinds, pooling=pooling))
-    (tmp_path / "modules.json").write_text("[")
-    with pytest.raises(DataError, match=r"modules\.json"):
-        read_sentence_transformers(tmp_path)
-
-
-@settings(max_examples=20)
-@given(st.floats(-3, 3), st.floats(0.01, 100))
-def test_difference_is_relative_to_the_length(apart: float, length: float):
-    expected = np.array([[3.0, 4.0], [1.0, 0.0]]) * length
-    found = expected + np.array([[0.0, 0.0], [0.0, apart]]) * length
-    assert difference(found, expected) == pytest.approx(abs(apart), abs=1e-9)
-    for wrong in (found * [1, np.nan], np.ones((2, 3)), np.ones((3, 2))):
-        with pytest.raises(DataError, match="differ"):
-            verify(lambda _, wrong=wrong: wrong, ["a"], expected, path=Path("m"), within=1e-5)
-    assert verify(lambda _: expected, ["a"], expected, path=Path("m"), within=1e-5) == 0
+        Encoder.load(modules(copy, *kinds, pooling=pooling))
+    for content in ("[", "[]"):
+        (copy / "modules.json").write_text(content)
+        with pytest.raises(
+            DataError, match=r"modules\.json: (not readable as JSON|expected a list of 1 to 16)"
+        ):
+            Encoder.load(copy)
 
 
 def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
-    cased = AutoTokenizer.from_pretrained(bert)
-    raw = cased.backend_tokenizer
-    raw.normalizer = normalizers.BertNormalizer(lowercase=False)
-    generic_tokenizer(cased, raw).save_pretrained(source)
+    normalizer = {**json.loads((source / "tokenizer.json").read_text())["normalizer"], "lowercase": False}
+    edit(source / "tokenizer.json", normalizer=normalizer)
     texts = ["A Cat on the ROAD", "a cat on the road"]
     plain = Encoder.load(source, device="cpu", pooling="cls", max_length=40).encode(texts)
     assert abs(plain[0] - plain[1]).max() > 1e-2  # the tokenizer alone tells them apart
@@ -173,7 +146,6 @@ def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
 
 NAMED = {"query": "the man: ", "document": "a road, ", "title": "is a cat on the road"}
 TEXTS = ["a cat", " {text} or {0}", "", "bread.", "the man: is not in the city " * 9, "{", "a{text}b"]
-PAPERS = "the {text} in one word:"
 
 
 def theirs(
@@ -240,7 +212,7 @@ def test_a_prompt_around_the_text_is_in_the_tokenizer(
     which: str, tmp_path: Path, request: pytest.FixtureRequest
 ):
     source = request.getfixturevalue(which)
-    encoder = Encoder.load(source, device="cpu", max_length=40, **around(PAPERS))
+    encoder = Encoder.load(source, device="cpu", max_length=40, **around(PROMPT))
     encoder.save(tmp_path / "m")
     ours = Encoder.load(tmp_path / "m", device="cpu")
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
@@ -256,12 +228,12 @@ def test_a_prompt_around_the_text_is_in_the_tokenizer(
 
 
 def test_prompts_around_the_text_with_others_use_our_module(bert: Path, tmp_path: Path):
-    prompts = {"default": PAPERS, "title": "is a cat on the road"}
+    prompts = {"default": PROMPT, "title": "is a cat on the road"}
     encoder = Encoder.load(bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default")
     encoder.save(tmp_path / "m")
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu", trust_remote_code=True)
     agree(Encoder.load(tmp_path / "m", device="cpu"), model)
-    assert difference(model.encode(TEXTS, prompt=PAPERS), encoder.encode(TEXTS)) < 1e-6
+    assert difference(model.encode(TEXTS, prompt=PROMPT), encoder.encode(TEXTS)) < 1e-6
 
 
 def test_prompt_errors(bert: Path, tmp_path: Path):
@@ -276,7 +248,7 @@ def test_prompt_errors(bert: Path, tmp_path: Path):
     with pytest.warns(UserWarning, match="prompt_name 'query' is ignored"):
         encoder.encode("a cat", prompt="the ", prompt_name="query")
     with pytest.raises(ConfigError, match=r"include_prompt is false, but the prompt .* has words after"):
-        Encoder.load(bert, device="cpu", include_prompt=False).encode("a cat", prompt=PAPERS)
+        Encoder.load(bert, device="cpu", include_prompt=False).encode("a cat", prompt=PROMPT)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 import aoe_train
-from aoe_train.api.cli import app
-from pairkit import ConfigError, DataError
-from pairkit.dataset.records import QUERY_COLUMNS
+from pairkit import ConfigError
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
+from tests.conftest import command_line
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
 Rows = list[dict[str, Any]]
@@ -104,12 +103,13 @@ def test_command_reports_the_gain(few, bert, tmp_path, capsys):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
     flags += ["--accept-on", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
-    app([*map(str, flags), "--if-not-better", "model"], standalone_mode=False)
+    aoe = command_line("aoe_train")
+    aoe([*map(str, flags), "--if-not-better", "model"], standalone_mode=False)
     found = told(capsys)
     assert "judged pairs: AUC " in found
     assert "kept the backbone" not in found
     assert not same_weights(tmp_path / "m", bert)
-    app([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
+    aoe([*map(str, flags), "--dry-run", "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["judged_pairs"] == 120
 
 
@@ -127,32 +127,6 @@ def test_changed_judged_pairs_are_refused(few, bert, tmp_path, capsys):
 
 def told(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().err.split())
-
-
-@pytest.mark.parametrize(
-    ("settings", "change", "error", "message"),
-    [
-        ({"run.shard": True}, {}, ConfigError, "accept_on= with run.shard"),
-        ({"encoder.dense": 16}, {}, ConfigError, "accept_on= with encoder.dense"),
-        ({}, {"label": 1}, DataError, "all labels are equal"),
-        ({}, dict.fromkeys(QUERY_COLUMNS, 1), ConfigError, "has judged search results"),
-    ],
-)
-def test_unsupported_comparisons_are_refused(settings, change, error, message, train_file, bert, tmp_path):
-    judges = [row | change for row in judged_rows(1)]
-    with pytest.raises(error, match=message):
-        run(train_file, bert, tmp_path / "m", accept_on=judges, settings=settings)
-
-
-@pytest.mark.parametrize(
-    "given", [{"if_not_better": "model"}, {"settings": {"optim.if_not_better": "backbone"}}]
-)
-@pytest.mark.parametrize("function", [aoe_train.train, aoe_train.plan])
-def test_if_not_better_needs_accept_on(function, given, tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"if_not_better= without accept_on= has no effect; give accept_on=PAIRS"
-    ):
-        function(judged_rows(1), backbone="none", out=tmp_path / "m", preset="angle-paper", **given)
 
 
 def test_notes_on_rows_and_missing_comparison(few, bert, tmp_path, capsys):
@@ -183,11 +157,3 @@ def test_plan_counts_copies_of_weights(train_file, bert):
     assert copies(interpolate=0.5, **average) == 1
     assert copies(interpolate=0.5, accept_on=judged_rows(1), **average) == 2
     assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2
-
-
-def test_resumed_run_has_the_same_gain(few, bert, tmp_path, kill_at):
-    more: dict[str, Any] = {"epochs": 1, "accept_on": judged_rows(1), "settings": {"log.checkpoint_steps": 2}}
-    straight = run(few, bert, tmp_path / "straight", **more)
-    found = kill_at(5, lambda: run(few, bert, tmp_path / "m", **more))
-    assert found.to_dict()["judged"] == straight.to_dict()["judged"]
-    assert same_weights(tmp_path / "m", tmp_path / "straight")

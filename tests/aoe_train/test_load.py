@@ -10,8 +10,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from aoe_train import Encoder
-from aoe_train.model.backbones.load_backbone import load_backbone
-from aoe_train.training.load import read_authorship
 from pairkit import ConfigError, DataError, RemoteError
 from tests.aoe_train.tiny import edit
 
@@ -27,21 +25,6 @@ def cut_in_half(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "author"),
-    [
-        (["wordnet"], "rules"),
-        (["openai", "wordnet"], None),
-        ([], None),
-    ],
-)
-def test_authorship_from_run_json(tmp_path: Path, kinds: list[str], author: str | None) -> None:
-    llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
-    (tmp_path / "run.json").write_text(json.dumps({"made_by": "label (aoe-toolkit 0.1.0)", "llms": llms}))
-    assert read_authorship(str(tmp_path / "triplet")) == (True, author)
-    assert read_authorship("rows.tsv") == (False, None)
-
-
-@pytest.mark.parametrize(
     ("source", "error", "message"),
     [
         *((name, ConfigError, "no such folder") for name in ("./nowhere", "/nowhere", "a/b/c", "with space")),
@@ -52,7 +35,7 @@ def test_authorship_from_run_json(tmp_path: Path, kinds: list[str], author: str 
 )
 def test_invalid_model_names_are_refused(source, error, message):
     with pytest.raises(error, match=message):
-        load_backbone(source)
+        Encoder.load(source)
 
 
 def changed(**fields: object) -> Any:
@@ -73,18 +56,17 @@ def changed(**fields: object) -> Any:
 )
 def test_damaged_folders_are_refused(copy, harm, error, message):
     harm(copy)
-    with pytest.raises(error, match=message):
-        load_backbone(copy)
+    for only in (True, False):
+        with pytest.raises(error, match=message):
+            Encoder.load(copy, inference_only=only)
 
 
 def test_pooler_is_not_trained(bert, copy):
-    found = load_backbone(bert)
-    assert (found.folder, next(found.backbone.parameters()).dtype) == (bert, torch.float32)
-    assert found.backbone.pooler is None
+    assert Encoder.load(bert).model.backbone.pooler is None
     weights = load_file(copy / "model.safetensors")
     weights |= {"pooler.dense.weight": torch.zeros(32, 32), "pooler.dense.bias": torch.zeros(32)}
     save_file(weights, copy / "model.safetensors", {"format": "pt"})
-    pooler = load_backbone(copy).backbone.pooler
+    pooler = Encoder.load(copy).model.backbone.pooler
     assert not any(p.requires_grad for p in pooler.parameters())
 
 
@@ -111,19 +93,18 @@ def own(copy, monkeypatch):
 @pytest.fixture
 def offline(monkeypatch):
     """Fail if anything is downloaded."""
-    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: pytest.fail("downloaded"))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("downloaded"))
 
 
 @pytest.mark.usefixtures("offline")
-@pytest.mark.parametrize("load", [Encoder.load, load_backbone])
 @pytest.mark.parametrize("revision", [None, "main", "abc123"])
-def test_unpinned_code_is_refused_before_any_download(load, revision):
+def test_unpinned_code_is_refused_before_any_download(revision):
     with pytest.raises(ConfigError, match="pin the commit"):
-        load("org/m", trust_remote_code=True, revision=revision)
+        Encoder.load("org/m", trust_remote_code=True, revision=revision)
 
 
 def test_pinned_or_local_code_runs(own, monkeypatch):
-    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
@@ -134,7 +115,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
-    monkeypatch.setattr("pairkit.dataset.reading.hub.fetch_model", lambda *_, **__: own)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source in (own, "org/m"):
         with pytest.raises(ConfigError, match="another repository"):
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)
@@ -159,7 +140,7 @@ def adapters(folder: Path, copy: Path, base: str) -> Path:
 def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
     folder = adapters(tmp_path / "adapters", copy, base)
     with pytest.raises(expected, match=message) as caught:
-        load_backbone(folder)
+        Encoder.load(folder)
     assert str(folder) in str(caught.value)
     assert base in str(caught.value)
 
@@ -167,12 +148,12 @@ def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
 @pytest.mark.usefixtures("offline")
 def test_base_of_adapters_is_checked_like_a_model(own, tmp_path):
     with pytest.raises(ConfigError, match="pin the commit"):
-        load_backbone(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
+        Encoder.load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
     edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     folder = adapters(tmp_path / "b", own, str(own))
     with pytest.raises(ConfigError, match="another repository"):
-        load_backbone(folder, trust_remote_code=True)
+        Encoder.load(folder, trust_remote_code=True)
     edit(own / "config.json", auto_map=None, model_type="bert")
     pickled(own)
     with pytest.raises(ConfigError, match="pickle"):
-        load_backbone(folder)
+        Encoder.load(folder)

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 import aoe_train
 from aoe_train import Encoder, Mined
-from aoe_train.searching.mining.mined_dataset import KnownPositives, MineSettings
-from aoe_train.searching.mining.negative_mining import ByModel, CandidateRanking, NegativeChooser
-from pairkit import ConfigError, DataError
+from pairkit import ConfigError, DataError, Progress
 from tests.aoe_train.tiny import WORDS
 
 
@@ -60,31 +58,37 @@ def test_a_row_that_gets_none_is_counted():
     assert found.statistics["splits"]["train"]["rows_with_fewer"] == 1
 
 
-def test_two_rankings_take_turns():
-    rules = MineSettings(by="both", num_negatives=4)
-    one, other = np.array([3, 1, 2, 0]), np.array([1, 0, -1, -1])
-    scores = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
-    rankings = [CandidateRanking(one, scores[one]), CandidateRanking(other, np.ones(4, np.float32))]
-    none = np.zeros(4, bool)
-    found = NegativeChooser(rules, lambda _, others: scores[others], [*"abcde"]).choose(
-        4, rankings, [none, none], 1.0
-    )
-    assert found.indices.tolist() == [3, 1, 0, 2]
-    assert found.scores == pytest.approx([0.4, 0.2, 0.1, 0.3])
+class Given(Encoder):
+    """A model with a given cosine of each text with all anchors, which are the texts without one."""
+
+    def __init__(self, bert: Path, cosines: dict[str, float]) -> None:
+        real = Encoder.load(bert, device="cpu")
+        super().__init__(real.model, real.tokenizer, real.settings)
+        self.cosines = cosines
+
+    def encode(self, texts: Any, **_: object) -> np.ndarray:
+        first = np.array([self.cosines.get(text, 1) for text in texts], np.float32)
+        return np.pad(np.stack([first, np.sqrt(1 - first**2)], axis=1), ((0, 0), (0, self.dim - 2)))
 
 
-def test_what_belongs_together():
-    texts = ["a b c d e f g", "A b c d  e f g!", "x", "y", "z", "w"]
-    pairs, clustered = [(0, 2), (2, 3)], [(3, 4)]
-    everyone = np.arange(6)
-    transitive = KnownPositives(texts, pairs, clustered, threshold=0.8)
-    assert np.flatnonzero(transitive.excluded(0, everyone)).tolist() == [0, 1, 2, 3, 4]
-    direct = KnownPositives(texts, pairs, clustered, threshold=0.8, transitive=False)
-    assert np.flatnonzero(direct.excluded(1, everyone)).tolist() == [0, 1, 2]
-    assert direct.most_excluded(1) == 3
-    assert np.flatnonzero(direct.seen_by_row(2, 0, everyone)).tolist() == [0, 1, 2]
-    assert direct.has_further(0, 2)
-    assert not direct.has_further(5, 5)
+def test_two_rankings_alternate(bert: Path):
+    model = Given(bert, {"red ship": 0.1, "red boat sinks": 0.3, "a dog": 0.2, "a cat": 0.4, "yes": 0.9})
+    data = pl.DataFrame({"anchor": ["red boat"], "positive": ["yes"]})
+    corpus = ["red ship", "red boat sinks", "a dog", "a cat"]
+    found = mined(data, corpus=corpus, model=model, by="both", num_negatives=4, scores=True).splits["train"]
+    assert negatives(found) == [["a cat", "red boat sinks", "red ship", "a dog"]]
+    assert found["scores"].to_list() == [pytest.approx([0.9, 0.4, 0.3, 0.1, 0.2])]
+
+
+@pytest.mark.parametrize(("transitive", "expected"), [(True, {"w"}), (False, {"y", "z", "w"})])
+def test_near_duplicates_positives_and_clusters_are_excluded(
+    bert: Path, transitive: bool, expected: set[str]
+):
+    rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
+    data = pl.DataFrame(rows, schema=["text1", "text2", "cluster"], orient="row").with_columns(label=1)
+    corpus = ["A b c d  e f g!", *"xyzw"]
+    found = mined(data, corpus=corpus, model=Given(bert, {}), transitive=transitive).splits["train"]
+    assert set(negatives(found)[0]) == expected
 
 
 CLUSTERED = pl.DataFrame(
@@ -192,11 +196,13 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert: Path, tmp_path: P
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
+    def stop_mining(at: Progress) -> None:
+        if at.stage.startswith("mine "):
+            stop()
+
     encoder, work = Encoder.load(bert, precision="fp32"), {"work": tmp_path / "work"} if kept else {}
-    with monkeypatch.context() as patched:
-        patched.setattr(ByModel, "best", stop)
-        with pytest.raises(KeyboardInterrupt):
-            mined(data, model=encoder, out=tmp_path / "out", **work)
+    with pytest.raises(KeyboardInterrupt):
+        aoe_train.mine(data, model=encoder, out=tmp_path / "out", progress=stop_mining, **work)
     assert not (tmp_path / "out").exists()
     whole = mined(data, model=encoder).splits["train"]
     monkeypatch.setattr(Encoder, "encode", stop)

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.data.mixture import MixedCollate, Mixture, format_epoch_share
-from aoe_train.data.token_batches import Batches
-from aoe_train.settings.train_settings import MixSettings
-from tests.aoe_train.test_batches import make
+from aoe_train.data.mixture import Mixture, format_epoch_share
+from aoe_train.settings.run_settings import MixSettings
+from tests.aoe_train.test_batches import batches_of, make
 
 SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
 ORDERS = st.sampled_from(["proportional", "round-robin"])
@@ -21,7 +20,7 @@ ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 def mixture(rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any) -> Mixture:
     dealt = {name: flags.pop(name) for name in ("seed", "world", "rank") if name in flags}
-    each = [Batches(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
+    each = [batches_of(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
     return Mixture(each, weights or [1] * len(rows), MixSettings(**flags), **dealt)
 
 
@@ -136,8 +135,7 @@ def test_repeated_and_waiting_rows_are_counted():
     ]
 
 
-def test_batch_has_its_dataset():
+def test_rows_are_numbered_over_all_datasets():
     made = mixture([8, 12])
-    collate = MixedCollate(made, [lambda rows: {"rows": ("a", *rows)}, lambda rows: {"rows": ("b", *rows)}])
-    assert collate([8, 19]) == {"rows": ("b", 0, 11), "dataset": 1, "numbers": [0, 11]}
-    assert collate([7]) == {"rows": ("a", 7), "dataset": 0, "numbers": [7]}
+    assert made.locate([8, 19]) == (1, [0, 11])
+    assert made.locate([7]) == (0, [7])

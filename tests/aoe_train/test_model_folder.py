@@ -6,7 +6,6 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,18 +15,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import aoe_train
 from aoe_train import Encoder
-from aoe_train.evaluation.overlap import read_digests
-from aoe_train.model.backbones.load_backbone import load_backbone
-from aoe_train.model.backbones.packaged import check_published
-from aoe_train.model.encoder_settings import stored_settings
-from aoe_train.model.folder_checks import check_modules, check_settings
-from aoe_train.settings.train_settings import EncoderSettings
-from aoe_train.training import checkpoints
 from benchmarks.aoe_parsers import AOE, SIGNS
 from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
+from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import edit
 from tests.support.linear import assert_linear, repeated
 
@@ -53,20 +47,14 @@ def refused(load: Callable[[], object], error: type[PairkitError], message: str)
 )
 def test_refused_configurations(copy, fields, error, message):
     edit(copy / "config.json", **fields)
-    for load in (load_backbone, Encoder.load):
-        refused(lambda load=load: load(copy), error, message)  # type: ignore[misc]
+    refused(lambda: Encoder.load(copy), error, message)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"attn_implementation": "sdpa", "quantization_config": None},
-        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
-    ],
-)
-def test_accepted_configurations(copy, fields):
-    edit(copy / "config.json", **fields)
-    check_settings(copy)
+def test_accepted_configurations(copy):
+    edit(copy / "config.json", attn_implementation="sdpa", quantization_config=None)
+    assert Encoder.load(copy).dim == 32
+    edit(copy / "config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
+    refused(lambda: Encoder.load(copy), DataError, "bitsandbytes")  # by transformers, as it isn't installed
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json"])
@@ -91,7 +79,7 @@ def test_only_plain_low_rank_adapters_are_accepted(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
     own = {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "base_model_name_or_path": str(copy)}
     edit(copy / "adapter_config.json", **{**own, **fields})
-    refused(lambda: load_backbone(copy), PairkitError, message)
+    refused(lambda: Encoder.load(copy), PairkitError, message)
 
 
 def test_a_tokenizer_rule_that_takes_too_long(copy):
@@ -133,7 +121,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     (copy / "2_m" / "evil.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
     told = {"types": {"evil.pkl": "pickle.load"}, "structure": {"query": ["evil.pkl"]}}
     edit(copy / "2_m" / "router_config.json", **told)
-    refused(lambda: check_modules(copy), ConfigError, "Router isn't supported")
+    refused(lambda: Encoder.load(copy), ConfigError, "use sentence-transformers for .*Router")
     assert not (tmp_path / "ran").exists()
 
 
@@ -148,7 +136,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
 )
 def test_unlisted_modules_are_refused(copy, kind):
     write_modules(copy, "Transformer", "Pooling", kind)
-    refused(lambda: check_modules(copy), ConfigError, "isn't supported")
+    refused(lambda: Encoder.load(copy), ConfigError, f"use sentence-transformers for {kind}")
 
 
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
@@ -186,37 +174,40 @@ def test_module_paths_outside_the_folder_are_refused(copy, path):
     refused(lambda: Encoder.load(copy), DataError, "path = ")
 
 
-def test_folders_of_sentence_transformers_are_accepted(bert, tmp_path):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules as st
+# Other untrusted files
 
-    parts = [st.Transformer(str(bert)), st.Pooling(32), st.Dense(32, 8), st.LayerNorm(8), st.Normalize()]
-    SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "m"))
-    check_modules(tmp_path / "m")
+ROWS = [{"text1": "a dog", "text2": f"the {word}", "score": len(word)} for word in ("cat", "house", "is")]
 
 
-# Other files of a stranger's
+def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
+    def evaluate() -> object:
+        return aoe_train.evaluate(copy, data=ROWS, resamples=0, progress=False)
 
-
-def test_hash_files_that_are_pickles_or_too_large(tmp_path):
-    path = tmp_path / "training_texts.npy"
+    path = copy / "training_texts.npy"
     np.save(path, np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
-    refused(lambda: read_digests(tmp_path), DataError, "not readable")
+    refused(evaluate, DataError, "not readable")
     assert not (tmp_path / "ran").exists()
     with path.open("wb") as file:
         header = {"descr": "<u8", "fortran_order": False, "shape": (10**15,)}
         np.lib.format.write_array_header_1_0(file, header)
     for content in (path.read_bytes(), b"\x93NUMPY", b"PK\x03\x04", b"", b"\x93NUMPY\x01\x00\xff\xff"):
         path.write_bytes(content)
-        refused(lambda: read_digests(tmp_path), DataError, "not readable")
+        refused(evaluate, DataError, r"training_texts\.npy: not readable")
+    np.save(path, np.zeros(3))
+    refused(evaluate, DataError, "expected hashes of texts")
 
 
-def test_pickled_training_states_are_refused(tmp_path):
-    path = tmp_path / "step-3.pt"
-    torch.save({"optimiser": Bomb(tmp_path / "ran")}, path)
-    refused(
-        lambda: checkpoints.read(path), DataError, r"step-3.pt: can't continue from this file .*fresh=True"
-    )
+def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
+    def train() -> object:
+        options = {"epochs": 3, "batch_size": 2, "settings": {"log.checkpoint_steps": 1}, "progress": False}
+        return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
+
+    kill_at(2)
+    with pytest.raises(Killed):
+        train()
+    (state,) = (tmp_path / "m.work").glob("step-*.pt")
+    torch.save({"optimiser": Bomb(tmp_path / "ran")}, state)
+    refused(train, DataError, r"step-\d.pt: can't continue from this file .*fresh=True")
     assert not (tmp_path / "ran").exists()
 
 
@@ -224,7 +215,7 @@ def test_pickled_training_states_are_refused(tmp_path):
     "name", ["tokenizer.json", "config.json", "1_Pooling/config.json", "own.py", "model.safetensors"]
 )
 def test_a_modified_packaged_model_is_refused(minilm, tmp_path, name, monkeypatch):
-    check_published(minilm)
+    assert Encoder.load("minilm", device="cpu").dim == 384
     copy = Path(shutil.copytree(minilm, tmp_path / "model"))
     with (copy / name).open("a") as file:
         file.write(" ")
@@ -236,37 +227,31 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, name, monkeypatc
         assert Encoder.load(copy, device="cpu").dim == 384
 
 
-HOME = "sentence_transformers.models"
-FILES: dict[str, Any] = {
-    "modules.json": [
-        {"idx": 0, "name": "0", "path": "", "type": f"{HOME}.Transformer"},
-        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{HOME}.Pooling"},
-        {"idx": 2, "name": "2", "path": "2_Dense", "type": f"{HOME}.Dense"},
-    ],
-    "1_Pooling/config.json": {"word_embedding_dimension": 8, "pooling_mode_mean_tokens": True},
-    "2_Dense/config.json": {"in_features": 8, "out_features": 4},
-    "sentence_bert_config.json": {"max_seq_length": 16, "model_args": {"dtype": "float32"}},
-    "config_sentence_transformers.json": {"prompts": {"q": "find: "}, "default_prompt_name": "q"},
-    "tokenizer_config.json": {"model_max_length": 16},
-    "config.json": {"model_type": "bert", "hidden_size": 8, "max_position_embeddings": 32},
-    "adapter_config.json": {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "auto_mapping": None},
-    "aoe.json": {"format": 1, **EncoderSettings(dense=[{"size": 4}]).model_dump()},  # type: ignore[list-item]
-}
-READERS: tuple[Callable[[Path], object], ...] = (stored_settings, check_settings, check_modules)
+@pytest.fixture(scope="module")
+def saved(shallow, tmp_path_factory):
+    """A folder of sentence-transformers with all kinds of settings, and one of ours."""
+    theirs = tmp_path_factory.mktemp("saved") / "theirs"
+    options = {"prompts": {"q": "find: "}, "default_prompt_name": "q", "normalize": True, "pooling": "avg"}
+    Encoder.load(shallow, device="cpu", dense=[4], **options).save(theirs)
+    ours = Path(shutil.copytree(theirs, theirs.parent / "ours"))
+    (theirs / "aoe.json").unlink()
+    return theirs, ours
 
 
 @settings(max_examples=90)
-@given(st.sampled_from(list(FILES)), st.sampled_from(READERS), st.integers(0, 2**48))
-def test_mutated_values_are_refused_in_one_line(name, read, seed):
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        for file, content in FILES.items():
-            (folder / file).parent.mkdir(exist_ok=True)
-            if file != "aoe.json" or name == file:
-                (folder / file).write_text(json.dumps(content))
-        (folder / name).write_text(json.dumps(mutated(FILES[name], random.Random(seed))))
-        told = refusal_of(lambda: read(folder))
-        assert ("\n" in told, len(told) < 2000) == (False, True)
+@given(st.integers(0, 6), st.integers(0, 2**48))
+def test_mutated_values_are_refused_in_one_line(saved, number, seed):
+    theirs, ours = saved
+    names = [*map(str, theirs.rglob("*.json")), str(ours / "aoe.json")]
+    read = [path for path in sorted(names) if not path.endswith(("/config.json", "tokenizer.json"))]
+    path = Path([*read, theirs / "1_Pooling/config.json", theirs / "dense_1/config.json"][number])
+    before = path.read_text()
+    path.write_text(json.dumps(mutated(json.loads(before), random.Random(seed))))
+    told = refusal_of(
+        lambda: Encoder.load(ours if path.name == "aoe.json" else theirs, device="cpu", inference_only=True)
+    )
+    path.write_text(before)
+    assert ("\n" in told, len(told) < 2000) == (False, True)
 
 
 def refusal_of(call: Callable[[], object]) -> str:

@@ -1,7 +1,4 @@
-"""Texts without labels: the smoothed teacher, batches of neighbourhoods, and whole runs."""
-
-import json
-import random
+"""Texts without labels: the smoothed teacher, and batches of neighbourhoods."""
 
 import numpy as np
 import pytest
@@ -9,22 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-import aoe_train
 from aoe_train.data.examples import read_examples
 from aoe_train.data.neighbourhoods import MAX_TEXTS, NeighbourBatches, draw_texts, neighbour_teacher
-from aoe_train.settings.train_settings import TeacherSettings
-from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import WORDS, same_weights, save_bert
+from aoe_train.settings.run_settings import TeacherSettings
+from tests.aoe_train.test_train_texts import TEXTS
+from tests.aoe_train.tiny import WORDS
 
 quick = settings(max_examples=25, deadline=None)
-
-
-def sentences(count: int, seed: int = 0) -> list[str]:
-    drawn = random.Random(seed)
-    return [" ".join(drawn.sample(WORDS, drawn.randint(3, 7))) for _ in range(count)]
-
-
-TEXTS = list(dict.fromkeys(sentences(80)))
 
 
 def dense_teacher(texts, vectors, smoothing, neighbours, weight):
@@ -123,93 +111,3 @@ def test_many_texts_are_drawn_at_random():
     assert len(one) == MAX_TEXTS
     assert one.reading.left_out == {"not_drawn": 50}
     assert draw_texts(examples, seed=1).texts == one.texts != other.texts
-
-
-FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed": 3}
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "smoothing"),
-    [({}, 0.25), ({"purpose": "group"}, 1), ({"purpose": "match"}, 0),
-     ({"purpose": "match", "settings": {"teacher.smoothing": 0.5}}, 0.5)],
-)  # fmt: skip
-def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing):
-    run = aoe_train.train(TEXTS, backbone=shallow, out=tmp_path / "model", **FEW, **arguments)
-    record = json.loads((tmp_path / "model" / "run.json").read_text())
-    assert run.steps == (150 if arguments.get("purpose") == "group" else 75)
-    assert record["origin"]["settings"]["teacher"]["smoothing"] == smoothing
-    assert record["origin"]["settings"]["objective"]["score_form"] == "kl"
-    first, last = run.history[0]["score_distill"], run.history[-1]["score_distill"]
-    assert last < first
-    card = (tmp_path / "model" / "README.md").read_text()
-    assert f"Smoothing {smoothing:g} over 8 mutual neighbours" in card
-
-
-def test_a_killed_run_resumes_to_the_same_weights(shallow, tmp_path, kill_at):
-    flags = {**FEW, "backbone": shallow, "epochs": 1, "settings": {"log.checkpoint_steps": 1}}
-    aoe_train.train(TEXTS, out=tmp_path / "whole", **flags)
-    kill_at(3, lambda: aoe_train.train(TEXTS, out=tmp_path / "killed", **flags))
-    assert same_weights(tmp_path / "whole", tmp_path / "killed")
-    assert not same_weights(tmp_path / "whole", shallow)
-
-
-def test_another_teacher_is_smoothed_the_same_way(shallow, tmp_path):
-    save_bert(tmp_path / "teacher", dim=16, layers=1, seed=7)
-    run = aoe_train.train(
-        TEXTS, backbone=shallow, out=tmp_path / "model", teacher=tmp_path / "teacher", **FEW
-    )
-    assert run.record["advisers"]["teacher"]["dim"] == 16
-    assert run.record["origin"]["settings"]["teacher"]["smoothing"] == 0.25
-
-
-def test_plain_texts_need_no_preset(tmp_path):
-    """With enough layers the preset domain is the default; below that, SimCSE."""
-    for layers, preset in ((3, "domain"), (2, "auto")):
-        backbone = save_bert(tmp_path / f"bert{layers}", layers=layers)
-        run = aoe_train.train(TEXTS, backbone=backbone, out=tmp_path / f"out{layers}", progress=False)
-        assert run.record["origin"]["settings"]["preset"] == preset
-        assert ("score_distill" in run.history[-1]) == (preset == "domain")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "steps"),
-    [({}, ["sample-pairs", "review", "evaluate"]), ({"interpolate": 0}, [])],
-)
-def test_steps_to_judge_follow_only_a_changed_model(shallow, tmp_path, arguments, steps):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments)
-    commands = [command for _, command in run.next_steps()]
-    assert [command[1] for command in commands] == steps
-    assert all(str(tmp_path / "texts.txt") in command for command in commands[:1])
-
-
-def test_a_dry_run_plans_75_steps(shallow, tmp_path):
-    planned = aoe_train.plan(TEXTS, backbone=shallow, out=tmp_path / "model", preset="domain", top_layers=1,
-                             progress=False)  # fmt: skip
-    assert planned.record["steps"] == 75
-
-
-PAIRS = [{"text1": "a b", "text2": "b c", "label": 1}, {"text1": "a b", "text2": "c d", "label": 0}] * 4
-
-
-@pytest.mark.parametrize(
-    ("data", "arguments", "error", "message"),
-    [
-        (PAIRS, {"preset": "domain", "purpose": "group"}, ConfigError, "purpose: no effect here"),
-        (TEXTS, {"preset": "simcse", "purpose": "group"}, ConfigError, "purpose: no effect here"),
-        ({"one": TEXTS, "two": PAIRS}, {"preset": "domain"}, ConfigError, "in a run of their own"),
-        (PAIRS, {"settings": {"teacher.neighbours": 4}}, ConfigError, "teacher.neighbours: no effect here"),
-        (["a b", "a b"], {"preset": "domain"}, DataError, "fewer than two distinct texts"),
-        (TEXTS, {"preset": "domain", "purpose": "clustering"}, ConfigError, "group"),
-    ],
-)
-def test_refusals(shallow, tmp_path, data, arguments, error, message):
-    with pytest.raises(error, match=message):
-        aoe_train.train(
-            data, backbone=shallow, out=tmp_path / "model", top_layers=1, progress=False, **arguments
-        )

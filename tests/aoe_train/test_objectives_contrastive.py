@@ -20,7 +20,7 @@ from aoe_train.objectives.labelled_pairs import BatchTeachers, unit
 from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.tiny import only
+from tests.aoe_train.test_objectives_mix import only
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)

@@ -15,7 +15,7 @@ from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.training_rows import ABSENT
 from pairkit import ConfigError
-from tests.aoe_train.tiny import only
+from tests.aoe_train.test_objectives_mix import only
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 util = pytest.importorskip("sentence_transformers.util")

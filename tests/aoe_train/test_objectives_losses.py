@@ -1,6 +1,7 @@
 """Losses for sentence-transformers' Trainer."""
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,11 +9,11 @@ import torch
 
 import gis_builder
 from aoe_train import Encoder
-from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss, _numbers
-from aoe_train.objectives.objective import Objective
-from aoe_train.objectives.objective_settings import PRESETS
+from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import only, save_bert
+from tests.aoe_train.test_objectives_contrastive import plain
+from tests.aoe_train.test_objectives_ranking import ranking_plain
+from tests.aoe_train.tiny import save_bert
 
 st = pytest.importorskip("sentence_transformers")
 
@@ -34,47 +35,83 @@ def model(folder):
     return st.SentenceTransformer(str(folder), device="cpu").eval()
 
 
-def vectors(model: Any, *columns: list[str]) -> torch.Tensor:
-    return torch.stack([model.encode(texts, convert_to_tensor=True) for texts in columns], dim=1)
+def loss_of(loss: Any, columns: Sequence[list[str]], labels: torch.Tensor | None) -> float:
+    value: float = loss([loss.model.preprocess(texts) for texts in columns], labels).item()
+    return value
+
+
+def contrastive(model: Any, columns: Sequence[list[str]], positive: list[bool]) -> float:
+    """InfoNCE in plain loops."""
+    anchors, *others = columns
+    numbers = [(anchor, other) for texts in others for anchor, other in zip(anchors, texts, strict=True)]
+    candidates = model.encode([other for _, other in numbers])
+    negatives = [False] * (len(numbers) - len(anchors))
+    usable = [True] * len(numbers)
+    return plain(model.encode(anchors), candidates, numbers, positive + negatives, 0.05, usable)
+
+
+COLUMNS = (FIRST, SECOND)
+
+
+def test_margin_of_the_cosine_loss_equals_plain_loops(model):
+    one, other = (model.encode(texts, convert_to_tensor=True) for texts in COLUMNS)
+    expected = ranking_plain(torch.cosine_similarity(one, other), LABELS, 20, 0.3)
+    assert loss_of(CosineLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(float(expected), abs=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "settings"),
+    ("ours", "theirs"),
     [
-        (AoELoss, {}, PRESETS["aoe"]),
-        (AngleLoss, {}, only("angle")),
-        (CosineLoss, {}, PRESETS["cosent"]),
-        (CosineLoss, {"margin": 0.3}, PRESETS["cosent"].model_copy(update={"margin": 0.3})),
-        (ContrastiveLoss, {}, PRESETS["simcse"]),
+        (CosineLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
+        (AngleLoss, lambda losses, model: losses.AnglELoss(model, scale=1)),
     ],
 )
-def test_loss_equals_the_objective(kind, given, settings, model):
-    loss = kind(model, **given)
-    found = loss([model.preprocess(texts) for texts in (FIRST, SECOND)], LABELS)
-    objective = Objective(settings, dim=32, kind="graded", label_range=(0.0, 1.0))
-    texts = torch.tensor([[0, 1], [2, 3], [4, 5], [0, 1]])  # the last row repeats the first
-    expected = objective(vectors(model, FIRST, SECOND), LABELS, texts)["loss"]
-    assert float(found) == pytest.approx(float(expected), abs=1e-5)
-    found.backward()
+def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
+    expected = loss_of(theirs(st.sentence_transformer.losses, model), COLUMNS, LABELS)
+    assert loss_of(ours(model), COLUMNS, LABELS) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels"),
+    [
+        (COLUMNS, LABELS),  # the last row repeats the first
+        ((*COLUMNS, ["a road", "a cat", "the dog", "the man"]), None),
+    ],
+)
+def test_contrastive_loss_equals_plain_loops(columns, labels, model):
+    positive = [True] * 4 if labels is None else (labels >= 0.8).tolist()
+    expected = contrastive(model, columns, positive)
+    assert loss_of(ContrastiveLoss(model), columns, labels) == pytest.approx(expected, abs=1e-5)
+    parts = loss_of(AngleLoss(model), columns, labels), expected
+    assert loss_of(AoELoss(model), columns, labels) == pytest.approx(sum(parts), abs=1e-5)
+    weighted = AoELoss(model, angle_weight=0.5, contrastive_weight=3)
+    assert loss_of(weighted, columns, labels) == pytest.approx(0.5 * parts[0] + 3 * parts[1], abs=1e-4)
+
+
+def test_equal_texts_are_recognised_in_spite_of_padding(model):
+    """The second column is padded to a long text; the anchor of row 0 is a candidate of row 1."""
+    columns = ["the cat", "a dog"], ["a cat", "the cat"], ["the man on the road in the city", "the cat"]
+    assert model.preprocess(columns[0])["input_ids"].shape != model.preprocess(columns[2])["input_ids"].shape
+    expected = contrastive(model, columns, [True, True])
+    assert loss_of(ContrastiveLoss(model), columns, None) == pytest.approx(expected, abs=1e-5)
+
+
+def test_texts_without_padded_tokens_count_as_different(model):
+    """Such as those of a static model: a repeated text is a negative then."""
+    static = st.sentence_transformer.modules.StaticEmbedding(model.tokenizer, embedding_dim=8)
+    bag = st.SentenceTransformer(modules=[static], device="cpu")
+    one, other = (bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS)
+    expected = torch.nn.functional.cross_entropy(20 * one @ other.T, torch.arange(4))
+    assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == pytest.approx(float(expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [AoELoss, AngleLoss, CosineLoss, ContrastiveLoss])
+def test_options_are_in_the_card_and_weights_are_trained(kind, model):
+    loss = kind(model)
+    loss([model.preprocess(texts) for texts in COLUMNS], LABELS).backward()
     assert any(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters())
     assert {*loss.get_config_dict()} == {*inspect.signature(kind).parameters} - {"model", "guide"}
     assert loss.citation.strip().startswith("@")
-
-
-def test_cosine_loss_equals_cosent(model):
-    features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
-    theirs = st.sentence_transformer.losses.CoSENTLoss(model, scale=20)(features, LABELS)
-    assert float(CosineLoss(model)(features, LABELS)) == pytest.approx(float(theirs), abs=1e-5)
-
-
-def test_triplets_equal_the_objective(model):
-    negatives = ["a road", "a cat", "the dog", "the man"]
-    columns = (FIRST, SECOND, negatives)
-    found = AoELoss(model)([model.preprocess(texts) for texts in columns], None)
-    texts = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 2, 7], [0, 1, 4]])
-    objective = Objective(PRESETS["aoe"], dim=32, kind="triplet")
-    expected = objective(vectors(model, *columns), None, texts)["loss"]
-    assert float(found) == pytest.approx(float(expected), abs=1e-5)
 
 
 # Without repeated texts, which sentence-transformers uses as negatives.
@@ -99,18 +136,6 @@ def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
         gradients.append({name: w.grad.clone() for name, w in model.named_parameters() if w.grad is not None})
     torch.testing.assert_close(*values)
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
-
-
-def test_text_hashes_ignore_padding(model):
-    long = [*FIRST[:3], "the cat is running on the road in the city"]
-    short, padded = (model.preprocess(texts) for texts in (FIRST, long))
-    assert short["input_ids"].shape != padded["input_ids"].shape
-    found = _numbers([short, padded])
-    assert found is not None
-    assert torch.equal(found[:3, 0], found[:3, 1])
-    assert found[3, 0] == found[0, 0] != found[3, 1]
-    assert len(found.unique()) == 4
-    assert _numbers([{"pixels": torch.zeros(2, 3)}]) is None
 
 
 @pytest.mark.parametrize("kind", [AngleLoss, CosineLoss, AoELoss])

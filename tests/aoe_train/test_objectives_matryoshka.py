@@ -22,9 +22,8 @@ from aoe_train.objectives.objective import (
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
 from pairkit import ConfigError
-from pairkit.base.settings import load_settings
-from tests.aoe_train.test_objectives_mix import EVERYTHING, draw
-from tests.aoe_train.tiny import only, save_bert
+from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
+from tests.aoe_train.tiny import save_bert
 
 TEXTS = [["a cat is playing", "the dog is eating"], ["a red car", "a blue car"], ["the boat", "an error"]]
 LABELS = [0.1, 0.9, 0.3]
@@ -116,8 +115,8 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     ],
 )
 def test_invalid_settings_are_refused(given, message):
-    with pytest.raises(ConfigError, match=message):
-        load_settings(ObjectiveSettings, flags=given)
+    with pytest.raises(ValueError, match=message):
+        ObjectiveSettings(**given)
 
 
 quick = settings(max_examples=10, deadline=None)

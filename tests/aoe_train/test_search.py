@@ -17,13 +17,7 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.searching import similar_texts as near_duplicates
-from aoe_train.searching.index import SearchQuery
-from aoe_train.searching.nearest import IndexVectors, Searcher
-from aoe_train.searching.ranking import allowed
-from aoe_train.searching.text_rows import read_rows
 from pairkit import ConfigError, DataError
-from pairkit.dataset.parquet import parquet_bytes
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -74,18 +68,27 @@ def quantized(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_text_columns_of_a_table(tmp_path: Path):
-    rows = read_rows(issues(3))
-    assert rows.columns == ("title", "body")
+def indexed(
+    rows: Any, model: Path, out: Path, columns: dict[str, str] | None = None
+) -> aoe_train.SearchIndex:
+    aoe_train.index(rows, model=model, out=out, columns=columns, **QUIET)
+    return aoe_train.open_index(out, words_only=True)
+
+
+def test_text_columns_of_a_table(bert: Path, tmp_path: Path):
+    index = indexed(issues(3), bert, tmp_path / "table")
     first = issues(3).row(0, named=True)
-    assert rows.texts[0] == f"{first['title']}\n\n{first['body']}"
-    assert rows.frame.columns == ["number", "title", "body", "state"]  # lists are no values to filter by
-    assert read_rows(issues(3), {"text": "body"}).columns == ("body",)
+    assert index.texts([0]) == [f"{first['title']}\n\n{first['body']}"]
+    assert index.rows.columns == ["number", "title", "body", "state"]  # lists can't be filtered by
+    assert indexed(issues(3), bert, tmp_path / "body", {"text": "body"}).texts([0]) == [first["body"]]
     lines = tmp_path / "texts.txt"
     lines.write_text("one\ntwo\n")
-    assert read_rows(lines).texts == ["one", "two"]
-    empty = read_rows([{"text": "one"}, {"text": " "}, {"text": None}])
-    assert (empty.texts, empty.empty, empty.frame.height) == (["one"], 2, 1)
+    assert indexed(lines, bert, tmp_path / "lines").texts([0, 1]) == ["one", "two"]
+    rows = [{"text": "one"}, {"text": " "}, {"text": None}]
+    made = aoe_train.index(rows, model=bert, out=tmp_path / "empty", **QUIET)
+    assert (made.rows, made.empty) == (1, 2)
+    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "day": date(2024, 1, 2)}
+    assert indexed([{"text": "one", **odd}], bert, tmp_path / "odd").rows.columns == ["text", "day"]
 
 
 @pytest.mark.parametrize(
@@ -93,22 +96,17 @@ def test_text_columns_of_a_table(tmp_path: Path):
     [
         ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
         ([{"a": "x"}], {"text": "b"}, "no column 'b' for text; there are a"),
-        ([{"a": "x"}], {"title": "b"}, "no column 'b'; there are a"),
+        ([{"a": "x"}], {"title": "b"}, "no column 'b' for title; there are a"),
         ([{"text": ["x"]}], {}, "contains lists"),
         ([{"text": " "}], {}, "no row has a text in text"),
+        ([{"a": b"x"}], {"text": "a"}, "the column 'a' contains Binary.*; expected texts"),
+        ([{"a": timedelta(1)}], {"text": "a"}, "the column 'a' contains Duration"),
+        ([{"a": object()}], {"text": "a"}, "the column 'a' contains Object"),
     ],
 )
 def test_tables_without_texts_are_refused(rows: Any, columns: dict[str, str], words: str):
     with pytest.raises(DataError, match=words):
-        read_rows(rows, columns)
-
-
-def test_columns_that_can_not_be_text():
-    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "day": date(2024, 1, 2)}
-    assert read_rows([{"text": "one", **odd}]).frame.columns == ["text", "day"]
-    for name, held in (("bytes", "Binary"), ("span", "Duration"), ("thing", "Object")):
-        with pytest.raises(DataError, match=f"the column '{name}' contains {held}.*; expected texts"):
-            read_rows([odd], {"text": name})
+        aoe_train.index(rows, model="m", out="nowhere", columns=columns, **QUIET)
 
 
 def test_filters_and_json_of_all_column_types(bert: Path, tmp_path: Path):
@@ -221,7 +219,7 @@ def manifest(**values: Any) -> Callable[[Path], None]:
 
 def table(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], None]:
     """A change of a Parquet file."""
-    return lambda path: path.write_bytes(parquet_bytes(change(pl.read_parquet(path)))) and None
+    return lambda path: change(pl.read_parquet(path)).write_parquet(path)
 
 
 WORD_ARRAYS = [f"words/{name}.csc.index.npy" for name in ("data", "indices", "indptr")]
@@ -266,20 +264,6 @@ def test_damaged_indexes(bert: Path, quantized: Path, tmp_path: Path, damage: st
     assert aoe_train.search(copied, sentences(60)[7], by="words")
 
 
-def test_search_together_equals_single_searches(made: Path, bert: Path):
-    index = aoe_train.open_index(made, model=bert)
-    queries = [
-        SearchQuery(text, 3 + place, {"state": "open"} if place == 2 else {}, {}, by, None)
-        for place, (text, by) in enumerate(zip(sentences(4), ["both", "model", "both", "words"], strict=True))
-    ]
-    vectors = [None if query.by == "words" else index._vector(query.text) for query in queries]
-    found = index.search_together(list(zip(queries, vectors, strict=True)))
-    for query, hits in zip(queries, found, strict=True):
-        alone = index.search(query.text, top=query.top, where=query.where, by=query.by)
-        assert [hit.place for hit in hits] == [hit.place for hit in alone]
-        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=1e-6)
-
-
 def test_near_duplicates_equal_a_full_comparison(made: Path, tmp_path: Path):
     vectors = np.load(made / "vectors.npy")
     cosines = vectors @ vectors.T
@@ -308,24 +292,6 @@ def test_near_duplicates_equal_a_full_comparison(made: Path, tmp_path: Path):
             found.write(tmp_path / name)
 
 
-def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
-    random = np.random.default_rng(1)
-    vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
-    both = IndexVectors(vectors), IndexVectors(vectors[:30])
-    for neighbours in (2, 60):
-        found = []
-        for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            for name, size in zip(("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True):
-                monkeypatch.setattr(near_duplicates, name, size)
-            for queries in (None, both[1]):
-                pairs, full = near_duplicates.similar_pairs(
-                    both[0], Searcher(both[0]), queries, 2, neighbours=neighbours, show=lambda _: None
-                )
-                found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))
-        assert found[:2] == found[2:]
-        assert len(found[0][1]) == len(set(zip(*found[0][1:3], strict=True)))
-
-
 def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
     long = "the dog\nis \x1b[31mrunning " + "far " * 60
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
@@ -345,6 +311,13 @@ def test_the_table_shows_the_groups(bert: Path, tmp_path: Path):
 NUMBERS = {"score": [1.0, 2.5, None], "count": [3, 2**60, None], "open": [True, False, None]}
 
 
+@pytest.fixture(scope="module")
+def numbers(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> aoe_train.SearchIndex:
+    """Three equal texts with numbers."""
+    rows = {**NUMBERS, "price": [Decimal("1.50"), Decimal("2.00"), None], "text": ["a dog"] * 3}
+    return indexed(pl.DataFrame(rows), bert, tmp_path_factory.mktemp("numbers") / "index")
+
+
 @pytest.mark.parametrize(
     ("where", "places"),
     [
@@ -358,11 +331,10 @@ NUMBERS = {"score": [1.0, 2.5, None], "count": [3, 2**60, None], "open": [True, 
         ({"open": "false"}, [1]),
     ],
 )
-def test_filters_compare_numbers_by_value(where: dict[str, Any], places: list[int]):
-    rows = pl.DataFrame({**NUMBERS, "price": [Decimal("1.50"), Decimal("2.00"), None]})
-    found = allowed(rows, where, {})
-    assert found is not None
-    assert found.tolist() == places
+def test_filters_compare_numbers_by_value(
+    where: dict[str, Any], places: list[int], numbers: aoe_train.SearchIndex
+):
+    assert [hit.place for hit in numbers.search("dog", by="words", where=where)] == places
 
 
 def test_near_duplicates_between_two_indexes(made: Path, bert: Path, other_bert: Path, tmp_path: Path):

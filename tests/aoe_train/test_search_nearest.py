@@ -17,7 +17,9 @@ from aoe_train import Encoder, Hybrid
 from aoe_train.model.hybrid import TfIdf, fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
+from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
+from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from pairkit import ConfigError, DataError
 from pairkit.similarity.bm25 import Bm25
@@ -219,3 +221,38 @@ def test_a_query_from_standard_input(dated_index: Path):
     found = json.loads(aoe("search", dated_index, "-", *flags, stdin=text))
     assert found == json.loads(aoe("search", dated_index, text, *flags))
     assert found["hits"][0]["row"]["id"] == "a/b#3"
+
+
+def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
+    random = np.random.default_rng(1)
+    vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
+    both = IndexVectors(vectors), IndexVectors(vectors[:30])
+    for neighbours in (2, 60):
+        found = []
+        for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
+            for name, size in zip(("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True):
+                monkeypatch.setattr(near_duplicates, name, size)
+            for queries in (None, both[1]):
+                pairs, full = near_duplicates.similar_pairs(
+                    both[0], Searcher(both[0]), queries, 2, neighbours=neighbours, show=lambda _: None
+                )
+                found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))
+        assert found[:2] == found[2:]
+        assert len(found[0][1]) == len(set(zip(*found[0][1:3], strict=True)))
+
+
+def test_search_together_equals_single_searches(dated_index: Path, bert: Path):
+    index = aoe_train.open_index(dated_index, model=bert)
+    encoder = Encoder.load(bert)
+    queries = [
+        SearchQuery(text, 3 + place, {"day": 3} if place == 2 else {}, {}, by, None)
+        for place, (text, by) in enumerate(
+            zip(dated()["text"], ["both", "model", "both", "words"], strict=False)
+        )
+    ]
+    vectors = [None if query.by == "words" else encoder.encode(query.text) for query in queries]
+    found = index.search_together(list(zip(queries, vectors, strict=True)))
+    for query, hits in zip(queries, found, strict=True):
+        single = index.search(query.text, top=query.top, where=query.where, by=query.by)
+        assert [hit.place for hit in hits] == [hit.place for hit in single]
+        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in single], abs=1e-6)

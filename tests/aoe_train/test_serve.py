@@ -6,14 +6,13 @@ import base64
 import hashlib
 import json
 import re
-import select
 import shutil
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,6 @@ import requests
 
 import aoe_train
 from aoe_train import EmbeddingServer, Encoder
-from aoe_train.evaluation.embedders.embedder import Embedder, EmbedderWrapper, LocalEmbedder
-from aoe_train.searching.serve.requests import Limits
 from pairkit import ConfigError
 from tests.aoe_train.test_search import issues, sentences
 
@@ -39,15 +36,14 @@ def encoder(bert: Path) -> Encoder:
     return Encoder.load(bert, prompts={"query": "find: "})
 
 
-def serving(embedder: Embedder, key: str | None = None, **limits: Any) -> EmbeddingServer:
-    """A server for an embedder."""
-    return EmbeddingServer([embedder], name="m", host="127.0.0.1", port=0, key=key, limits=Limits(**limits))
+def serving(encoder: Encoder, **options: Any) -> EmbeddingServer:
+    return aoe_train.serve(encoder, name="m", port=0, progress=False, **options)
 
 
 @pytest.fixture(scope="module")
 def server(encoder: Encoder) -> Iterator[EmbeddingServer]:
     """A shared server."""
-    with serving(LocalEmbedder(encoder, "m"), body_mib=1, texts=64) as running:
+    with serving(encoder, max_body=1, max_texts=64) as running:
         yield running
 
 
@@ -178,8 +174,9 @@ def test_other_hosts_origins_and_types_are_refused(server: EmbeddingServer):
     assert post(server, {"text": "a"}, "/search").status_code == 404
 
 
-def test_a_key_is_required_except_for_health(encoder: Encoder):
-    with serving(LocalEmbedder(encoder, "m"), key=KEY) as server:
+def test_a_key_is_required_except_for_health(encoder: Encoder, monkeypatch):
+    monkeypatch.setenv("KEY", KEY)
+    with serving(encoder, key_env="KEY") as server:
         assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
         with pytest.raises(openai.AuthenticationError, match="needs a key"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
@@ -257,30 +254,27 @@ def test_the_page_of_two_indexes(bert: Path, tmp_path: Path, monkeypatch):
         aoe_train.serve(port=0, progress=False)
 
 
-class Held(EmbedderWrapper):
+class Held(Encoder):
     """A model that waits for an event."""
 
-    def __init__(self, embedder: Embedder) -> None:
-        super().__init__(embedder)
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder.model, encoder.tokenizer, encoder.settings)
         self.begun, self.let = threading.Event(), threading.Event()
         self.batches: list[int] = []
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: Any, **options: Any) -> np.ndarray:
         self.begun.set()
         self.let.wait(60)
         if "crash" in texts:
             raise RuntimeError("the model failed")
         self.batches.append(len(texts))
-        return self._embedder.encode(texts, prompt)
+        return super().encode(texts, **options)
 
 
-@pytest.mark.parametrize(
-    ("limits", "texts"), [({"queue": 4}, ["a dog"] * 6), ({"body_mib": 2, "held_mib": 1}, ["dog " * 300_000])]
-)
-def test_a_full_queue_returns_429(encoder: Encoder, limits: dict[str, int], texts: list[str]):
-    held = Held(LocalEmbedder(encoder, "m"))
-    with serving(held, **limits) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(post, server, {"input": texts})  # more than the queue; nothing waits
+def test_a_full_queue_returns_429(encoder: Encoder):
+    held = Held(encoder)
+    with serving(held, max_queue=4) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, {"input": ["a dog"] * 6})  # more than the queue; nothing waits
         held.begun.wait(60)
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
@@ -292,20 +286,8 @@ def test_a_full_queue_returns_429(encoder: Encoder, limits: dict[str, int], text
         assert alive(server)
 
 
-def test_unfinished_bodies_are_held(encoder: Encoder):
-    with serving(LocalEmbedder(encoder, "m"), body_mib=1, held_mib=2) as server, ExitStack() as opened:
-        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-        connections = [opened.enter_context(socket.create_connection(address, 60)) for _ in range(3)]
-        for connection in connections:
-            connection.sendall(head(server, "Content-Length: 1048576") + b" " * 900_000)
-        answered, _, _ = select.select(connections, [], [], 60)
-        assert [connection.recv(65536)[:12] for connection in answered] == [b"HTTP/1.1 429"]
-        opened.close()
-        until(lambda: alive(server))
-
-
 def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder: Encoder):
-    held = Held(LocalEmbedder(encoder, "m"))
+    held = Held(encoder)
     with serving(held) as server, ThreadPoolExecutor(9) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
         held.begun.wait(60)
@@ -324,7 +306,7 @@ def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder: Encode
 
 
 def test_a_failing_text_fails_only_its_request(encoder: Encoder, capfd):
-    held = Held(LocalEmbedder(encoder, "m"))
+    held = Held(encoder)
     with serving(held) as server, ThreadPoolExecutor(3) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
         held.begun.wait(60)
@@ -336,12 +318,6 @@ def test_a_failing_text_fails_only_its_request(encoder: Encoder, capfd):
         assert "the model failed" not in bad.result().text
         assert alive(server)
     assert "the model failed" in capfd.readouterr().err
-
-
-def test_an_incomplete_body_times_out(encoder: Encoder):
-    with serving(LocalEmbedder(encoder, "m"), receive_s=0.3) as server:
-        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
-        assert alive(server)
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,11 @@ import requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aoe_train import EmbeddingServer
 from aoe_train.searching.serve.batching import Batcher
+from aoe_train.searching.serve.requests import Limits
 from aoe_train.settings.prompt_settings import NamedPrompts
-from tests.aoe_train.test_serve import until
+from tests.aoe_train.test_serve import alive, head, post, raw, until
 
 
 class Words:
@@ -148,6 +152,42 @@ def test_waiting_calls_run_together_and_fail_separately(fault: type[BaseExceptio
 
     asyncio.run(ask())
     assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
+
+
+def limited(model: Words, **limits: Any) -> EmbeddingServer:
+    """A server with limits that have no flag."""
+    return EmbeddingServer([model], name="m", host="127.0.0.1", port=0, key=None, limits=Limits(**limits))
+
+
+def test_memory_of_requests_is_limited():
+    model = Held()
+    with limited(model, body_mib=2, held_mib=1) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, {"input": "dog " * 300_000})  # more than the limit; nothing waits
+        until(lambda: bool(model.held))
+        answer = post(server, {"input": "a cat"})
+        assert answer.status_code == 429
+        assert int(answer.headers["retry-after"]) >= 1
+        model.let_go.set()
+        assert first.result().status_code == 200
+        assert alive(server)
+
+
+def test_unfinished_bodies_are_held():
+    with limited(Words(), body_mib=1, held_mib=2) as server, ExitStack() as opened:
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        connections = [opened.enter_context(socket.create_connection(address, 60)) for _ in range(3)]
+        for connection in connections:
+            connection.sendall(head(server, "Content-Length: 1048576") + b" " * 900_000)
+        answered, _, _ = select.select(connections, [], [], 60)
+        assert [connection.recv(65536)[:12] for connection in answered] == [b"HTTP/1.1 429"]
+        opened.close()
+        until(lambda: alive(server))
+
+
+def test_an_incomplete_body_times_out():
+    with limited(Words(), receive_s=0.3) as server:
+        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
+        assert alive(server)
 
 
 SERVER = """

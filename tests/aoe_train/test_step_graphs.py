@@ -4,9 +4,7 @@ There are no GPUs where these tests run. FlashAttention is computed with a mask,
 replaced by a function that runs the step again.
 """
 
-import math
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,12 +20,13 @@ from aoe_train.model.text_model import TextModel
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training import optimiser_step, step_graphs
+from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, StepShape, choose_shape, make_step_graphs, padded
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
-from tests.aoe_train.test_train import built, run, settings
-from tests.aoe_train.tiny import same_weights, save_bert, write_pairs
+from tests.aoe_train.test_train import run
+from tests.aoe_train.test_trainer_parts import built, settings
+from tests.aoe_train.tiny import same_weights, write_pairs
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
@@ -163,13 +162,6 @@ def test_choice_of_a_shape(lengths, most, limit, expected):
     assert sizes[len(lengths) :].max() <= min(limit, shape.longest)
 
 
-def test_numbers_of_tokens_grow_by_a_quarter():
-    found = {choose_shape(np.full(64, length), 64, 512).tokens for length in range(2, 500)}
-    sizes = sorted(found)
-    assert len(sizes) < 25
-    assert all(more / less <= 1.5 for less, more in pairwise(sizes))
-
-
 def test_captures_change_no_random_number(captured):
     def losses(*, fresh: bool) -> list[Any]:
         model, found = pair_model(dropout=0.1), []
@@ -271,7 +263,7 @@ def pairs(tmp_path):
 
 
 def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):
-    setup = built(settings(**{"run.precision": "bf16"}), pairs, shallow, tmp_path)
+    setup = built(settings(**{"run.precision": "bf16"}), pairs["data"], shallow, tmp_path)
     monkeypatch.setattr(step_graphs, "has_flash", lambda device: device.type == "cuda")
     args = SimpleNamespace(
         device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
@@ -324,22 +316,10 @@ def on_cpu(captured, monkeypatch):
     def make(built: Any) -> StepGraphs:
         return StepGraphs(built.model, built.args, int(built.datasets[0].store.lengths.max()), print)
 
-    monkeypatch.setattr(optimiser_step, "make_step_graphs", make)
+    monkeypatch.setattr(training_run, "make_step_graphs", make)
 
 
 FLAGS = {"optim__epochs": 3, "log__checkpoint_steps": 2}
-
-
-def test_a_run_has_the_losses_of_one_without_graphs(pairs, tmp_path, request):
-    folder = save_bert(tmp_path / "bert", layers=1, dropout=0)
-    plain = run(pairs, folder, tmp_path / "a", **FLAGS)
-    captured = request.getfixturevalue("captured")
-    request.getfixturevalue("on_cpu")
-    found = run(pairs, folder, tmp_path / "b", **FLAGS)
-    assert captured
-    for one, other in zip(plain["history"], found["history"], strict=True):
-        assert one["step"] == other["step"]
-        assert all(math.isclose(one[name], other[name], rel_tol=1e-3) for name in ("loss",) if name in one)
 
 
 def test_a_killed_run_continues_to_the_same_weights(pairs, shallow, tmp_path, kill_at, on_cpu):

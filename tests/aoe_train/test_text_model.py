@@ -1,10 +1,12 @@
 """Pooling by hand, and packed texts against padded ones for several architectures."""
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from transformers import (
     AutoModel,
     DistilBertConfig,
@@ -21,9 +23,17 @@ from transformers import (
     RobertaModel,
 )
 
+from aoe_train import Encoder
+from aoe_train.model.backbones.depth import after_layers, count_layers, keep_layers
+from aoe_train.model.batch_runner import BatchRunner
+from aoe_train.model.memory import batches
 from aoe_train.model.packing.attention import register
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
+from aoe_train.model.tokens.tokenised import TokenStore
+from pairkit import ConfigError
+from tests.aoe_train.test_depth import SAVE, TEXTS
+from tests.aoe_train.vectors import difference
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of two pieces (1 + 2), one of 2
@@ -133,3 +143,114 @@ def test_tolerance_in_half_precision(monkeypatch):
     monkeypatch.setattr("aoe_train.model.packing.packed_run._HALF_TOLERANCE", 0.0)
     assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
     assert not can_pack(softcapped.bfloat16())
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
+)
+def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
+    folder = SAVE[name](tmp_path, layers=3)
+    options: dict[str, Any] = {"device": "cpu", "pooling": pooling}
+    whole = Encoder.load(folder, **options)
+    whole.model.learn_layers(after_layers(whole.model.backbone))
+    batch = whole.tokens(TEXTS).batch(np.arange(3))
+    with torch.no_grad():
+        found = whole.model(batch["input_ids"], batch["lengths"], batch["pieces"], layers=(1, 2))
+    assert found.shape == (3, 3, 32)
+    for number in (1, 2):
+        cut = Encoder.load(folder, layers=number, **options)
+        assert count_layers(cut.model.backbone) == number
+        assert difference(found[:, number - 1].numpy(), cut.encode(TEXTS)) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["modernbert", "mistral", "distilbert", "roberta"])
+def test_the_final_norm_is_found(name):
+    backbone = MODELS[name]()
+    norm = after_layers(backbone)
+    assert (norm is None) is (name in ("distilbert", "roberta"))
+    hidden = backbone(input_ids=torch.arange(5, 12)[None], output_hidden_states=True).hidden_states
+    keep_layers(backbone, 1)
+    cut = backbone.eval()(input_ids=torch.arange(5, 12)[None]).last_hidden_state
+    if name in ("modernbert", "mistral"):  # the others have dropout
+        assert norm is not None
+        assert torch.allclose(norm(hidden[1]), cut, atol=1e-5)
+
+
+def test_backbones_that_cannot_be_cut():
+    backbone = MODELS["mistral"]()
+    backbone.norm = nn.Sequential(backbone.norm, nn.Tanh())
+    with pytest.raises(ConfigError, match="its last layer is followed by more than a norm"):
+        after_layers(backbone)
+    backbone = MODELS["roberta"]()
+    backbone.config.num_hidden_layers = 7
+    with pytest.raises(ConfigError, match="has no single list of layers"):
+        count_layers(backbone)
+
+
+# Texts in batches
+
+
+def test_batches_keep_the_budget():
+    lengths = np.array([3, 50, 4, 4, 5, 5])
+    found = [part.tolist() for part in batches(lengths, 10)]
+    assert sorted(number for part in found for number in part) == list(range(6))
+    assert all(len(part) == 1 or lengths[part].sum() <= 10 for part in found)
+    assert found[0] == [1]
+
+
+def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -> list[str]:
+    """Tokenise while the model runs, as on a GPU; returns the events, and `fails` at the fourth slice."""
+    events: list[str] = []
+    build, forward = TokenStore.build, TextModel.forward
+
+    def tokenised(*args: Any, **options: Any) -> TokenStore:
+        if fails is not None and events.count("tokens") == 3:
+            raise fails
+        events.append("tokens")
+        return build(*args, **options)
+
+    def computed(*args: Any) -> Any:
+        events.append("vectors")
+        return forward(*args)
+
+    monkeypatch.setattr(BatchRunner, "_tokenises_ahead", property(lambda _: True))
+    monkeypatch.setattr(TokenStore, "build", tokenised)
+    monkeypatch.setattr(TextModel, "forward", computed)
+    return events
+
+
+LONG_AND_SHORT = [f"{'the dog ' * (number % 7)}{number}" for number in range(80)]
+
+
+def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
+    encoder = Encoder.load(bert)
+    expected = {prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt) for prompt in ("", "the {text} is:")}
+    by_text = encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80)
+    events = ahead(monkeypatch)
+    for prompt, vectors in expected.items():
+        events.clear()
+        np.testing.assert_allclose(
+            encoder.encode(LONG_AND_SHORT, prompt=prompt, batch_tokens=60), vectors, 0, 1e-5
+        )
+        slices = events.count("tokens")
+        assert slices > 6
+        assert events.index("vectors") < len(events) - events[::-1].index("tokens")
+        waiting = [events[:at].count("tokens") - events[:at].count("vectors") for at in range(len(events))]
+        assert max(waiting) <= 4  # one in use, three ahead
+    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
+    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text)
+    assert encoder.encode([]).shape == (0, 32)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the fourth")])
+@pytest.mark.parametrize("where", ["tokens", "vectors"])
+def test_errors_of_both_threads_end_encoding(error, where, bert, monkeypatch):
+    encoder, threads = Encoder.load(bert), threading.active_count()
+    ahead(monkeypatch, error if where == "tokens" else None)
+    if where == "vectors":
+        monkeypatch.setattr(TextModel, "forward", lambda *_: (_ for _ in ()).throw(error))
+    with pytest.raises(type(error)) as caught:
+        encoder.encode(LONG_AND_SHORT, batch_tokens=60)
+    assert caught.value is error
+    assert threading.active_count() == threads

@@ -9,7 +9,6 @@ import torch
 
 import aoe_train
 from aoe_train import Encoder, TextBatch, TextObjective
-from pairkit import ConfigError
 
 TEXTS = ["a plane", "the dog runs", "a dog", "two planes are taking off", "off", "runs", "a man", "men run"]
 
@@ -49,22 +48,6 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
     assert again.encoder.encode(TEXTS) == pytest.approx(run.encoder.encode(TEXTS))
     assert aoe_train.plan(TEXTS, backbone=shallow, objective=Halves(), progress=False).memory_mb > 0
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"settings": {"run.chunk": 4}}, "run.chunk"),
-        ({"settings": {"encoder.long_text": "chunks"}}, "long_text=chunks"),
-        ({"dims": [32, 8]}, "dims and layers"),
-        ({"teacher": "minilm"}, "a guide or teacher"),
-    ],
-)
-def test_unsupported_settings_are_refused_before_loading(given, named, tmp_path):
-    (tmp_path / "no-model").mkdir()
-    (tmp_path / "no-model" / "config.json").write_text("{}")
-    with pytest.raises(ConfigError, match=f"a TextObjective doesn't support .*{named}"):
-        train(tmp_path / "no-model", tmp_path / "m", **given)
 
 
 @pytest.mark.parametrize("prompt", [None, "q: "])

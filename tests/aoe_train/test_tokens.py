@@ -1,59 +1,93 @@
+"""The tokens of texts: truncated or in chunks, with prompts, and cached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
 
-from aoe_train.model.tokens import tokenised as tokens
-from aoe_train.model.tokens.special_tokens import special_tokens_of, with_prompt
-from aoe_train.model.tokens.tokenised import LongText, TokenStore, pieces, windows
+from aoe_train import Encoder
 from pairkit import ConfigError, DataError, Progress
 from tests import forked
-from tests.aoe_train.tiny import bytelevel, wordpiece
+from tests.aoe_train.tiny import around, save_bert, save_llama
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
-MAKERS = [wordpiece, bytelevel, lambda: with_prompt(wordpiece(), "a {text} or")]
+KINDS = ["bert", "llama", "template"]
 LISTS = st.lists(
     st.text(max_size=20) | st.lists(st.sampled_from(["cat", "dog", "x!"])).map(" ".join), min_size=1
 )
 
 
-def split(flat: list[int], lengths: list[int]) -> list[list[int]]:
-    ends = np.cumsum([0, *lengths])
-    return [flat[start:stop] for start, stop in pairwise(ends)]
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Encoder]:
+    """Models with WordPiece and byte-level tokens, and one with a prompt in its tokenizer."""
+    folder = tmp_path_factory.mktemp("tokens")
+    save_llama(folder / "llama", layers=1)
+    bert = save_bert(folder / "bert", layers=1, length=512)
+    Encoder.load(bert, device="cpu", **around("a {text} or")).save(folder / "template")
+    (folder / "template/aoe.json").unlink()
+    (folder / "template/config_sentence_transformers.json").unlink()
+    return {kind: Encoder.load(folder / kind, device="cpu") for kind in KINDS}
 
 
-def texts_of(store: TokenStore, numbers: list[int]) -> list[list[list[int]]]:
+@pytest.fixture(scope="module")
+def encoder(encoders: dict[str, Encoder]) -> Encoder:
+    return encoders["bert"]
+
+
+def tokens(
+    encoder: Encoder, texts: Sequence[str], prompts: Any = "", *, cache: Path | None = None, **how: Any
+) -> Any:
+    """The tokens of texts with these settings."""
+    changed = Encoder(encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how))
+    return changed.tokens(texts, prompts, cache_dir=cache)
+
+
+def split(flat: list[Any], lengths: list[int]) -> list[list[Any]]:
+    return [flat[start:stop] for start, stop in pairwise(np.cumsum([0, *lengths]))]
+
+
+def pieces_of(store: Any, numbers: Sequence[int]) -> list[list[list[int]]]:
     """Each text's pieces, each a list of ids."""
     batch = store.batch(numbers)
     whole = split(batch["input_ids"].tolist(), batch["lengths"].tolist())
     assert sum(map(len, whole)) == len(batch["input_ids"])
-    return split(whole, batch["pieces"].tolist())  # type: ignore[return-value,arg-type]
+    return split(whole, batch["pieces"].tolist())
 
 
 @settings(max_examples=10)
-@given(LISTS, st.integers(6, 20), st.sampled_from(MAKERS), st.data())
-def test_truncated_texts_equal_the_tokenizers(texts, max_length, maker, data):
-    tokenizer = maker()
-    store = TokenStore.build(texts, tokenizer, max_length=max_length)
+@given(LISTS, st.integers(6, 20), st.sampled_from(KINDS), st.data())
+def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind, data):
+    tokenizer = encoders[kind].tokenizer
+    store = tokens(encoders[kind], texts, max_length=max_length)
     numbers = data.draw(st.lists(st.integers(0, len(texts) - 1)))
     expected = [tokenizer(texts[n], truncation=True, max_length=max_length).input_ids for n in numbers]
-    assert texts_of(store, numbers) == [[ids] for ids in expected]
+    assert pieces_of(store, numbers) == [[ids] for ids in expected]
     assert store.lengths[numbers].tolist() == [len(ids) for ids in expected]
     assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
 
 
+def special_tokens_of(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The tokens before and after those of a text."""
+    encoded = tokenizer("?")
+    place = encoded.sequence_ids(0).index(0)
+    return encoded.input_ids[:place], encoded.input_ids[place + 1 :]
+
+
 @settings(max_examples=15)
-@given(LISTS, st.integers(6, 12), st.integers(0, 1), st.sampled_from(MAKERS))
-def test_chunks_lose_nothing(texts, max_length, overlap, maker):
-    tokenizer = maker()
-    before, after = special_tokens_of(tokens.raw_tokenizer(tokenizer))
-    store = TokenStore.build(texts, tokenizer, max_length=max_length, long_text="chunks", overlap=overlap)
+@given(LISTS, st.integers(6, 12), st.integers(0, 1), st.sampled_from(KINDS))
+def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
+    tokenizer = encoders[kind].tokenizer
+    before, after = special_tokens_of(tokenizer)
+    store = tokens(encoders[kind], texts, max_length=max_length, long_text="chunks", overlap=overlap)
     assert store.truncated == 0
-    for text, found in zip(texts, texts_of(store, list(range(len(texts)))), strict=True):
+    for text, found in zip(texts, pieces_of(store, range(len(texts))), strict=True):
         own = [piece[len(before) : len(piece) - len(after)] for piece in found]
         rejoined = own[0] + list(chain.from_iterable(part[overlap:] for part in own[1:]))
         assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
@@ -61,102 +95,94 @@ def test_chunks_lose_nothing(texts, max_length, overlap, maker):
         assert max(map(len, found)) <= max_length
 
 
-def test_baked_in_padding_and_truncation_are_ignored(minilm):
-    tokenizer = AutoTokenizer.from_pretrained(minilm)
-    tokenizer.backend_tokenizer.enable_truncation(8)
-    tokenizer.backend_tokenizer.enable_padding(length=128)
-    store = TokenStore.build(["cat", "cat " * 300], tokenizer, max_length=256)
+def test_padding_and_truncation_of_a_saved_tokenizer_are_ignored(minilm):
+    encoder = Encoder.load(minilm, device="cpu")
+    encoder.tokenizer.backend_tokenizer.enable_truncation(8)
+    encoder.tokenizer.backend_tokenizer.enable_padding(length=128)
+    store = tokens(encoder, ["cat", "cat " * 300], max_length=256)
     assert store.lengths.tolist() == [3, 256]
     assert store.ids.dtype == np.uint16
-    tokenizer = wordpiece()
-    tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
-    store = TokenStore.build(["q65535"], tokenizer, max_length=8)
-    assert store.ids.dtype == np.int32  # a large vocabulary needs wider numbers
-    assert store.batch([0])["input_ids"].tolist() == tokenizer("q65535").input_ids
 
 
-def test_texts_without_tokens():
-    assert TokenStore.build([" ", "\x00"], wordpiece(), max_length=8).lengths.tolist() == [2, 2]
-    store = TokenStore.build([], wordpiece(), max_length=8)
+def test_a_large_vocabulary_needs_wider_numbers(bert):
+    encoder = Encoder.load(bert, device="cpu")
+    encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
+    store = tokens(encoder, ["q65535"], max_length=8)
+    assert store.ids.dtype == np.int32
+    assert store.batch([0])["input_ids"].tolist() == encoder.tokenizer("q65535").input_ids
+
+
+def test_texts_without_tokens(encoder, bert):
+    assert tokens(encoder, [" ", "\x00"], max_length=8).lengths.tolist() == [2, 2]
+    store = tokens(encoder, [], max_length=8)
     assert len(store) == sum(len(part) for part in store.batch([]).values()) == 0
-    bare = wordpiece()
-    bare.backend_tokenizer.post_processor = None
+    bare = Encoder.load(bert, device="cpu")
+    bare.tokenizer.backend_tokenizer.post_processor = None
     with pytest.raises(DataError, match=r"text ' ' has no tokens.*\(2 such texts\)"):
-        TokenStore.build(["cat", " ", "\t"], bare, max_length=8)
+        tokens(bare, ["cat", " ", "\t"], max_length=8)
 
 
-def test_bad_settings():
-    with pytest.raises(ConfigError, match="max_length 2 leaves no room"):
-        TokenStore.build(["cat"], wordpiece(), max_length=2)
-    with pytest.raises(ConfigError, match="expected 0 to 1"):
-        TokenStore.build(["cat"], wordpiece(), max_length=4, long_text="chunks", overlap=2)
-    with pytest.raises(ConfigError, match="2 prompts for 5 texts"):
-        TokenStore.build(TEXTS, wordpiece(), max_length=9, prompts=["", ""])
-    with pytest.raises(ConfigError, match="only chunks can overlap"):
-        pieces(IDS, 4, "truncate", 1)
-    for overlap in (-1, 3, 4):
-        with pytest.raises(ConfigError, match="expected 0 to 2, half of"):
-            pieces(IDS, 4, "chunks", overlap)
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"max_length": 2}, "max_length 2 leaves no room"),
+        ({"max_length": 4, "long_text": "chunks", "overlap": 2}, "expected 0 to 1, half of"),
+        ({"max_length": 6, "long_text": "chunks", "overlap": -1}, "expected 0 to 2, half of"),
+        ({"max_length": 6, "overlap": 1}, "only chunks can overlap"),
+        ({"max_length": 9, "prompts": ["", ""]}, "2 prompts for 5 texts"),
+    ],
+)
+def test_bad_settings(how, message, encoder):
+    prompts = how.pop("prompts", "")
+    with pytest.raises(ConfigError, match=message):
+        tokens(encoder, TEXTS, prompts, **how)
 
 
-def test_progress_and_several_calls(monkeypatch):
-    monkeypatch.setattr(tokens, "_CALL_TEXTS", 2)
+def test_progress_and_several_calls_of_the_tokenizer(encoder):
     seen: list[Progress] = []
-    store = TokenStore.build(TEXTS, wordpiece(), max_length=8, progress=seen.append)
+    store = encoder.tokens(TEXTS * 1000, progress=seen.append)
     assert [(at.done, at.total, at.ended) for at in seen] == [
-        *((2, 5, False), (4, 5, False), (5, 5, False)),
-        (5, 5, True),
+        *((4096, 5000, False), (5000, 5000, False), (5000, 5000, True)),
     ]
-    monkeypatch.undo()
-    assert same(store, TokenStore.build(TEXTS, wordpiece(), max_length=8))
+    assert pieces_of(store, [4097, 4998]) == pieces_of(encoder.tokens(TEXTS), [4097 % 5, 4998 % 5])
 
 
-def same(one: TokenStore, other: TokenStore) -> bool:
-    arrays = all(
-        np.array_equal(getattr(one, n), getattr(other, n)) for n in ("ids", "piece_ends", "text_ends")
-    )
-    return arrays and one.truncated == other.truncated
+def same(one: Any, other: Any) -> bool:
+    names = ("ids", "piece_ends", "text_ends", "truncated")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
-def build(folder: Path | None, long_text: LongText = "truncate") -> TokenStore:
-    return TokenStore.build(TEXTS, wordpiece(), max_length=7, long_text=long_text, cache_dir=folder)
-
-
-def test_a_prompt_for_each_text(tmp_path):
+def test_a_prompt_for_each_text(encoder, tmp_path):
     prompts = ["the man ", "", "a {text} or", "the man ", ""]
-    how = {"max_length": 9, "include_prompt": True, "cache_dir": tmp_path}
-    store = TokenStore.build(TEXTS, wordpiece(), prompts=prompts, **how)
+    store = tokens(encoder, TEXTS, prompts, max_length=9, cache=tmp_path)
     for number, (words, text) in enumerate(zip(prompts, TEXTS, strict=True)):
-        alone = TokenStore.build([text], wordpiece(), max_length=9, prompts=words)
-        assert texts_of(store, [number]) == texts_of(alone, [0])
+        single = tokens(encoder, [text], words, max_length=9)
+        assert pieces_of(store, [number]) == pieces_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
-    how |= {"include_prompt": False, "long_text": "chunks", "prompts": ["the man ", "", "a", "the man ", ""]}
-    for _ in range(2):  # made, and found again
-        store = TokenStore.build(TEXTS, wordpiece(), **how)
-        # [CLS] and words, of each piece: pooling is told how long prompts are
+    prompts[2] = "a"
+    how: dict[str, Any] = {"max_length": 9, "include_prompt": False, "long_text": "chunks", "cache": tmp_path}
+    for _ in range(2):  # made, and read again
+        store = tokens(encoder, TEXTS, prompts, **how)
+        # [CLS] and words, of each piece: pooling ignores these
         assert store.batch([3, 1, 2])["prompt_lengths"].tolist() == [3, 3, 0, 2]
 
 
-def test_the_cache_is_reused(tmp_path, monkeypatch):
-    first = build(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(tokens, "_tokenise", lambda *_: pytest.fail("tokenised again"))
-        again = build(tmp_path)
+def test_the_cache_is_reused(encoder, tmp_path):
+    first = tokens(encoder, TEXTS, cache=tmp_path)
+    seen: list[Progress] = []
+    again = encoder.tokens(TEXTS, cache_dir=tmp_path, progress=seen.append)
+    assert seen == []  # not tokenised again
     assert same(first, again)
-    assert same(first, build(None))
+    assert same(first, tokens(encoder, TEXTS))
     assert not again.ids.flags.writeable  # a view of the file
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_whatever_changes_the_tokens_changes_the_key(tmp_path):
-    def make(texts, tokenizer=None, **more):
-        how = {"max_length": 7, "cache_dir": tmp_path, **more}
-        TokenStore.build(texts, tokenizer or wordpiece(), **how)
-        return len(list(tmp_path.iterdir()))
-
+def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path):
+    how: dict[str, Any] = {"max_length": 7, "cache": tmp_path}
     for texts in (TEXTS, TEXTS[::-1], ["ab", "c"], ["a", "bc"], [f"a {TEXTS[0]}", *TEXTS[1:]]):
-        make(texts)
-    make(TEXTS, with_prompt(wordpiece(), "a {text}"))
+        tokens(encoder, texts, **how)
+    tokens(encoders["template"], TEXTS, **how)
     for more in (
         {"max_length": 8},
         {"long_text": "chunks"},
@@ -166,48 +192,52 @@ def test_whatever_changes_the_tokens_changes_the_key(tmp_path):
         {"prompts": ["a ", *[""] * 4]},
         {"prompts": ["", "a ", *[""] * 3]},
     ):
-        make(TEXTS, **more)
-    used = wordpiece()
-    used(TEXTS, truncation=True, max_length=3, padding=True)  # transformers keeps this in the Rust part
-    assert make(TEXTS, used) == 13
+        tokens(encoder, TEXTS, **{**how, **more})
+    encoder.tokenizer(TEXTS, truncation=True, max_length=3, padding=True)  # transformers keeps this setting
+    tokens(encoder, TEXTS, **how)
+    assert len(list(tmp_path.iterdir())) == 13
 
 
 @pytest.mark.parametrize("harm", ["cut", "missing"])
-def test_a_damaged_cache_is_replaced(tmp_path, harm):
-    build(tmp_path)
+def test_a_damaged_cache_is_replaced(encoder, tmp_path, harm):
+    tokens(encoder, TEXTS, cache=tmp_path)
     (folder,) = tmp_path.iterdir()
     ids = folder / "ids.npy"
     data = ids.read_bytes()
     ids.unlink()
     if harm == "cut":
         ids.write_bytes(data[:-3])
-    assert same(build(tmp_path), build(None))
+    assert same(tokens(encoder, TEXTS, cache=tmp_path), tokens(encoder, TEXTS))
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-def test_concurrent_processes_build_the_same_cache(tmp_path):
+def build(model: Path, cache: Path | None) -> Any:
+    return tokens(Encoder.load(model, device="cpu"), TEXTS, cache=cache)
+
+
+def test_concurrent_processes_build_the_same_cache(bert, tmp_path):
     with forked.context().Pool(3) as pool:
-        stores = pool.map(build, [tmp_path] * 6)
+        stores = pool.starmap(build, [(bert, tmp_path)] * 6)
         pool.close()
         pool.join()  # else a signal ends its processes, and under coverage they may hang
-    assert all(same(store, build(None)) for store in stores)
+    assert all(same(store, build(bert, None)) for store in stores)
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_cache_that_cant_be_written(tmp_path):
+def test_a_cache_that_cant_be_written(encoder, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="can't be written"):
-        build(tmp_path / "file")
+        tokens(encoder, TEXTS, cache=tmp_path / "file")
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
 @pytest.mark.parametrize("cached", [True, False])
-def test_half_a_surrogate_pair(tmp_path, cached, text):
+def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
     with pytest.raises(DataError, match="contains half a surrogate pair"):
-        TokenStore.build(["a", text], wordpiece(), max_length=8, cache_dir=tmp_path if cached else None)
+        tokens(encoder, ["a", text], max_length=8, cache=tmp_path if cached else None)
 
 
-@pytest.mark.parametrize("maker", [wordpiece, bytelevel])
+@pytest.mark.parametrize("kind", ["bert", "llama"])
 @pytest.mark.parametrize("max_length", [8, 300])
 @pytest.mark.parametrize(
     "text",
@@ -220,36 +250,7 @@ def test_half_a_surrogate_pair(tmp_path, cached, text):
     ],
     ids=["words", "long word", "cut word", "blanks", "no blanks"],
 )
-def test_a_long_text_has_the_first_tokens_of_the_whole(text, max_length, maker):
-    tokenizer = maker()
-    store = TokenStore.build([text, "a dog"], tokenizer, max_length=max_length, prompts="find: ")
-    whole = tokenizer("find: " + text, truncation=True, max_length=max_length).input_ids
-    assert texts_of(store, [0]) == [[whole]]
-
-
-@pytest.mark.parametrize(("text", "most"), [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
-def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
-    read, encode = [], tokens._encode
-    monkeypatch.setattr(
-        tokens, "_encode", lambda raw, texts: read.extend(map(len, texts)) or encode(raw, texts)
-    )
-    store = TokenStore.build([text], wordpiece(), max_length=256)
-    assert (store.lengths <= 256).all()
-    assert sum(read) < most
-
-
-IDS = list(range(10))
-
-
-@given(st.integers(1, 300), st.integers(1, 40), st.data())
-def test_windows_are_even_and_as_few_as_possible(length, room, data):
-    overlap = data.draw(st.integers(0, room - 1))
-    spans = windows(length, room, overlap)
-    sizes = [stop - start for start, stop in spans]
-    assert spans[0][0] == 0
-    assert spans[-1][1] == length
-    assert max(sizes) <= room
-    assert max(sizes) - min(sizes) <= 1
-    assert all(before[1] - after[0] == overlap for before, after in pairwise(spans))
-    fewer = len(spans) - 1
-    assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
+def test_a_long_text_has_the_first_tokens_of_the_whole(text, max_length, kind, encoders):
+    store = tokens(encoders[kind], [text, "a dog"], "find: ", max_length=max_length)
+    whole = encoders[kind].tokenizer("find: " + text, truncation=True, max_length=max_length).input_ids
+    assert pieces_of(store, [0]) == [[whole]]

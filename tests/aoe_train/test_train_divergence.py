@@ -8,11 +8,9 @@ from transformers import TrainerCallback
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.data.examples import read_examples
-from aoe_train.evaluation.dev import dev_metric
 from pairkit import ConfigError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.test_train import run
+from tests.aoe_train.test_train import run, score
 from tests.aoe_train.tiny import WORDS, weights, write_pairs
 
 SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
@@ -51,8 +49,7 @@ def test_best_weights_are_saved_as_a_model(with_dev, bert, tmp_path):
     with pytest.raises(ConfigError, match=f"the best weights of step .* are in {kept}$") as caught:
         run(with_dev, bert, tmp_path / "m", callbacks=[Scores()], **flags)
     assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(caught.value)
-    found = dev_metric(Encoder.load(kept).encode, read_examples(with_dev["dev_data"]))
-    assert found.value == pytest.approx(max(scores.values()), abs=1e-4)
+    assert score(kept, with_dev["dev_data"]) == pytest.approx(max(scores.values()), abs=1e-4)
 
     with pytest.raises(ConfigError, match=r"m\.work: training diverged at step \d+: .*before-divergence$"):
         run(with_dev, bert, tmp_path / "m", **flags)  # not gone on with

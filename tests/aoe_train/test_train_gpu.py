@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
-from aoe_train.training.step_graphs import StepGraphs
 from tests.aoe_train.test_train import run
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert, save_llama, write_pairs
 
@@ -47,18 +46,17 @@ def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, k
 
 
 @pytest.mark.parametrize("name", ["bert", "llama"])
-def test_graphs_give_the_losses_of_eager_steps(data, request, name, tmp_path, kill_at, monkeypatch):
-    captured, capture = [], StepGraphs._capture
+def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, monkeypatch, capsys):
+    replays, replay = [], torch.cuda.CUDAGraph.replay
 
-    def counted(self: StepGraphs, *given: Any) -> Any:
-        captured.append(capture(self, *given))
-        return captured[-1]
+    def counted(self: torch.cuda.CUDAGraph) -> None:
+        replays.append(replay(self))
 
-    monkeypatch.setattr(StepGraphs, "_capture", counted)
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
     # Widths for which FlashAttention exists, without dropout, so that the losses can be compared.
     save = partial(save_bert, dropout=0.0) if name == "bert" else save_llama
-    folder, notes = save(tmp_path / name, dim=64), list[str]()
-    flags = {
+    folder = save(tmp_path / name, dim=64)
+    flags: dict[str, Any] = {
         "optim__epochs": 3,
         "run__precision": "bf16",
         "encoder__pooling": "last" if name == "llama" else "avg",
@@ -66,11 +64,11 @@ def test_graphs_give_the_losses_of_eager_steps(data, request, name, tmp_path, ki
     if name == "llama":
         flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
     eager = run(data, folder, tmp_path / "a", **flags)
-    assert not captured
+    assert not replays
     flags["run__graphs"] = True
-    graphs = run(data, folder, tmp_path / "b", say=notes.append, **flags)
-    assert captured
-    assert not [note for note in notes if "CUDA graphs" in note]
+    graphs = run(data, folder, tmp_path / "b", progress=True, **flags)
+    assert replays
+    assert "CUDA graphs" not in capsys.readouterr().err
     resumed = kill_at(8, lambda: run(data, folder, tmp_path / "c", log__checkpoint_steps=3, **flags))
     losses = [
         [entry["loss"] for entry in each["history"] if "loss" in entry] for each in (eager, graphs, resumed)

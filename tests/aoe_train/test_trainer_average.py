@@ -1,7 +1,6 @@
-"""The average of a run's weights, and the average with the backbone."""
+"""The average of a run's weights."""
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import torch
@@ -9,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-import aoe_train
 from aoe_train.training.callbacks import WeightAverage
-from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import same_weights, save_bert, save_llama, weights
-
-RUN: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
 
 
 def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
@@ -59,32 +53,3 @@ def test_applied_restores_the_exact_weights():
     with average.applied(model):
         torch.testing.assert_close(model.weight.detach(), torch.full((2, 3), 0.4))
     assert torch.equal(model.weight.detach(), torch.full((2, 3), 0.7))
-
-
-def test_interpolate_averages_backbone_and_trained_weights(tmp_path, kill_at):
-    backbone = save_bert(tmp_path / "bert", layers=1)
-
-    def train(name: str, share: float = 0.25) -> None:
-        how = {**RUN, "settings": {"log.checkpoint_steps": 1}, "interpolate": share}
-        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, **how)
-
-    train("trained", 1)
-    train("mixed")
-    first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
-    torch.testing.assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
-    assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5
-    kill_at(3, lambda: train("killed"))
-    assert same_weights(tmp_path / "killed", tmp_path / "mixed")
-
-
-def test_interpolate_averages_products_of_adapters(tmp_path):
-    backbone = save_llama(tmp_path / "llama", layers=1)
-    how = {**RUN, "lora": True, "settings": {"lora.rank": 2, "lora.dropout": 0.0}}
-    for share in (1.0, 0.5):
-        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / f"{share}", interpolate=share, **how)
-        aoe_train.export(tmp_path / f"{share}", out=tmp_path / f"whole-{share}")
-    first, trained, mixed = (weights(tmp_path / name) for name in ("llama", "whole-1.0", "whole-0.5"))
-    moved = [name for name, weight in mixed.items() if not torch.equal(weight, first[name])]
-    assert any("mlp" in name for name in moved)
-    for name in moved:
-        torch.testing.assert_close(mixed[name], first[name].lerp(trained[name], 0.5))

@@ -1,9 +1,11 @@
-"""Clock, loss log, divergence, checkpoints and reports."""
+"""Clock, loss log, divergence, checkpoints, reports, and the arguments of processes."""
 
 import math
+import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +15,15 @@ import torch
 from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
+import aoe_train
+from aoe_train.data.run_data import Sources
+from aoe_train.model import precision
+from aoe_train.model.precision import choose_precision
+from aoe_train.settings.train_settings import TrainSettings
+from aoe_train.training.build import Built, build
 from aoe_train.training.callbacks import Stopwatch, open_trackers
 from aoe_train.training.checkpoints import restore_weights, trained_weights
+from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
     CollapseCheck,
     Diverged,
@@ -23,7 +32,21 @@ from aoe_train.training.loss_log import (
     sample_texts,
     spread,
 )
+from aoe_train.training.training_arguments import Process, _check_shard, idle_gpus, start_processes
 from pairkit import DataError
+from pairkit.base.settings import load_settings
+from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
+
+
+def settings(**flags: Any) -> TrainSettings:
+    return load_settings(TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags})
+
+
+def built(given: TrainSettings, data: str, backbone: Path, out: Path) -> Built:
+    """The inputs of a training loop of one process."""
+    sources = Sources({"rows": data}, str(backbone), out / "m")
+    process = Process(start_processes(settings(), out), out, print, lambda _: None)
+    return build(load(sources, given, process))
 
 
 def test_stopwatch(monkeypatch):
@@ -187,3 +210,78 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
     assert asked == {"id": "m-1", "name": "m-1", "project": "aoe", "dir": home, "resume": "allow"}
     place = url or "/runs/offline-1, offline; upload it with wandb sync /runs/offline-1"
     assert line == f"wandb: reporting to {place}"
+
+
+# Processes and devices
+
+
+def test_idle_gpus_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    args = start_processes(settings(), tmp_path)
+    assert idle_gpus(args) == "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert idle_gpus(args) is None
+    assert args.ddp_broadcast_buffers is False
+
+
+@pytest.mark.parametrize(
+    ("deterministic", "before", "after"),
+    [(False, None, None), (True, None, ":4096:8"), (True, ":16:8", ":16:8")],
+)
+def test_deterministic_cublas_workspace(deterministic, before, after, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", before or "")
+    if before is None:
+        monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    start_processes(settings(**{"run.deterministic": deterministic}), tmp_path)
+    assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == after
+
+
+def test_emulated_bf16_is_not_chosen(monkeypatch):
+    gpu, native = torch.device("cuda"), False
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation
+    )
+    assert choose_precision("auto", gpu) == "fp32"
+    native = True
+    assert choose_precision("auto", gpu) == "bf16"
+    assert choose_precision("auto", torch.device("cpu")) == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("given", "optimiser", "words"),
+    [
+        ({"run.chunk": 8}, "adamw_torch_fused", "run.chunk, as processes"),
+        ({"run.compile": True}, "adamw_torch_fused", "run.compile;"),
+        ({"lora.four_bit": True}, "adamw_torch_fused", "lora.four_bit"),
+        ({}, "adafactor", "the optimiser adafactor"),
+    ],
+    ids=str,
+)
+def test_settings_that_sharding_does_not_support(given, optimiser, words):
+    args: Any = SimpleNamespace(world_size=2, optim=optimiser)
+    with refusal(f"run.shard doesn't support {words}"):
+        _check_shard(settings(**given, **{"run.shard": True}), args)
+    _check_shard(settings(**given), args)
+
+
+def test_ran_cannot_be_sharded(tmp_path):
+    data = write_pairs(tmp_path / "pairs.tsv", 20, 1)
+    with refusal(r"run.shard: not supported for a Recurrent Attention Network"):
+        built(settings(**{"run.shard": True}), str(data), save_ran(tmp_path / "ran"), tmp_path)
+
+
+def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
+    train_file = write_pairs(tmp_path / "train.tsv", 20, 1)
+    monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
+    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16", progress=False)
+    assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
+    how: dict[str, Any] = {"precision": "bf16", "progress": True}
+    pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
+    for call in (
+        lambda: aoe_train.encode(["a dog"], model=shallow, **how),
+        lambda: aoe_train.evaluate(shallow, data=train_file, resamples=0, cache=False, **how),
+        lambda: aoe_train.mine(pairs, model=shallow, **how),
+    ):
+        capsys.readouterr()
+        call()
+        assert "products take 4.6 times as long in bf16" in capsys.readouterr().err

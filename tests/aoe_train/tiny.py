@@ -26,7 +26,7 @@ from transformers import (
     T5Model,
 )
 
-from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
+from aoe_train import ran
 from pairkit import ConfigError
 
 WORDS = [
@@ -74,11 +74,6 @@ def edit(path: Path, **fields: object) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({**whole, **fields}))
     return path
-
-
-def only(part: str, **others: Any) -> ObjectiveSettings:
-    """Settings of an objective with one part."""
-    return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -193,10 +188,10 @@ def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, deco
 
 def save_ran(folder: Path) -> Path:
     """A Recurrent Attention Network with its tokenizer."""
-    from aoe_train.model.ran import RanConfig, RanModel
-
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4}
-    return _save(folder, RanModel, RanConfig, wordpiece(), 0, window_size=4, min_window_size=2, **sizes)
+    return _save(
+        folder, ran.RanModel, ran.RanConfig, wordpiece(), 0, window_size=4, min_window_size=2, **sizes
+    )
 
 
 def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:

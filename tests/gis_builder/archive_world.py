@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import gis_builder
-from gis_builder.store import Store
-from gis_builder.store.issue_records import Comment, Event, Issue, Thread
 
 SOURCES = Path(__file__).resolve().parents[2] / "data" / "sample"
 RANGE = "2015-01-01-0..2015-02-01-2"
@@ -21,7 +21,15 @@ HOURS = [*(f"2015-01-01-{hour}" for hour in range(4)), "2015-02-01-0", "2015-02-
 MORE = "2015-02-01-2"  # an hour that is added later
 
 
-def account(login: str | None, *, is_bot: bool = False) -> dict[str, str]:
+class Thread(NamedTuple):
+    """The rows of a thread in a store."""
+
+    issue: dict[str, Any]
+    comments: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+
+
+def account(login: str | None, *, is_bot: int = False) -> dict[str, str]:
     return {"login": login or "ghost", "type": "Bot" if is_bot else "User"}
 
 
@@ -40,10 +48,23 @@ def events_of(
     return found
 
 
-def saved_threads(work: Path) -> list[Thread]:
-    """The threads of the first repository of a working folder."""
-    with Store.open(work / "store.sqlite") as store:
-        return list(store.threads(next(iter(store.repos())).full_name))
+def saved_threads(work: Path) -> dict[str, list[Thread]]:
+    """The complete threads of a working folder by repository."""
+    with closing(sqlite3.connect(work / "store.sqlite")) as connection:
+        connection.row_factory = sqlite3.Row
+
+        def read(table: str, order: str) -> dict[tuple[str, int], list[dict[str, Any]]]:
+            rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
+            for row in map(dict, connection.execute(f"SELECT * FROM {table} ORDER BY {order}")):
+                rows.setdefault((row["repo"], row["number"]), []).append(row)
+            return rows
+
+        issues, comments, events = read("issues", "1, 2"), read("comments", "id"), read("events", "place")
+    threads: dict[str, list[Thread]] = {}
+    for ref, (issue,) in issues.items():
+        if issue["depth"] == 2 and not issue["is_pull"]:
+            threads.setdefault(ref[0], []).append(Thread(issue, comments.get(ref, []), events.get(ref, [])))
+    return threads
 
 
 def lines_of(events: Iterable[dict[str, Any]]) -> list[bytes]:
@@ -71,73 +92,61 @@ def save_dump(folder: Path, threads: list[Thread]) -> None:
     lines: dict[str, list[dict[str, Any]]] = {"issues": [], "comments": [], "events": []}
     for thread in threads:
         issue = thread.issue
-        url = f"https://api.github.com/repos/{issue.repo}"
-        home = {"issue_url": f"{url}/issues/{issue.number}"}
-        saved = _issue(issue, issue.updated_at, issue.closed_at)
+        url = f"https://api.github.com/repos/{issue['repo']}"
+        home = {"issue_url": f"{url}/issues/{issue['number']}"}
+        saved = _issue(issue, issue["updated_at"], issue["closed_at"])
         lines["issues"].append(saved | {"repository_url": url})
         lines["comments"] += [home | _comment(comment) for comment in thread.comments]
         lines["events"] += [
             home
-            | {"event": event.kind, "actor": account(event.actor)}
-            | {"created_at": event.created_at, "state_reason": event.state_reason}
-            for event in thread.events
-            if event.kind in ("closed", "reopened")
+            | {"event": event["kind"], "actor": account(event["actor"])}
+            | {name: event[name] for name in ("created_at", "state_reason")}
+            for event in _closings(thread)
         ]
     for name, values in lines.items():
         write_lines(folder / f"{name}.jsonl", values)
 
 
+def _closings(thread: Thread) -> list[dict[str, Any]]:
+    return [event for event in thread.events if event["kind"] in ("closed", "reopened")]
+
+
 def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
     issue = thread.issue
-    happened: list[tuple[str, int, Comment | Event | None]] = [(issue.created_at, 0, None)]
-    happened += [(comment.created_at, 1, comment) for comment in thread.comments]
-    happened += [
-        (event.created_at, 2, event) for event in thread.events if event.kind in ("closed", "reopened")
-    ]
+    happened: list[tuple[str, int, dict[str, Any]]] = [(issue["created_at"], 0, issue)]
+    happened += [(comment["created_at"], 1, comment) for comment in thread.comments]
+    happened += [(event["created_at"], 2, event) for event in _closings(thread)]
     happened.sort(key=lambda item: item[:2])
     closed_at: str | None = None
-    for at, _, what in happened:
-        if isinstance(what, Event):
-            closed_at = at if what.kind == "closed" else None
-        is_last = (at, what) == (happened[-1][0], happened[-1][2])
-        shown = _issue(issue, at, issue.closed_at if is_last else closed_at)
-        base = {"repo": {"name": issue.repo}, "created_at": at}
-        if isinstance(what, Comment):
-            comment = _comment(what)
-            yield base | {
-                "type": "IssueCommentEvent",
-                "actor": account(what.author),
-                "payload": {"action": "created", "issue": shown, "comment": comment},
-            }
+    for at, kind, what in happened:
+        if kind == 2:
+            closed_at = at if what["kind"] == "closed" else None
+        shown = _issue(issue, at, issue["closed_at"] if what is happened[-1][2] else closed_at)
+        base = {"repo": {"name": issue["repo"]}, "created_at": at}
+        if kind == 1:
+            payload = {"action": "created", "issue": shown, "comment": _comment(what)}
+            yield base | {"type": "IssueCommentEvent", "actor": account(what["author"]), "payload": payload}
         else:
-            action, actor = (what.kind, what.actor) if what else ("opened", issue.author)
+            action, actor = (what["kind"], what["actor"]) if kind else ("opened", issue["author"])
             payload = {"action": action, "issue": shown}
             yield base | {"type": "IssuesEvent", "actor": account(actor), "payload": payload}
 
 
-def _comment(comment: Comment) -> dict[str, Any]:
+def _comment(comment: dict[str, Any]) -> dict[str, Any]:
     """The REST object of a comment."""
-    return {
-        "id": comment.id,
-        "user": account(comment.author, is_bot=comment.is_bot),
-        "author_association": comment.author_association,
-        "created_at": comment.created_at,
-        "body": comment.body,
-    }
+    user = account(comment["author"], is_bot=comment["is_bot"])
+    same = ("id", "author_association", "created_at", "body")
+    return {"user": user, **{name: comment[name] for name in same}}
 
 
-def _issue(issue: Issue, at: str, closed_at: str | None) -> dict[str, Any]:
+def _issue(issue: dict[str, Any], at: str, closed_at: str | None) -> dict[str, Any]:
     """The REST object of an issue at a time."""
     return {
-        "number": issue.number,
-        "title": issue.title,
-        "body": issue.body,
-        "user": account(issue.author, is_bot=issue.is_bot),
-        "author_association": issue.author_association,
-        "labels": [{"name": name} for name in issue.labels],
+        **{name: issue[name] for name in ("number", "title", "body", "author_association", "created_at")},
+        "user": account(issue["author"], is_bot=issue["is_bot"]),
+        "labels": [{"name": name} for name in json.loads(issue["labels"])],
         "state": "closed" if closed_at else "open",
-        "state_reason": issue.state_reason if closed_at else None,
-        "created_at": issue.created_at,
+        "state_reason": issue["state_reason"] if closed_at else None,
         "updated_at": at,
         "closed_at": closed_at,
     }
@@ -167,8 +176,7 @@ def threads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Thread]]
     """The threads of two sample trackers."""
     work = tmp_path_factory.mktemp("archive") / "gis.work"
     gis_builder.import_tracker(SOURCES, work, progress=False)
-    with Store.open(work / "store.sqlite") as store:
-        return {row.full_name: list(store.threads(row.full_name)) for row in store.repos()[:2]}
+    return dict(sorted(saved_threads(work).items())[:2])
 
 
 @pytest.fixture(scope="module")

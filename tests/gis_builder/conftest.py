@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 from graphql import GraphQLSchema, build_schema
 
-from gis_builder.detection.detector import Detector
-from gis_builder.settings import DetectSettings
-from gis_builder.store import Store
-from gis_builder.store.issue_records import Verdict
+import gis_builder
 from tests.support.github import Server, serve
 
 from .archive_world import built, source, threads  # noqa: F401
@@ -194,16 +191,12 @@ def tiny(tiny_dump: Path) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
-        yield opened
-
-
-def judge(store: Store, repos: Iterable[str], settings: DetectSettings | None = None) -> list[Verdict]:
-    """The verdicts on every complete thread of these repositories."""
-    judged = Detector(store, settings or DetectSettings()).judge_all(list(repos))
-    return [kept.verdict for kept in judged]
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> gis_builder.Built:
+    """The dataset of the sample trackers, made without a token."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GITHUB_TOKEN", raising=False)
+        return gis_builder.demo(tmp_path_factory.mktemp("demo") / "demo", progress=False)
 
 
 @pytest.fixture(scope="session")

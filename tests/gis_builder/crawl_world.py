@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from gis_builder.crawl_progress import CrawlListener, ignore
-from gis_builder.crawling.github import GitHub, find_tokens
-from gis_builder.settings import CrawlSettings
-from gis_builder.store import Store
+import gis_builder
+from tests.support.github import Server
 
-from .conftest import API
+from .conftest import comment, event, issue
 
 STATION = "acme/station"
 LAST = 90
@@ -47,32 +46,42 @@ def station_rows() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def quick(url: str, **changes: Any) -> CrawlSettings:
-    small: dict[str, Any] = {
-        "all_if_small": False,
-        "thread_batch": 7,
-        "issue_batch": 9,
-        "comments_inline": 3,
-        "events_inline": 2,
-        "labels_inline": 2,
-        "phrases": ("duplicate", "in favor of"),
-        "title_words": ("duplicate",),
-        "body_phrases": (),
-        "search_batch": 2,
-        "search_limit": 9,
-        "backoff_s": 0.001,
-        "secondary_wait_s": 0.002,
-        "timeout_s": 5.0,
-        "attempts": 12,
-    }
-    return CrawlSettings(api_url=url, **{**small, **changes})
+# Small pages and short waits.
+QUICK: dict[str, Any] = {
+    "all_if_small": False,
+    "thread_batch": 7,
+    "issue_batch": 9,
+    "comments_inline": 3,
+    "events_inline": 2,
+    "labels_inline": 2,
+    "phrases": ("duplicate", "in favor of"),
+    "title_words": ("duplicate",),
+    "body_phrases": (),
+    "search_batch": 2,
+    "search_limit": 9,
+    "backoff_s": 0.001,
+    "secondary_wait_s": 0.002,
+    "timeout_s": 5.0,
+    "attempts": 12,
+}
 
 
-def open_github(
-    settings: CrawlSettings, store: Store, listener: CrawlListener = ignore, token: str = "one"
-) -> GitHub:
-    tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": token})
-    return GitHub(settings, tokens, store, listener)
+def crawled(
+    server: Server,
+    work: Path,
+    repos: str | list[str] = STATION,
+    *,
+    token: str = "one",
+    update: bool = False,
+    at_least: int = 15,
+    progress: Any = False,
+    **changes: Any,
+) -> gis_builder.Crawled:
+    """Crawl with settings for small pages, and a sample of at least 15 issues for negatives."""
+    settings = {f"crawl.{name}": value for name, value in (QUICK | changes).items()}
+    access = {"api_url": server.url, "token": token, "seed": 1, "progress": progress}
+    settings["pool.at_least"] = at_least
+    return gis_builder.crawl(repos, work, update=update, settings=settings, **access)
 
 
 @contextmanager
@@ -101,58 +110,34 @@ def serving(respond: Callable[[str, Message], tuple[int, dict[str, str], bytes]]
     server.server_close()
 
 
-def crawl_all(settings: CrawlSettings, store: Store, strategy: str) -> None:
-    """Run all steps of a build's crawl."""
-    with open_github(settings, store) as github:
-        github.check([STATION])
-        fetch = {"all": github.sweep, "search": github.search, "update": github.update}[strategy]
-        fetch([STATION])
-        github.fetch_negative_sample({STATION: 15}, seed=1)
-
-
 def _issue(number: int) -> dict[str, Any]:
     closed = is_duplicate(number) or number % 2 == 0
-    row: dict[str, Any] = {
-        "repository_url": f"{API}/{STATION}",
+    user = None if number % 11 == 0 else {"login": f"user{number % 9}", "type": "User"}
+    row = issue(STATION, 1, title=f"Trouble {number}", user=user)
+    row |= {
         "number": number,
-        "title": f"Trouble {number}",
         "body": None if number % 13 == 0 else f"Body of {number} \N{ROCKET}\r\n",
-        "state": "closed" if closed else "open",
-        "state_reason": "completed" if closed else None,
-        "user": None if number % 11 == 0 else {"login": f"user{number % 9}", "type": "User"},
-        "author_association": "NONE",
         "labels": [{"name": f"label {place}"} for place in range(number % 6)],
         "created_at": moment(number),
         "updated_at": moment(number, 500),
-        "closed_at": moment(number, 500) if closed else None,
-        "closed_by": {"login": "max"} if closed else None,
     }
+    closing = {"state": "closed", "state_reason": "completed", "closed_by": {"login": "max"}}
+    row |= closing | {"closed_at": moment(number, 500)} if closed else {}
     return row | ({"pull_request": {}} if is_pull(number) else {})
 
 
 def _comment(number: int, place: int) -> dict[str, Any]:
     says = "Duplicate of #1" if is_duplicate(number) and place == 0 else f"remark {place}"
-    return {
-        "issue_url": f"{API}/{STATION}/issues/{number}",
-        "id": number * 1000 + place,
-        "user": {"login": "max", "type": "User"},
-        "author_association": "MEMBER",
-        "created_at": moment(number, place),
-        "updated_at": moment(number, place),
-        "body": says,
-    }
+    id_ = 3_000_000_000 + number * 1000 + place  # more than 32 bits, like new comments
+    times = dict.fromkeys(("created_at", "updated_at"), moment(number, place))
+    return comment(STATION, number, id_, says) | times
 
 
 def _events(number: int) -> list[dict[str, Any]]:
     closings = 4 if number % 10 == 0 else int(number % 2 == 0 or is_duplicate(number))
     kinds = [kind for _ in range(closings) for kind in ("closed", "reopened")][: max(0, 2 * closings - 1)]
+    times = (moment(number, 400 + place // 3) for place, _ in enumerate(kinds))  # some in the same minute
     return [
-        {
-            "issue_url": f"{API}/{STATION}/issues/{number}",
-            "event": kind,
-            "actor": {"login": "max"},
-            "created_at": moment(number, 400 + place // 3),  # some in the same minute
-            "state_reason": "completed" if kind == "closed" else None,
-        }
-        for place, kind in enumerate(kinds)
+        event(STATION, number, kind, 1, created_at=at, state_reason="completed" if kind == "closed" else None)
+        for kind, at in zip(kinds, times, strict=True)
     ]

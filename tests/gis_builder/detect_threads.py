@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gis_builder.detection import decide
+from gis_builder.detection import decide, explain
 from gis_builder.store.issue_records import (
     Comment,
     Event,
@@ -44,13 +44,23 @@ def said(who: str | None, body: str, hours: float = 0.01, *, is_bot: bool = Fals
     return Comment(int(1e6 - hours * 100), who, association, at(hours), body, is_bot)
 
 
-def talk(*lines: str) -> list[Comment]:
-    """Comments from lines such as `bob 30: dup of #1`, said 30 hours before the closing; default: 0.01."""
-    heads_and_bodies = (line.split(": ", 1) for line in lines)
-    return [
-        said(who, body, float(hours or 0.01), is_bot=who == "bot")
-        for (who, _, hours), body in ((head.partition(" "), body) for head, body in heads_and_bodies)
-    ]
+_EVENTS = {"marked": "marked_as_duplicate", "unmarked": "unmarked_as_duplicate"}
+
+
+def talk(*lines: str) -> list[Comment | Event]:
+    """Comments from `bob 30: dup of #1`, 30 hours before the closing (default 0.01), and events by mia from
+    `!marked 3 #1`.
+    """
+    parts: list[Comment | Event] = []
+    for line in lines:
+        if line.startswith("!"):
+            kind, hours, *target = line[1:].split()
+            parts.append(event(_EVENTS.get(kind, kind), float(hours), *(int(t[1:]) for t in target)))
+        else:
+            head, body = line.split(": ", 1)
+            who, _, hours = head.partition(" ")
+            parts.append(said(who, body, float(hours or 0.01), is_bot=who == "bot"))
+    return parts
 
 
 def cases(table: str) -> list[Any]:
@@ -65,9 +75,9 @@ def cases(table: str) -> list[Any]:
     return params
 
 
-def check(expected: str, lines: Sequence[str]) -> None:
+def check(expected: str, lines: Sequence[str], **fields: Any) -> None:
     """Expect a duplicate of `#1` or of `#1,#2`, or a verdict with a reason code, or `no` duplicate."""
-    verdict = decided(*talk(*lines))
+    verdict = decided(*talk(*lines), **fields)
     if verdict.outcome is DUPLICATE:
         assert expected == ",".join(f"#{target.number}" for target in verdict.targets)
     else:
@@ -110,7 +120,7 @@ def decided(*parts: Comment | Event, **fields: Any) -> Verdict:
     return decide(thread(*parts, **fields), kind_of)
 
 
-def call(*parts: Comment | Event, **fields: Any) -> tuple[VerdictOutcome, list[int]]:
-    """The outcome and the numbers of the targets."""
-    verdict = decided(*parts, **fields)
-    return verdict.outcome, [target.number for target in verdict.targets]
+def explained(*parts: Comment | Event, **fields: Any) -> str:
+    """The explanation of the verdict."""
+    given = thread(*parts, **fields)
+    return explain(given, decide(given, kind_of), kind_of)

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import errno
+import gzip
 import json
 import os
-import re
 import shutil
-import signal
-import socket
-import subprocess
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +13,19 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
-from gis_builder.gh_archive.maps import FileTask
-from gis_builder.gh_archive.runners import OnRay, Pool
-from gis_builder.gh_archive.threads import RepoThreads, threads_of
-from gis_builder.store.issue_records import Thread
 from pairkit import ConfigError, DataError
 from tests.gis_builder.archive_world import (
     HOURS,
-    MORE,
     RANGE,
+    Thread,
     build,
-    command,
     events_of,
     files,
     lines_of,
     save_dump,
     times,
-    world,
     write_hours,
 )
-from tests.two_nodes import two_nodes
-
-PACKAGE = Path(gis_builder.__file__).parent
 
 
 def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
@@ -82,54 +64,6 @@ def test_verdicts_and_pairs_equal_those_of_a_build(
             assert mine[key][name] == theirs[key][name]
 
 
-def test_workers_and_buckets_do_not_change_the_dataset(
-    built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
-    for buckets, size in ((1, 1 << 30), (1, 4000)):  # one bucket, and a number that depends on the size
-        monkeypatch.setattr("gis_builder.gh_archive.archive_run._MIN_BUCKETS", buckets)
-        monkeypatch.setattr("gis_builder.gh_archive.archive_run._BUCKET_BYTES", size)
-        monkeypatch.setattr("gis_builder.gh_archive.archive_run._SORT_BYTES", 20_000)
-        other = build(source, tmp_path / f"of-{size}")
-        assert files(other.out) == files(built.out)
-        (rows,) = other.work.glob("rows-*")
-        assert (len(list(rows.iterdir())) == 1) == (size > 4000)
-
-
-def test_only_repositories_with_changed_rows_are_judged_again(
-    threads: dict[str, list[Thread]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged: list[int] = []
-
-    def recorded(rows: Any) -> RepoThreads:
-        judged.append((repo := threads_of(rows)).repo_id)
-        return repo
-
-    monkeypatch.setattr("gis_builder.gh_archive.judge_threads.threads_of", recorded)
-    source, out = tmp_path / "hours", tmp_path / "gis"
-    first, second = threads.values()
-    write_hours(source, world(threads), HOURS)
-    build(source, out)
-    steps = (
-        (RANGE, lines_of(events_of(7, first[:90])), {7}, 3),  # an hour is added,
-        (RANGE, lines_of(events_of(7, first[:50]) + events_of(101, second[:9])), {7, 101}, 3),  # replaced,
-        (RANGE, [b'{"id":"9","type":"WatchEvent"}'], {101}, 2),  # emptied,
-        (RANGE.replace("-2", "-1"), [], set(), 2),  # and left out
-    )
-    for hours, lines, changed, count in steps:
-        if lines:
-            write_hours(source, lines, [MORE])
-        judged.clear()
-        again = gis_builder.archive(hours, source, out, workers=1, progress=False, fresh=True)
-        assert (set(judged), len(judged)) == (changed, len(changed))
-        scratch = gis_builder.archive(
-            *(hours, source, tmp_path / "scratch"), work=tmp_path / hours / str(changed), workers=1,
-            progress=False, fresh=True,
-        )  # fmt: skip
-        assert files(again.out) == files(scratch.out)
-        assert again.statistics["archive_repositories"]["with_duplicates"] == count
-
-
 def test_hours_can_be_read_and_deleted_one_by_one(
     built: Any, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +71,7 @@ def test_hours_can_be_read_and_deleted_one_by_one(
     for hour in HOURS:
         folder.mkdir()
         shutil.copy(source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz")  # two digits
-        read = gis_builder.archive(hour, folder, work=work, read_only=True, workers=1, progress=False)
+        read = gis_builder.read_hours(hour, folder, work=work, workers=1, progress=False)
         assert isinstance(read, gis_builder.HoursRead)
         assert "in 1 hours; 0 hours missing" in read.notes()[0]
         shutil.rmtree(folder)
@@ -175,48 +109,6 @@ def test_changed_settings_repeat_only_dependent_tasks(built: Any, source: Path, 
             assert files(made.out) == files(scratch.out) != files(built.out)
 
 
-@pytest.mark.parametrize(
-    ("parts", "own"),
-    [
-        (EXTRACT, ["extract", "archive_rows"]),
-        (SORT, ["archive_rows"]),
-        (JUDGE, ["archive_rows", "threads", "judge_threads"]),
-        (DRAW, ["settle", "stored"]),
-    ],
-    ids=["extract", "sort", "judge", "draw"],
-)
-def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
-    # Settings are hashed separately; `maps` does not affect contents.
-    known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/maps"}
-    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
-    imported = {
-        f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gis_builder.")
-        for path in [str(node.module).removeprefix("gis_builder.").replace(".", "/")]
-        for alias in node.names
-    }
-    assert imported
-    assert not {name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)}
-
-
-def test_statistics_name_some_repositories_and_count_all(
-    built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gis_builder.gh_archive.write._MAX_NAMED", 1)
-    made = build(source, tmp_path / "gis")
-    assert made.statistics["repository_count"] == built.statistics["repository_count"] == 2
-    assert "2 repositories." in (made.out / "README.md").read_text()
-    detail = pl.read_parquet(made.work / "repositories.parquet")
-    for split, named in made.statistics["repositories"].items():
-        own = detail.filter(pl.col("split") == split)
-        ((repo, counts),) = named.items()
-        (row,) = own.filter(pl.col("repo") == repo).rows(named=True)
-        assert counts == {"positive": own["positive"].max(), "negative": row["negative"]}
-    assert detail["positive"].sum() == made.positives
-
-
 def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     rows = built.pairs.rows.filter(pl.col("label") == 1)
     repo = rows["repo"].sort()[0]
@@ -238,11 +130,49 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("2014-12-31..2015-01-01", "have no texts"),
+        ("2015-01-02..2015-01-01", "ends before"),
+        ("0001-01-01..9999-12-31", "have no texts"),
+        ("2015-01-01..9999-12-31", "ends after today"),
+        ("2015-02-30", "expected days"),
+        ("2015-01-01-24", "expected days"),
+        ("yesterday", "expected days"),
+        ("..2015-01-01", "expected days"),
+    ],
+)
+def test_invalid_ranges_of_hours(words: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        gis_builder.read_hours(words, "none", progress=False)
+
+
+def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
+    """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
+    hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
+    (tmp_path / "hours").mkdir()
+    lines = b"".join(gzip.decompress((source / f"{hour}.json.gz").read_bytes()) for hour in HOURS)
+    lines = lines.replace(b'"author_association":"NONE",', b"")
+    for hour, data in zip(hours, (gzip.compress(lines), gzip.compress(lines)[:-9]), strict=False):
+        (tmp_path / "hours" / f"{hour}.json.gz").write_bytes(data)
+    cards = []
+    for last in ("2025-05-23-23", "2025-05-24-1"):
+        made = gis_builder.archive(
+            f"2025-05-23-23..{last}", tmp_path / "hours", tmp_path / last, workers=1, progress=False
+        )
+        cards.append((made.out / "README.md").read_text())
+    sparse = "**After 2025-05-23 the archive lacks most events.**"
+    assert [sparse in card for card in cards] == [False, True]
+    assert "| 2025-05 | 3 | 1 | 1 | " in cards[1]  # hours, missing, truncated
+    assert "events lack the author's association" in cards[0]
+
+
 def test_a_recreated_repository_replaces_the_former_one(
     threads: dict[str, list[Thread]], tmp_path: Path
 ) -> None:
     own = next(iter(threads.values()))
-    before = [replace(t, issue=replace(t.issue, title="Older: " + t.issue.title)) for t in own]
+    before = [t._replace(issue=t.issue | {"title": "Older: " + t.issue["title"]}) for t in own]
     early = events_of(2, before)
     for event in early:
         event["created_at"] = "2014" + event["created_at"][4:]
@@ -288,67 +218,3 @@ def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, lis
     assert "duplicate" in {gis_builder.explain(built.work, end).outcome for end in ends}
     with pytest.raises(ConfigError, match="not among the issues"):
         gis_builder.explain(built.work, f"{next(iter(threads))}#999999")
-
-
-def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
-    """Fail a number of times, with an error or by a signal, then write."""
-    with log.open("a") as file:
-        file.write(".")
-    if len(log.read_text()) <= failures:
-        if signal_number:
-            os.kill(os.getpid(), signal_number)
-        raise OSError(errno.EIO, "Input/output error")
-    yield b"done"
-
-
-@pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
-def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) -> None:
-    def tasks(*failures: int) -> list[FileTask]:
-        folder = tmp_path / "-".join(map(str, failures))
-        folder.mkdir()
-        return [
-            FileTask((folder / f"{n}.out",), attempted, (folder / f"{n}.log", count, how))
-            for n, count in enumerate(failures)
-        ]
-
-    why = "worker lost (killed), probably for lack of memory; use fewer" if how else "Input/output"
-    given = tasks(0, 2, 0, 0, 9)
-    with Pool(2) as pool, pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
-        list(pool.run(given))
-    assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
-
-
-@pytest.mark.slow
-def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: Path) -> None:
-    """Kill a node during the run. Slow, because a cluster takes half a minute to start."""
-    with two_nodes() as (cluster, second):
-        ray = {"engine": "ray", "address": cluster.address, "workers": None}
-        assert files(build(source, tmp_path / "gis", **ray).out) == files(built.out)
-        out = tmp_path / "again"
-        driver = subprocess.Popen(command(source, out, "--engine", "ray", "--address", cluster.address))
-        while not list((tmp_path / "again.work").glob("hours/*.parquet")) and driver.poll() is None:
-            time.sleep(0.01)
-        cluster.remove_node(second, allow_graceful=False)
-        assert driver.wait() == 0
-        assert files(out) == files(built.out)
-
-
-@pytest.mark.slow
-def test_a_cluster_without_its_largest_machine_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
-    tasks = [
-        FileTask((tmp_path / f"{n}.out",), attempted, (tmp_path / f"{n}.log", n % 3, 0), 3 << 30)
-        for n in range(9)
-    ]
-    with two_nodes(head=1 << 30) as (cluster, second), OnRay(cluster.address) as ray:
-        ray.check_shared(tmp_path, None)
-        for place, _ in enumerate(ray.run(tasks)):
-            if place == 1:
-                cluster.remove_node(second, allow_graceful=False)
-        assert all(task.outs[0].exists() for task in tasks)
-        (tmp_path / ".shared").write_text("that of another machine")
-        with pytest.raises(DataError, match=rf"host {socket.gethostname()}: {tmp_path} is not shared"):
-            list(ray.run([FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]))
-    assert "state-dump" not in "".join(capsys.readouterr())

@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gis_builder
-from gis_builder.settings import BuildSettings
 from pairkit import ConfigError, DataError
-from pairkit.base.settings import load_settings
 
-ANY: Any = gis_builder  # for calls with wrong types
-QUIET = {"token": "any", "api_url": "http://127.0.0.1:9", "progress": False}
+ACCESS: Any = {"token": "any", "api_url": "http://127.0.0.1:9"}
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("name", "arguments", "given", "message"),
     [
-        (
-            lambda: ANY.import_tracker(None, "work", progress=False),
-            "folder = None: input is not a valid path",
-        ),
-        (lambda: ANY.pair(None, progress=False), "work = None: "),
-        (lambda: ANY.pair("work", None, progress=False), "out = None: "),
-        (lambda: ANY.status(5), "work = 5: "),
-        (lambda: ANY.explain("work", 58), "issue = 58: "),
-        (
-            lambda: ANY.detect("work", settings=5, progress=False),
-            "settings = 5: expected a mapping of dotted keys",
-        ),
-        (lambda: ANY.detect("work", settings={5: 5}, progress=False), "settings = 5: "),
-        (lambda: ANY.detect("work", settings=[5], progress=False), "settings = 5: "),
-        (
-            lambda: ANY.detect("work", settings="detect.x", progress=False),
-            "setting 'detect.x': expected key=value",
-        ),
-        (lambda: ANY.detect("work", config=5, progress=False), "config = 5: "),
-        (lambda: ANY.plan(None, **QUIET), "repos = None: "),
-        (lambda: ANY.plan([1], **QUIET), "repos = 1: "),
-        (lambda: ANY.plan(["a/b"], **{**QUIET, "token": 5}), "token = 5: "),
+        ("import_tracker", (None, "work"), {}, "folder = None: input is not a valid path"),
+        ("pair", (None,), {}, "work = None: "),
+        ("pair", ("work", None), {}, "out = None: "),
+        ("status", (5,), {}, "work = 5: "),
+        ("explain", ("work", 58), {}, "issue = 58: "),
+        ("detect", ("work",), {"settings": 5}, "settings = 5: expected a mapping of dotted keys"),
+        ("detect", ("work",), {"settings": {5: 5}}, "settings = 5: "),
+        ("detect", ("work",), {"settings": [5]}, "settings = 5: "),
+        ("detect", ("work",), {"settings": "detect.x"}, "setting 'detect.x': expected key=value"),
+        ("detect", ("work",), {"config": 5}, "config = 5: "),
+        ("detect", ("s3://bucket/work",), {}, "work = s3:/bucket/work: expected a path, not a URL"),
+        ("plan", (None,), ACCESS, "repos = None: "),
+        ("plan", ([1],), ACCESS, "repos = 1: "),
+        ("plan", (["a/b"],), ACCESS | {"token": 5}, "token = 5: "),
     ],
 )
 def test_an_invalid_argument_is_named(
-    call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    *,
+    name: str,
+    arguments: tuple[Any, ...],
+    given: dict[str, Any],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    quiet = {} if name in ("status", "explain") else {"progress": False}
     with pytest.raises((ConfigError, DataError)) as raised:
-        call()
+        getattr(gis_builder, name)(*arguments, **given, **quiet)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
@@ -59,11 +54,11 @@ def test_an_invalid_argument_is_named(
 )
 def test_invalid_api_urls(url: str) -> None:
     with pytest.raises(ConfigError, match="expected a server's root"):
-        load_settings(BuildSettings, flags={"crawl.api_url": url})
+        gis_builder.plan("a/b", **ACCESS | {"api_url": url})
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
     with pytest.raises(ConfigError) as caught:
-        load_settings(BuildSettings, flags={"crawl.api_url": "https://user:hunter2@host/api/v3"})
+        gis_builder.plan("a/b", **ACCESS | {"api_url": "https://user:hunter2@host/api/v3"})
     assert "hunter2" not in str(caught.value)
     assert "api_url" in str(caught.value)

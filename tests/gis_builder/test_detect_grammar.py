@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gis_builder.detection import might_matter
 from gis_builder.detection.claim_reader import find_markers
-from gis_builder.detection.lexicon import Code
+from gis_builder.detection.lexicon import PHRASES, Code
 from gis_builder.detection.page import mask
 from gis_builder.detection.phrase_codes import (
     CodedSentence,
@@ -217,6 +217,11 @@ def test_rules_span_a_bounded_number_of_tokens() -> None:
     unbounded = re.compile(r"(?<!\\)[*+]|\{\d+,\}")
     for rule in chain(*RULES.values(), *FOREIGN_RULES.values()):
         assert not unbounded.search(rule.pattern), rule.example
+
+
+def test_phrases_have_no_unbounded_groups() -> None:
+    for _, phrase in PHRASES:
+        assert not re.search(r"\)[*+](?!\+)", phrase), phrase
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,11 @@ from typing import Any
 import polars as pl
 from typer.testing import CliRunner
 
-from gis_builder.cli import app
+from tests.conftest import command_line
 
 from .conftest import closed, comment, event, issue, write_tracker
 
-SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 HOME = "acme/probe"
-
-
 Verdicts = dict[tuple[str, int], tuple[Any, ...]]
 
 
@@ -75,7 +72,9 @@ def write_probe(root: Path) -> Path:
 
 
 def gis(*arguments: object) -> None:
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"GITHUB_TOKEN": "t"})
+    done = CliRunner().invoke(
+        command_line("gis_builder"), [str(argument) for argument in arguments], env={"GITHUB_TOKEN": "t"}
+    )
     assert done.exit_code == 0, done.output
 
 

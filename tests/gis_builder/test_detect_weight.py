@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gis_builder.detection import decide
-from gis_builder.store.issue_records import Comment, Thread, VerdictOutcome
-
-from .detect_threads import CLOSED_AT, cases, kind_of, said, talk, thread
+from .detect_threads import DUPLICATE, cases, decided, said, talk
 
 MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
 WEEK, YEAR = 7 * DAY, 365 * DAY
 REMARK = "The old clock was taken out last week and nobody will miss"  # twelve words
 
 
-def confidence(*comments: Comment, **fields: object) -> float:
+def confidence(*parts: Any, **fields: Any) -> float:
     """The confidence of a duplicate, or 0 for another verdict."""
-    verdict = decide(thread(*comments, **fields), kind_of)
-    return verdict.confidence if verdict.outcome is VerdictOutcome.DUPLICATE else 0.0
+    verdict = decided(*parts, **fields)
+    return verdict.confidence if verdict.outcome is DUPLICATE else 0.0
 
 
 @pytest.mark.parametrize(
@@ -71,7 +67,7 @@ def test_confidence(expected: str, lines: list[str]) -> None:
 def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one() -> None:
     first, doubt = said("mia", "Closing in favour of #1.", 1), said("bob", "This is not a dup of #1.", -1)
     assert confidence(first, doubt) == 0.8  # 0.85 x 0.96 x 0.98
-    both = decide(thread(first, said("mia", "Also in favour of #2.", 0.5), doubt), kind_of)
+    both = decided(first, said("mia", "Also in favour of #2.", 0.5), doubt)
     assert [target.number for target in both.targets] == [1, 2]
 
 
@@ -124,25 +120,23 @@ def test_an_authors_note_counts_if_it_asserts_a_duplicate() -> None:
 
 
 def test_the_last_change_replaces_an_unknown_closing_time() -> None:
-    early: Thread = thread(said("bob", "Same as #1.", DAY), closed_at=None)
-    assert decide(early, kind_of).outcome is VerdictOutcome.DUPLICATE
-    later = replace(early, issue=replace(early.issue, updated_at="2020-02-01T00:00:00Z"))
-    assert decide(later, kind_of).outcome is not VerdictOutcome.DUPLICATE
-    assert later.issue.updated_at > CLOSED_AT
+    claim = said("bob", "Same as #1.", DAY)
+    assert confidence(claim, closed_at=None) > 0
+    assert confidence(claim, closed_at=None, updated_at="2020-02-01T00:00:00Z") == 0
 
 
 @pytest.mark.parametrize(
-    ("parts", "fields", "reason", "expected"),
+    ("lines", "fields", "reason", "expected"),
     [
-        ((), {"state": "open", "closed_at": None}, "open", 1.0),
-        ((said("mia", "Thanks."),), {}, "no_claim", 0.99),
-        ((said("bob", "dup of #1", 30), said("mia", "Not a dup of #1.")), {}, "disputed", 0.9),
-        ((said("bob", "dup of #1", 30), said("mia", "Fixed in 2.0.")), {}, "fixed", 0.9),
-        ((said("bob", "This is a duplicate of #1?", 900),), {}, "claim_not_acted_on", 0.5),
+        ([], {"state": "open", "closed_at": None}, "open", 1.0),
+        (["mia: Thanks."], {}, "no_claim", 0.99),
+        (["bob 30: dup of #1", "mia: Not a dup of #1."], {}, "disputed", 0.9),
+        (["bob 30: dup of #1", "mia: Fixed in 2.0."], {}, "fixed", 0.9),
+        (["bob 900: This is a duplicate of #1?"], {}, "claim_not_acted_on", 0.5),
     ],
 )
 def test_confidence_of_other_verdicts(
-    parts: tuple[Any, ...], fields: dict[str, Any], reason: str, expected: float
+    lines: list[str], fields: dict[str, Any], reason: str, expected: float
 ) -> None:
-    verdict = decide(thread(*parts, **fields), kind_of)
+    verdict = decided(*talk(*lines), **fields)
     assert (verdict.reason, verdict.confidence) == (reason, expected)

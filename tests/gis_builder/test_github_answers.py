@@ -1,13 +1,9 @@
-"""Responses are classified correctly, also recorded ones of GitHub, and no response raises an exception."""
+"""Responses are classified correctly, and no response raises an exception."""
 
 from __future__ import annotations
 
-import ast
 import json
-import tarfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +13,6 @@ from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, class
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
-RECORDED = Path(__file__).parents[3] / "shared" / "data" / "pygithub-replay"
 
 GATEWAY_PAGE = "<html><h1>502 Bad Gateway</h1></html>"
 SPENT = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(NOON_S + 90), "Date": NOON}
@@ -130,51 +125,3 @@ def test_no_response_raises(status: int, headers: dict[str, str], body: bytes) -
     assert answer.wait_s is None or answer.wait_s >= 0
     if answer.kind in (AnswerKind.OK, AnswerKind.PARTIAL):
         assert isinstance(answer.data, dict)
-
-
-class Exchange(NamedTuple):
-    file: str
-    path: str
-    status: int
-    headers: dict[str, str]
-    body: str
-
-
-@pytest.fixture(scope="module")
-def recorded() -> list[Exchange]:
-    archives = sorted(RECORDED.glob("*.tar.gz"))
-    if not archives:
-        pytest.skip("recorded exchanges are not at ../shared/data/pygithub-replay")
-    return list(read_exchanges(archives[0]))
-
-
-def read_exchanges(archive: Path) -> Iterator[Exchange]:
-    """Ten lines each: scheme, verb, host, port, path, headers, body, status, headers, body."""
-    with tarfile.open(archive) as files:
-        for member in files:
-            reader = files.extractfile(member) if member.isfile() else None
-            lines = reader.read().decode().split("\n") if reader else []
-            for start in range(0, len(lines) - 9, 11):
-                block = lines[start : start + 10]
-                yield Exchange(
-                    member.name, block[4], int(block[7]), dict(ast.literal_eval(block[8])), block[9]
-                )
-
-
-@pytest.mark.parametrize(
-    ("file", "kind"),
-    [
-        ("Exceptions.testBadAuthentication", "auth"),
-        ("SpecificExceptions.testBadCredentials", "auth"),
-        ("SpecificExceptions.test2FARequired", "auth"),
-        ("SpecificExceptions.testBadUserAgent", "forbidden"),
-        ("SpecificExceptions.testRateLimitExceeded", "rate_limited"),
-        ("SpecificExceptions.testAuthenticatedRateLimitExceeded", "secondary"),
-        ("Exceptions.testUnknownUser", "not_found"),
-        ("GraphQl.testQuery", "ok"),
-    ],
-)
-def test_recorded_failures(recorded: list[Exchange], file: str, kind: str) -> None:
-    last = [exchange for exchange in recorded if f"/{file}." in exchange.file][-1]
-    answer = classify(last.status, last.headers, last.body.encode())
-    assert answer.kind.value == kind

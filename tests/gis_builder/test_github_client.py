@@ -1,23 +1,31 @@
-"""Waits for limits, retries of failures, and batch sizes."""
+"""Waits for limits, retries, batch sizes, endless lists, and windows of searches."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.json import Decoder
 
 from gis_builder.crawl_progress import Waiting
 from gis_builder.crawling.github.access_tokens import Token
-from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused, TooHeavy
-from gis_builder.crawling.github.fetch_batches import BatchSize, ask_sized
+from gis_builder.crawling.github.client import Client, CrawlStopped, RequestRefused
+from gis_builder.crawling.github.fetch_batches import (
+    BatchSize,
+    Pages,
+    Window,
+    ask_sized,
+    split_window,
+)
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store.decoding import Node
-from pairkit import AuthError, BadReply, RateLimited, RemoteError
+from pairkit import BadReply
 from tests.support.github import FaultPlan, Options, Rule, serve
 
-from .crawl_world import quick
+from .crawl_world import QUICK
 
 
 class Viewer(Node, frozen=True):
@@ -40,7 +48,11 @@ def asking(tiny_dump: Path):
         server = serve(tiny_dump, faults=plan, options=options)
         servers.append(server)
         waits: list[Waiting] = []
-        return Client(quick(server.url, **changes), Token(token, server.url), listener=waits.append), waits
+        return Client(
+            CrawlSettings(api_url=server.url, **QUICK | changes),
+            Token(token, server.url),
+            listener=waits.append,
+        ), waits
 
     yield start
     for server in servers:
@@ -49,37 +61,6 @@ def asking(tiny_dump: Path):
 
 def at(kind: str, *requests: int, **more: object) -> Rule:
     return Rule(kind=kind, at=requests, **more)
-
-
-def test_a_query_costs_one_request(asking) -> None:
-    client, waits = asking(FaultPlan())
-    assert client.ask(ASK).data["viewer"].login
-    assert waits == []
-    usage = client.take_usage()
-    assert (usage.points, usage.requests) == (1, 1)
-    assert client.take_usage().requests == 0
-
-
-@pytest.mark.parametrize("kind", ["truncated", "dropped"])
-def test_transient_failures_are_retried(asking, kind: str) -> None:
-    client, waits = asking(FaultPlan(rules=(at(kind, 1, 2),)))
-    assert client.ask(ASK).data["viewer"]
-    assert len(waits) == 2
-    assert client.take_usage().requests == 3
-
-
-@pytest.mark.parametrize(
-    ("kind", "error", "message"),
-    [
-        ("dropped", RemoteError, r"failed 3 consecutive times, last with: .*; run the same command again"),
-        ("truncated", BadReply, "not a GraphQL response"),
-    ],
-)
-def test_repeated_failures_end_the_query(asking, kind: str, error: type[Exception], message: str) -> None:
-    client, waits = asking(FaultPlan(rules=(Rule(kind=kind, probability=1),)), attempts=3)
-    with pytest.raises(error, match=message):
-        client.ask(ASK)
-    assert len(waits) == 2
 
 
 def test_waits_double_if_a_limit_has_no_time(asking) -> None:
@@ -97,20 +78,6 @@ def test_the_wait_for_a_quota_does_not_depend_on_the_local_clock(asking) -> None
     assert all(0 < wait.seconds <= 4 for wait in waits)
 
 
-def test_a_wait_that_is_too_long_ends_the_run(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(at("too_many_429", 1),), retry_after_s=999), max_wait_s=5)
-    with pytest.raises(RateLimited) as error:
-        client.ask(ASK)
-    assert error.value.retry_after_s == 999
-
-
-def test_a_rejected_token_is_not_retried(asking) -> None:
-    client, waits = asking(FaultPlan(), token="bad")
-    with pytest.raises(AuthError, match=r"rejects the token .*create a new one"):
-        client.ask(ASK)
-    assert waits == []
-
-
 def test_a_refused_query_is_not_retried(asking) -> None:
     client, waits = asking(FaultPlan())
     with pytest.raises(RequestRefused):
@@ -124,21 +91,6 @@ def test_stopping_ends_a_wait(asking) -> None:
     with pytest.raises(CrawlStopped):
         client.ask(ASK)
     assert [wait.seconds for wait in waits] == [600.0]  # requested by the server
-
-
-def test_a_stalled_response_counts_as_too_heavy(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(at("stalled", 1),), stall_s=60), timeout_s=0.5)
-    with pytest.raises(TooHeavy, match="no response in time"):
-        client.ask(ASK)
-    assert client.ask(ASK).data["viewer"]
-
-
-def test_an_unreachable_server() -> None:
-    settings = CrawlSettings(api_url="http://127.0.0.1:9", attempts=2, backoff_s=0.001)
-    with pytest.raises(
-        RemoteError, match=r"127\.0\.0\.1:9/graphql failed 2 consecutive times, .*ConnectionError"
-    ):
-        Client(settings, Token("t", settings.api_url)).ask(ASK)
 
 
 def test_batch_sizes_adapt_to_the_server(asking) -> None:
@@ -158,12 +110,6 @@ def test_batch_sizes_adapt_to_the_server(asking) -> None:
     assert asked == 6
 
 
-def test_a_single_item_that_is_too_heavy(asking) -> None:
-    client, _ = asking(FaultPlan(rules=(Rule(kind="504", probability=1),)))
-    with pytest.raises(RemoteError, match="even for a single item"):
-        ask_sized(client, BatchSize(4), lambda _: ASK, attempts=4)
-
-
 @pytest.mark.parametrize(
     ("root", "url"),
     [
@@ -176,11 +122,61 @@ def test_graphql_urls(root: str, url: str) -> None:
     assert CrawlSettings(api_url=root).graphql_url == url
 
 
-def test_a_limit_that_never_ends(asking) -> None:
-    plan = FaultPlan(rules=(Rule(kind="too_many_429", probability=1),), retry_after_s=0)
-    client, waits = asking(plan, attempts=2, secondary_wait_s=0.0)
-    with pytest.raises(
-        RateLimited, match=r"still rate-limited .* after 2 waits; run the same command again later"
-    ):
-        client.ask(ASK)
-    assert len(waits) == 2
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        ([([1], "c1"), ([2], None)], "repeated a cursor"),
+        ([([1], "c1"), ([2], "start")], "repeated a cursor"),
+        ([([1], "c1"), ([2], "c1")], "repeated a cursor"),
+        ([([1, 2], f"c{page}") for page in range(12)], "sent 11 pages without new items"),
+        ([([page], f"c{page}") for page in range(6)], "sent more than 5 items"),
+    ],
+    ids=["no cursor", "the first cursor", "the last cursor", "the same items", "too many items"],
+)
+def test_an_endless_list_is_refused(pages: list[tuple[list[int], str | None]], message: str) -> None:
+    progress = Pages("a/b issues", "start", limit=5)
+    for items, cursor in pages[:-1]:
+        progress.advance(items, cursor)
+    with pytest.raises(BadReply, match=f"a/b issues: the server {message}"):
+        progress.advance(*pages[-1])
+
+
+SECONDS = st.integers(1_200_000_000, 1_900_000_000)
+
+
+def holds(window: Window, second: int) -> bool:
+    return (window.start is None or window.start <= second) and (window.end is None or second <= window.end)
+
+
+@given(
+    start=st.none() | SECONDS,
+    end=st.none() | SECONDS,
+    first=SECONDS,
+    last=SECONDS,
+    count=st.integers(1001, 10**6),
+    second=SECONDS,
+)
+def test_split_windows_cover_every_second_once(
+    start: int | None, end: int | None, first: int, last: int, count: int, second: int
+) -> None:
+    if start is not None and end is not None:
+        start, end = min(start, end), max(start, end)
+    window = Window(start, end)
+    parts = split_window(window, count, 1000, first, last)
+    if not parts:
+        assert start == end
+        return
+    assert len(parts) >= 2
+    assert sum(holds(part, second) for part in parts) == holds(window, second)
+    edges = [moment for part in parts for moment in (part.start, part.end) if moment is not None]
+    for edge in edges:
+        assert sum(holds(part, edge) for part in parts) == 1
+
+
+@given(start=SECONDS, length=st.integers(0, 10**9))
+def test_splitting_ends_at_single_seconds(start: int, length: int) -> None:
+    window, depth = Window(start, start + length), 0
+    while parts := split_window(window, 10**6, 1000, start, start + length):
+        window, depth = parts[0], depth + 1
+    assert window.start == window.end
+    assert depth < 40

@@ -1,227 +1,154 @@
-"""The strategies against the test server: complete, cheap, and unaffected by faults."""
+"""Crawls of the test server with either strategy: complete, cheap, and unaffected by faults."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gis_builder.crawl_progress import Advanced
-from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.store import Absence, RepoOutcome, Store
-from gis_builder.store.issue_records import IssueRef, Kind
-from pairkit import AuthError, ConfigError
+import gis_builder
+from pairkit import AuthError, BadReply, Progress, RateLimited, RemoteError
 from tests.support.github import FaultPlan, Options, Rule, Server, serve
 
-from .conftest import issue, write_tracker
-from .crawl_world import (
-    LAST,
-    STATION,
-    comment_count,
-    crawl_all,
-    is_duplicate,
-    is_pull,
-    open_github,
-    quick,
-    station_rows,
-)
+from .conftest import closed, comment, issue, write_tracker
+from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
+from .working_folder import contents, stored
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
 
 
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
 @pytest.fixture(scope="module")
-def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The content hash of an undisturbed crawl by strategy."""
-    hashes = {}
-    for strategy in ("search", "all"):
-        path = tmp_path_factory.mktemp("undisturbed") / "store.sqlite"
-        with Store.open(path, create=True) as store:
-            crawl_all(quick(station.url), store, strategy)
-            hashes[strategy] = store.content_hash()
-    return hashes
+def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The working folder of an undisturbed crawl by strategy."""
+    folders = {strategy: tmp_path_factory.mktemp("undisturbed") / "work" for strategy in ("search", "all")}
+    for strategy, folder in folders.items():
+        assert crawled(station, folder, strategy=strategy).status.warnings == ()
+    return folders
 
 
-def issue_numbers() -> list[int]:
-    return [number for number in range(1, LAST + 1) if number % 17 and not is_pull(number)]
+def threads(work: Path) -> list[int]:
+    """The numbers of complete threads."""
+    return stored(work, "SELECT number FROM issues WHERE depth = 2 AND NOT is_pull ORDER BY number")
 
 
-def test_each_repository_has_its_own_outcome(tiny: Server, store: Store) -> None:
+def test_each_repository_has_its_own_outcome(tiny: Server, work: Path) -> None:
     names = ["acme/missile", "acme/Rocket", "acme/vault", "acme/quiet", "acme/void", "acme/nowhere"]
-    with open_github(quick(tiny.url), store) as github:
-        rows = github.check(names)
-        outcomes = [row.outcome.value for row in rows]
-        assert outcomes == ["renamed", "ok", "not_found", "issues_disabled", "empty", "not_found"]
-        assert [row.full_name for row in rows[:2]] == [ROCKET, ROCKET]
-        assert (rows[0].max_number, rows[0].labels) == (9, ("Duplicate",))
-        assert all(row.detail for row in rows if row.outcome is not RepoOutcome.OK)
-        before = tiny.stats.points
-        github.sweep(names)
-        assert tiny.stats.points - before == 3  # one page and two top-ups; not repeated for the second name
-    assert [thread.issue.number for thread in store.threads("acme/MISSILE")] == [1, 2, 4, 5, 6, 9]
+    before = tiny.stats.points
+    rows = crawled(tiny, work, names, strategy="all").repositories
+    outcomes = ["renamed", "ok", "not_found", "issues_disabled", "empty", "not_found"]
+    assert [row.outcome for row in rows] == outcomes
+    assert [row.full_name for row in rows[:2]] == [ROCKET, ROCKET]
+    assert (rows[0].max_number, rows[0].labels) == (9, ("Duplicate",))
+    assert all(row.detail for row in rows if row.outcome != "ok")
+    # The schema, the look-up, one page and two top-ups (not repeated for the second name), fuel#1 and #8.
+    assert tiny.stats.points - before == 8
+    assert threads(work) == [1, 2, 4, 5, 6, 9]
+    assert contents(work)["missing"] == [(ROCKET, 8, "transferred", "acme/fuel#2")]
+    assert stored(work, f"SELECT number, depth FROM issues WHERE repo = '{FUEL}'") == [(1, 0)]
 
 
-@pytest.mark.parametrize("name", ["rust", "a/b/c", "a b/c", "", 'a/"b'])
-def test_malformed_names(tiny: Server, store: Store, name: str) -> None:
-    with (
-        open_github(quick(tiny.url), store) as github,
-        pytest.raises(ConfigError, match="expected owner/name"),
-    ):
-        github.check([name])
+def test_only_missing_repositories_are_looked_up_again(tiny: Server, work: Path) -> None:
+    crawled(tiny, work, [ROCKET, FUEL])
+    before = tiny.stats.requests
+    crawled(tiny, work, [ROCKET, FUEL])
+    assert tiny.stats.requests == before
+    for _ in range(2):
+        crawled(tiny, work, [ROCKET, "acme/nowhere"])
+    assert tiny.stats.requests == before + 2
 
 
-def test_only_missing_repositories_are_checked_again(tiny: Server, store: Store) -> None:
-    with open_github(quick(tiny.url), store) as github:
-        github.check([ROCKET, FUEL])
-        before = tiny.stats.requests
-        github.check([ROCKET, FUEL])
-        assert tiny.stats.requests == before
-        github.check([ROCKET, "acme/nowhere"])
-        github.check(["acme/nowhere"])
-        assert tiny.stats.requests == before + 2
+def test_a_search_stores_only_candidates_completely(undisturbed: dict[str, Path]) -> None:
+    issues = [number for number in range(1, LAST + 1) if number % 17 and not is_pull(number)]
+    assert threads(undisturbed["all"]) == issues
+    candidates = [number for number in issues if is_duplicate(number) and comment_count(number)]
+    assert threads(undisturbed["search"]) == candidates
+    assert len(candidates) > 9  # above the limit of a search, so windows were split
+    for table in ("issues", "comments", "events"):
+        rows = {strategy: set(contents(work)[table]) for strategy, work in undisturbed.items()}
+        of_threads = {row for row in rows["search"] if row[1] in candidates}
+        assert of_threads
+        assert of_threads <= rows["all"]
 
 
-def test_a_sweep_stores_every_thread_completely(station: Server, store: Store) -> None:
-    crawl_all(quick(station.url), store, "all")
-    rows = station_rows()
-    threads = {thread.issue.number: thread for thread in store.threads(STATION)}
-    assert sorted(threads) == issue_numbers()
-    for row in rows["issues"]:
-        if row["number"] not in threads:
-            continue
-        thread = threads[row["number"]]
-        assert len(thread.comments) == comment_count(row["number"])
-        assert [comment.id for comment in thread.comments] == sorted(c.id for c in thread.comments)
-        assert thread.issue.body == (row["body"] or "")
-        assert list(thread.issue.labels) == [label["name"] for label in row["labels"]]
-        events = [e for e in rows["events"] if e["issue_url"].endswith(f"/{row['number']}")]
-        assert [(e.kind, e.created_at) for e in thread.events] == [
-            (e["event"], e["created_at"]) for e in events
-        ]
-        assert thread.issue.closed_by == ("max" if row["closed_at"] and events else None)
-    assert store.warnings() == []
-
-
-def test_a_search_stores_only_candidates_completely(station: Server, store: Store, tmp_path: Path) -> None:
-    crawl_all(quick(station.url), store, "search")
-    threads = {thread.issue.number: thread for thread in store.threads(STATION)}
-    expected = [n for n in issue_numbers() if is_duplicate(n) and comment_count(n)]
-    assert sorted(threads) == expected
-    assert len(expected) > 9  # above the limit of a search, so windows were split
-    assert store.warnings() == []
-    with Store.open(tmp_path / "sweep.sqlite", create=True) as other:
-        crawl_all(quick(station.url), other, "all")
-        assert all(other.thread(IssueRef(STATION, number)) == thread for number, thread in threads.items())
-
-
-def test_a_too_frequent_phrase_is_skipped_with_a_warning(station: Server, store: Store) -> None:
-    settings = quick(station.url, phrases=("remark", "duplicate"), max_phrase_share=0.4)
-    with open_github(settings, store) as github:
-        github.check([STATION])
-        github.search([STATION])
-    assert store.count_threads(STATION) < 25
-    ((repo, words),) = store.warnings()
+def test_a_too_frequent_phrase_is_skipped_with_a_warning(station: Server, work: Path) -> None:
+    done = crawled(station, work, phrases=("remark", "duplicate"), max_phrase_share=0.4)
+    assert len(threads(work)) < 25
+    ((repo, words),) = done.status.warnings
     assert repo == STATION
     assert '"remark" in:comments' in words
 
 
-def test_usage_equals_the_count_of_the_server(station_dump: Path, store: Store) -> None:
+def test_the_cost_is_that_of_the_server(station_dump: Path, work: Path) -> None:
     with serve(station_dump) as server:
-        crawl_all(quick(server.url), store, "search")
-        usage = store.usage().values()
-        assert sum(spent.points for spent in usage) == server.stats.points
-        assert sum(spent.requests for spent in usage) == server.stats.requests
+        cost = crawled(server, work).to_dict()
+        assert (cost["points"], cost["requests"]) == (server.stats.points, server.stats.requests)
+    status = gis_builder.status(work)
+    assert status.to_dict()["points_left"] == 5000 - cost["points"]
+    assert f"{5000 - cost['points']:,} of 5,000 points left until" in repr(status)
 
 
-def test_a_server_without_the_newer_fields(station_dump: Path, tiny_dump: Path, store: Store) -> None:
-    with (
-        serve(tiny_dump, options=Options(without_duplicate_of=True)) as server,
-        open_github(quick(server.url), store) as github,
-    ):
-        github.check([ROCKET])
-        github.sweep([ROCKET])
-    marks = [event.target for event in store.thread(IssueRef(ROCKET, 2)).events if event.target]
-    assert marks == [IssueRef(ROCKET, 1)]
+def test_a_server_without_the_newer_fields(tiny_dump: Path, work: Path) -> None:
+    with serve(tiny_dump, options=Options(without_duplicate_of=True)) as server:
+        crawled(server, work, ROCKET, strategy="all")
+    targets = "SELECT target_repo, target_number FROM events WHERE number = 2 AND target_number"
+    assert stored(work, targets) == [(ROCKET, 1)]
 
 
-def test_fetching_by_number(tiny: Server, store: Store) -> None:
-    refs = [IssueRef(ROCKET, number) for number in (1, 3, 4, 7, 8)]
-    refs += [
-        IssueRef("acme/MISSILE", 2),
-        IssueRef(FUEL, 1),
-        IssueRef("acme/nowhere", 5),
-        IssueRef("acme/vault", 1),
-    ]
-    with open_github(quick(tiny.url), store) as github:
-        github.check([ROCKET])
-        github.fetch(refs)
-        kinds = [store.kind(ref) for ref in refs]
-        assert kinds[:5] == [Kind.ISSUE, Kind.PULL, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
-        assert kinds[5:] == [Kind.ISSUE, Kind.ISSUE, Kind.MISSING, Kind.MISSING]
-        assert store.absences(ROCKET) == {7: (Absence.DELETED, ""), 8: (Absence.TRANSFERRED, "acme/fuel#2")}
-        assert [row.name for row in store.repos()] == [ROCKET]
-        assert list(store.threads(ROCKET)) == []
-        assert store.thread(IssueRef(ROCKET, 4)).comments == ()
-        before = tiny.stats.requests
-        github.fetch(refs)
-        assert tiny.stats.requests == before
+def test_names_in_texts_that_are_no_repositories_need_no_request(tmp_path: Path, work: Path) -> None:
+    """They must not end the crawl either."""
+    names = ["f\u00f6\u00f6/bar", "_a/b", "-x/y", "a..b/c"]
+    issues = [issue(ROCKET, number, **closed("max", 9)) for number in range(1, 5)]
+    remarks = [comment(ROCKET, n, n, f"Duplicate of {name}#1", day=9) for n, name in enumerate(names, 1)]
+    write_tracker(tmp_path / "dump", ROCKET, issues=issues, comments=remarks)
+    with serve(tmp_path / "dump") as server:
+        crawled(server, work, ROCKET, strategy="all")
+        assert server.stats.requests == 3  # schema, look-up, page
+    assert [row[0] for row in contents(work)["missing"]] == sorted(names)
 
 
-def test_invalid_repository_names_need_no_request(tiny: Server, store: Store) -> None:
-    """References in texts may look like repositories, and must not end the crawl."""
-    refs = [IssueRef(repo, 1) for repo in ("f\u00f6\u00f6/bar", "_a/b", "-x/y", "a/..", "a..b/c")]
-    with open_github(quick(tiny.url), store) as github:
-        github.check([ROCKET])
-        before = tiny.stats.requests
-        github.fetch(refs)
-        assert tiny.stats.requests == before
-    assert {store.kind(ref) for ref in refs} == {Kind.MISSING}
+def test_the_sample_for_negatives_does_not_depend_on_batches(station: Server, tmp_path: Path) -> None:
+    samples = {}
+    for batch, count in ((9, 20), (100, 20), (9, 30), (9, 1000)):
+        work = tmp_path / f"{batch}-{count}"
+        crawled(station, work, issue_batch=batch, at_least=count)
+        samples[batch, count] = stored(work, "SELECT number FROM issues WHERE NOT is_pull ORDER BY number")
+    crawled(station, tmp_path / "9-20", at_least=30)
+    assert (
+        stored(tmp_path / "9-20", "SELECT number FROM issues WHERE NOT is_pull ORDER BY 1") == samples[9, 30]
+    )
+    assert samples[9, 20] == samples[100, 20]
+    assert 20 <= len(samples[9, 20]) < len(samples[9, 30]) < len(samples[9, 1000])
+    assert set(samples[9, 20]) < set(samples[9, 30])
+    assert samples[9, 1000] == [n for n in range(1, LAST + 1) if n % 17 and not is_pull(n)]
 
 
-@pytest.mark.parametrize("batch", [9, 100])
-def test_the_negative_sample_follows_the_random_order(station: Server, store: Store, batch: int) -> None:
-    with open_github(quick(station.url, issue_batch=batch), store) as github:
-        github.check([STATION])
-        numbers = github.fetch_negative_sample({STATION: 20}, seed=5)[STATION]
-        order = number_order(LAST, STATION, 5)
-        expected = [number for number in order if number in set(issue_numbers())]
-        assert numbers == expected[:20]
-        stored = [issue.number for issue in store.issues(STATION)]
-        assert stored == sorted(numbers)  # without the rest of the last batch
-        assert github.fetch_negative_sample({STATION: 10}, seed=5)[STATION] == expected[:10]
-        assert github.fetch_negative_sample({STATION: 30}, seed=5)[STATION] == expected[:30]
-        assert github.fetch_negative_sample({STATION: 1000}, seed=5)[STATION] == expected
-
-
-def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, store: Store) -> None:
-    crawl_all(quick(station.url), store, "all")
+def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, work: Path) -> None:
+    crawled(station, work, strategy="all")
     rows = station_rows()
     changed = next(row for row in rows["issues"] if row["number"] == 8)
     changed |= {"title": "Renamed", "updated_at": "2021-01-01T00:00:00Z"}
-    rows["comments"] = [row for row in rows["comments"] if row["id"] != 8000]
-    rows["comments"].append(
-        dict(rows["comments"][0], id=9_999_999, issue_url=changed["repository_url"] + "/issues/8")
-    )
-    new = issue(STATION, 1, created_at="2021-01-02T00:00:00Z", updated_at="2021-01-02T00:00:00Z") | {
-        "number": LAST + 1
-    }
-    rows["issues"].append(new)
+    rows["comments"] = [row for row in rows["comments"] if row["id"] != 3_000_008_000]
+    url = changed["repository_url"] + "/issues/8"
+    rows["comments"].append(dict(rows["comments"][0], id=9_999_999, issue_url=url))
+    late = "2021-01-02T00:00:00Z"
+    rows["issues"].append(issue(STATION, 1, created_at=late, updated_at=late) | {"number": LAST + 1})
     write_tracker(tmp_path / "later", STATION, **rows)
-    with serve(tmp_path / "later") as later, Store.open(tmp_path / "new.sqlite", create=True) as fresh:
-        with open_github(quick(later.url), store) as github:
-            github.update([STATION])
-            assert later.stats.points <= 4  # schema, look-up, one page
-            assert store.repo(STATION).max_number == LAST + 1
+    with serve(tmp_path / "later") as later:
+        for most in (5, 2):  # schema, two look-ups, page; nothing has changed
             before = later.stats.points
-            github.update([STATION])
-            assert later.stats.points - before <= 2
-        crawl_all(quick(later.url), fresh, "all")
-        for number in (8, LAST + 1):
-            ref = IssueRef(STATION, number)
-            assert store.thread(ref) == fresh.thread(ref)
-        assert [t.issue for t in store.threads(STATION)] == [t.issue for t in fresh.threads(STATION)]
+            assert crawled(later, work, update=True).repositories[0].max_number == LAST + 1
+            assert later.stats.points - before <= most
+        crawled(later, tmp_path / "fresh", strategy="all")
+    assert contents(work) == contents(tmp_path / "fresh")
 
 
-FAULTS = [
+MIXED = [
     "502",
     "rate_limited_200",
     "secondary_403",
@@ -234,16 +161,12 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("strategy", ["search", "all"])
-@pytest.mark.parametrize(
-    ("kinds", "share"),
-    [(FAULTS, 0.08), (["partial"], 0.25)],
-    ids=["mixed", "partial"],
-)
+@pytest.mark.parametrize(("kinds", "share"), [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"])
 def test_faults_do_not_change_the_content(
     *,
     station_dump: Path,
-    store: Store,
-    undisturbed: dict[str, str],
+    work: Path,
+    undisturbed: dict[str, Path],
     strategy: str,
     kinds: list[str],
     share: float,
@@ -252,69 +175,85 @@ def test_faults_do_not_change_the_content(
     limits = {"rate_limited_200": 1, "stalled": 2}
     rules = tuple(Rule(kind=kind, probability=share, limit=limits.get(kind)) for kind in kinds)
     with serve(station_dump, faults=FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)) as server:
-        crawl_all(quick(server.url, timeout_s=0.5), store, strategy)
+        assert crawled(server, work, strategy=strategy, timeout_s=0.5).status.warnings == ()
         assert server.stats.faults
-    assert store.content_hash() == undisturbed[strategy]
-    assert store.warnings() == []
+    assert contents(work) == contents(undisturbed[strategy])
 
 
+@pytest.mark.parametrize(
+    ("repos", "error", "message"),
+    [
+        (STATION, gis_builder.IncompleteCrawlError, "the connection failed"),
+        ([STATION, "acme/twin"], RemoteError, "can't be reached"),  # at once, without trying each
+    ],
+)
 def test_a_crawl_continues_after_the_network_was_lost(
-    station_dump: Path, store: Store, undisturbed: dict[str, str]
+    *, tmp_path: Path, work: Path, repos: Any, error: type[RemoteError], message: str
 ) -> None:
-    server = serve(station_dump)
+    rows = station_rows()
+    write_tracker(tmp_path / "dump", STATION, **rows)
+    twin = [
+        row | {"repository_url": row["repository_url"].replace("station", "twin")} for row in rows["issues"]
+    ]
+    write_tracker(tmp_path / "dump", "acme/twin", issues=twin)
+    server = serve(tmp_path / "dump")
     port = int(server.url.rpartition(":")[2])
 
-    def lose_network(event: object) -> None:
-        if isinstance(event, Advanced):
+    def lose_network(at: Progress) -> None:
+        if at.stage == f"{STATION}: sweeping" and at.done:
             server.close()
 
-    with open_github(quick(server.url, attempts=3), store, lose_network) as github:
-        github.check([STATION])
-        (row,) = github.sweep([STATION])
-    assert row.outcome is RepoOutcome.FAILED
-    assert "the connection failed" in row.detail
-    with serve(station_dump, port=port) as again:
-        crawl_all(quick(again.url), store, "all")
-    assert store.content_hash() == undisturbed["all"]
+    lost: dict[str, Any] = {"attempts": 3, "first_attempts": 2, "progress": lose_network}
+    with pytest.raises(error, match=message):
+        crawled(server, work, repos, strategy="all", **lost)
+    with serve(tmp_path / "dump", port=port) as again:
+        crawled(again, work, repos, strategy="all")
+        crawled(again, tmp_path / "calm", repos, strategy="all")
+    assert contents(work) == contents(tmp_path / "calm")
+
+
+@pytest.mark.parametrize(
+    ("kind", "plan", "settings", "error", "message"),
+    [
+        ("dropped", {}, {"attempts": 3}, RemoteError, "can't be reached .the connection failed .*again"),
+        ("truncated", {}, {"attempts": 3}, BadReply, "failed 3 consecutive times.*not a GraphQL resp"),
+        ("504", {}, {"attempts": 4}, RemoteError, "too heavy for the server .*even for a single item"),
+        ("stalled", {"stall_s": 9}, {"attempts": 1, "timeout_s": 0.2}, RemoteError, "no response in time"),
+        ("too_many_429", {"retry_after_s": 0}, {"attempts": 2}, RateLimited, "still .* after 2 waits"),
+        ("too_many_429", {"retry_after_s": 999}, {"max_wait_s": 5}, RateLimited, "for 999 s more; run"),
+    ],
+)
+def test_a_fault_that_never_ends(
+    *,
+    tiny_dump: Path,
+    work: Path,
+    kind: str,
+    plan: dict[str, Any],
+    settings: dict[str, Any],
+    error: type[RemoteError],
+    message: str,
+) -> None:
+    faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **plan)
+    quick = {"secondary_wait_s": 0.0, **settings}
+    with serve(tiny_dump, faults=faults) as server, pytest.raises(error, match=message):
+        crawled(server, work, ROCKET, **quick)
 
 
 def test_several_tokens_give_the_same_content(tiny: Server, tmp_path: Path) -> None:
-    hashes = set()
-    for tokens in ("one", "one,two,three"):
-        with Store.open(tmp_path / f"{tokens}.sqlite", create=True) as store:
-            with open_github(quick(tiny.url), store, token=tokens) as github:
-                github.check([ROCKET, FUEL])
-                github.sweep([ROCKET, FUEL])
-                github.fetch_negative_sample({ROCKET: 3, FUEL: 1}, seed=0)
-            hashes.add(store.content_hash())
-    assert len(hashes) == 1
+    works = [tmp_path / tokens for tokens in ("one", "one,two,three")]
+    for work in works:
+        crawled(tiny, work, [ROCKET, FUEL], token=work.name, strategy="all")
+    assert contents(works[0]) == contents(works[1])
 
 
-def test_a_rejected_token_ends_the_crawl(tiny: Server, store: Store) -> None:
-    with open_github(quick(tiny.url), store, token="bad") as github, pytest.raises(AuthError):
-        github.check([ROCKET])
-    with open_github(quick(tiny.url), store, token="fine") as github:
-        github.check([ROCKET, FUEL])
-    with open_github(quick(tiny.url), store, token="bad,bad2") as github, pytest.raises(AuthError):
-        github.sweep([ROCKET, FUEL])
+def test_a_rejected_token_ends_the_crawl(tiny: Server, work: Path) -> None:
+    for tokens in ("bad", "bad,bad2"):
+        with pytest.raises(AuthError, match="rejects"):
+            crawled(tiny, work, [ROCKET, FUEL], token=tokens)
 
 
-def test_small_repositories_are_swept(station: Server, store: Store) -> None:
+@pytest.mark.parametrize(("all_if_small", "kind"), [(True, "sweep"), (False, "search")])
+def test_small_repositories_are_swept(station: Server, work: Path, all_if_small: bool, kind: str) -> None:
     """The station takes two or three pages, and a search with many phrases far more."""
-    wordy = tuple(f"word{place}" for place in range(40))
-    with open_github(quick(station.url, all_if_small=True, phrases=wordy), store) as github:
-        github.check([STATION])
-        github.search([STATION])
-    assert store.tasks(STATION, "sweep", done=True)
-    assert not store.tasks(STATION, "search")
-
-
-def test_a_started_search_is_not_replaced_by_a_sweep(station: Server, store: Store) -> None:
-    wordy = tuple(f"word{place}" for place in range(40))
-    with open_github(quick(station.url, phrases=wordy), store) as github:
-        github.check([STATION])
-        github.search([STATION])
-    with open_github(quick(station.url, all_if_small=True, phrases=wordy), store) as github:
-        github.search([STATION])
-    assert store.tasks(STATION, "search", done=True)
-    assert not store.tasks(STATION, "sweep")
+    crawled(station, work, phrases=[f"word{place}" for place in range(40)], all_if_small=all_if_small)
+    assert stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'") == [kind]

@@ -1,19 +1,19 @@
-"""Every query is valid in GitHub's published schema."""
+"""Queries are valid in the published schema, and the test server prices them as GitHub does."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from graphql import GraphQLSchema, build_schema, parse, validate
+from graphql import GraphQLSchema, get_operation_ast, parse, validate
+from graphql import build_schema as build_text
 from graphql.utilities import find_breaking_changes
 
 from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries, Server
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import CrawlTask, TopUp
 from gis_builder.store.issue_records import IssueRef
-from tests.support.github.graphql_api import SCHEMA_TEXT
-from tests.support.github.graphql_api import build_schema as build_own
+from tests.support.github.graphql_api import SCHEMA_TEXT, build_schema, price
 
 HOSTILE = 'a"b\\c\n\N{ROCKET}'
 REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/rocket", 7)]
@@ -42,13 +42,13 @@ NEWEST = Server(duplicate_of=True, closed_duplicate_of=True, enable_duplicate=Tr
 
 @pytest.mark.parametrize("server", [NEWEST, Server()], ids=["new fields", "without"])
 def test_queries_are_valid_on_the_test_server(server: Server) -> None:
-    own = build_own(without_duplicate_of=server is not NEWEST)
+    own = build_schema(without_duplicate_of=server is not NEWEST)
     for query in every_query(server):
         assert validate(own, parse(query.text)) == []
 
 
 def test_the_test_schema_is_compatible_with_github(official: GraphQLSchema) -> None:
-    assert find_breaking_changes(build_schema(SCHEMA_TEXT), official) == []
+    assert find_breaking_changes(build_text(SCHEMA_TEXT), official) == []
 
 
 def test_queries_are_valid_on_github(official: GraphQLSchema) -> None:
@@ -56,8 +56,32 @@ def test_queries_are_valid_on_github(official: GraphQLSchema) -> None:
         assert validate(official, parse(query.text)) == []
 
 
-def test_aliases_group_issues_by_repository() -> None:
-    query = Queries(CrawlSettings(), Server()).issues(REFS, with_thread=False).text
-    assert query.count("repository(owner:") == 2
-    assert 'r1: repository(owner: "acme", name: "rocket"' in query
-    assert "i7: issueOrPullRequest(number: 7)" in query
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            """{ search(type: ISSUE, query: "x", first: 100) { nodes { ... on Issue {
+            comments(last: 30) { nodes { body } } timelineItems(last: 20) { nodes { __typename } }
+            labels(first: 10) { nodes { name } } } } } }""",
+            (301, 3, 6100),
+        ),
+        (  # GitHub's own example: 100 repositories, 50 issues, 60 labels
+            """{ search(type: ISSUE, query: "x", first: 100) { nodes { ... on Issue { repository {
+            issues(first: 50) { nodes { labels(first: 60) { nodes { name } } } } } } } } }""",
+            (5101, 51, 100 + 5_000 + 300_000),
+        ),
+        (
+            """{ repository(owner: "a", name: "b") { ...R } } fragment R on Repository { issues(first: 7) {
+            nodes { comments(last: 3) { totalCount } } } }""",
+            (8, 1, 28),
+        ),
+        ('{ __type(name: "Issue") { fields { name } } viewer { login } }', (0, 1, 0)),
+    ],
+)
+def test_prices_by_hand(query: str, expected: tuple[int, int, int]) -> None:
+    schema, document = build_schema(), parse(query)
+    assert validate(schema, document) == []
+    operation = get_operation_ast(document)
+    assert operation is not None
+    cost = price(schema, document, operation, {})
+    assert (cost.requests, cost.points, cost.nodes) == expected

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.json import Decoder
 
+import gis_builder
 from gis_builder.crawling.github import GitHub, find_tokens
 from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.client import Client
@@ -55,52 +56,49 @@ def test_from_a_file_or_the_environment(
     assert len(tokens) == 1 or [token.name for token in tokens] == names
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("# none\n", "contains no token"),
-        ("tök\x07en\n", "characters"),
-        (None, "the token file can't be read"),
-    ],
-)
-def test_a_bad_file(tmp_path: Path, content: str | None, message: str) -> None:
-    file = tmp_path / "tokens"
-    if content:
-        file.write_text(content)
-    with pytest.raises(ConfigError, match=message) as error:
-        find_tokens(API, file=file, environ={})
-    assert "tök" not in str(error.value)
-
-
 def test_the_gh_tool_is_the_last_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "gh"
     tool.write_text('#!/bin/sh\necho "gho_$1_$2_$4"\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     assert secrets(find_tokens(API, environ={})) == ["gho_auth_token_github.com"]
-    tool.write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(
-        ConfigError, match=r"no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login"
-    ):
-        find_tokens(API, environ={})
 
 
-def test_an_app_needs_its_key_and_installation(tmp_path: Path) -> None:
-    environ = {"GITHUB_APP_ID": "1"}
-    with pytest.raises(ConfigError, match="neither GITHUB_APP_PRIVATE_KEY nor"):
-        find_tokens(API, environ=environ)
-    with pytest.raises(ConfigError, match="GITHUB_APP_INSTALLATION_ID: expected the number"):
-        find_tokens(API, environ=environ | {"GITHUB_APP_PRIVATE_KEY": SECRET})
-    with pytest.raises(ConfigError, match="private key can't be read"):
-        find_tokens(API, environ=environ | {"GITHUB_APP_PRIVATE_KEY_PATH": str(tmp_path / "absent")})
+KEYLESS = {"GITHUB_APP_ID": "1"}
+KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
 
 
-def test_an_invalid_key_of_an_app_is_not_shown() -> None:
-    environ = {"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": SECRET, "GITHUB_APP_INSTALLATION_ID": "2"}
-    (token,) = find_tokens(API, environ=environ)
-    with pytest.raises(AuthError, match="no token for the GitHub App's installation") as error:
-        token.reveal()
-    assert SECRET not in "".join(traceback.format_exception(error.value))
+@pytest.mark.parametrize(
+    ("environ", "file", "message"),
+    [
+        ({}, b"# none\n", "contains no token"),
+        ({}, "tök\x07en\n".encode(), "contains invalid characters"),
+        ({}, b"\xff", "the token file can't be read .not UTF-8 text"),
+        ({}, None, r"no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login"),
+        (KEYLESS, None, "neither GITHUB_APP_PRIVATE_KEY nor"),
+        (KEYED, None, "GITHUB_APP_INSTALLATION_ID: expected the number"),
+        (
+            KEYLESS | {"GITHUB_APP_PRIVATE_KEY_PATH": "absent"},
+            None,
+            "absent: the GitHub App's private key can't",
+        ),
+        (KEYED | {"GITHUB_APP_INSTALLATION_ID": "2"}, None, "no token for the GitHub App's installation"),
+    ],
+)
+def test_sources_without_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], file: bytes | None, message: str
+) -> None:
+    for name in ("GITHUB_TOKEN", "GITHUB_TOKENS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (environ | {"PATH": ""}).items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "tokens").write_bytes(file or b"")
+    tokens = None if file is None else tmp_path / "tokens"
+    with pytest.raises((ConfigError, AuthError), match=message) as error:
+        gis_builder.plan("a/b", api_url="http://127.0.0.1:9", token_file=tokens, progress=False)
+    trace = "".join(traceback.format_exception(error.value))
+    assert SECRET not in trace
+    assert "tök" not in str(error.value)
 
 
 INSTALLATION = b'{"token": "ghs_installation", "expires_at": "2099-01-01T00:00:00Z"}'

@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import json
+import random
+import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gis_builder.crawling.import_dump import import_dump
-from gis_builder.crawling.status import read_status
-from gis_builder.store import Store
-from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
-from pairkit import DataError
+import gis_builder
+from pairkit import ConfigError, DataError
 
-from .conftest import comment, event, issue, write_tracker
-from .import_fuzz import fuzz_import
-from .test_saved import HOME, ISSUES, listed
+from .conftest import comment, event, issue, write_tracker, write_world
+from .crawl_fuzz import Changer
+from .test_saved import HOME, ISSUES, gh_list, github_backup, listed, paginated
 from .test_ticket_exports import save
+from .working_folder import contents, imported
 
 HUGE = "9" * 5000
 LISTED = listed(ISSUES[0])
 
 
-def import_into(folder: Path, store: Path, options: ImportOptions = PLAIN) -> list[str]:
-    """Import a tracker and read the store; returns the messages."""
-    messages: list[str] = []
-    with Store.open(store, create=True) as opened:
-        import_dump(folder, opened, messages.append, options)
-        read_status(opened)
-        for row in opened.all_repos():
-            list(opened.threads(row.name, only_complete=False))
-    return messages
-
-
-def refused(folder: Path, store: Path) -> str:
+def refused(source: Path, work: Path) -> str:
     """The one-line error of an import."""
     with pytest.raises(DataError) as caught:
-        import_into(folder, store)
+        imported(source, work)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -135,27 +124,74 @@ def test_a_fault_is_named_with_file_and_row(tmp_path: Path, name: str, content: 
     path = save(saved, name, content)
     if not name.endswith("jsonl") and path.parent == saved:
         saved = path  # named alone, a file is never skipped as another program's
-    error = refused(saved, tmp_path / "s.sqlite")
+    error = refused(saved, tmp_path / "work")
     assert message in error
     assert path.name in error or "contains no issue" in error
     with suppress(DataError):
-        import_into(saved, tmp_path / "t.sqlite", ImportOptions(skip_broken=True))
+        imported(saved, tmp_path / "other", skip_broken=True)
+        gis_builder.status(tmp_path / "other")
+        contents(tmp_path / "other")
 
 
-def test_odd_but_valid_values_are_imported(tmp_path: Path) -> None:
+def test_odd_but_valid_values_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     messages = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
-    (tmp_path / "a.json").write_text(json.dumps([[LISTED | {"comments": [messages]}]]))  # like --slurp
-    (tmp_path / "b\n.json").write_text("[5]")
-    passed, done = import_into(tmp_path, tmp_path / "s.sqlite")
-    assert "\n" not in passed
+    saved = [[LISTED | {"comments": [messages]}]]  # like --slurp
+    save(tmp_path / "saved", "a.json", saved)
+    save(tmp_path / "saved", "b\n.json", "[5]")
+    imported(tmp_path / "saved", tmp_path / "work", progress=True)
+    passed, done = capsys.readouterr().err.splitlines()
+    assert passed.endswith("contains no issues, comments or events; skipped")
     assert done == f"{HOME}: 1 issues, 1 comments"
 
 
 def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
-    write_tracker(tmp_path, HOME)
-    assert "contains no issue (acme/probe: no issues); save" in refused(tmp_path, tmp_path / "s.sqlite")
+    write_tracker(tmp_path / "saved", HOME)
+    error = refused(tmp_path / "saved", tmp_path / "work")
+    assert "contains no issue (acme/probe: no issues); save" in error
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_trackers_end_in_success_or_a_one_line_error(tmp_path: Path, seed: int) -> None:
     fuzz_import(tmp_path, seed)
+
+
+LAYOUTS: tuple[Callable[[Path], object], ...] = (write_world, paginated, gh_list, github_backup)
+
+
+def fuzz_import(folder: Path, seed: int) -> str:
+    """Import a changed tracker and read it; returns `ok` or the name of the error."""
+    draw = random.Random(seed)
+    root = folder / "saved"
+    root.mkdir()
+    draw.choice(LAYOUTS)(root)
+    changer = Changer(draw)
+    files = sorted(path for path in root.rglob("*") if path.is_file() and path.suffix != ".gz")
+    for path in draw.sample(files, min(len(files), draw.choice((1, 1, 2, 3)))):
+        _spoil(path, changer, draw)
+    try:
+        return _imported(root, folder / "work")
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {type(error).__name__}: {str(error)[:300]}") from error
+    finally:
+        shutil.rmtree(root)
+
+
+def _spoil(path: Path, changer: Changer, draw: random.Random) -> None:
+    """Change a line, a value or bytes of a file."""
+    lines = path.read_bytes().split(b"\n") if path.suffix == ".jsonl" else [path.read_bytes()]
+    place = draw.randrange(len(lines))
+    *_, lines[place] = changer.change(200, {}, lines[place])
+    path.write_bytes(b"\n".join(lines))
+
+
+def _imported(root: Path, work: Path) -> str:
+    try:
+        imported(root, work)
+    except (DataError, ConfigError) as error:
+        if "\n" in str(error):
+            raise AssertionError(f"more than a line: {error}") from error
+        return type(error).__name__
+    assert not [text for _, text in gis_builder.status(work).warnings if "\n" in text]
+    gis_builder.detect(work, progress=False)
+    contents(work)
+    return "ok"

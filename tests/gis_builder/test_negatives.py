@@ -1,18 +1,24 @@
-"""Negatives: which pairs are allowed, how often issues are used, and what is dropped."""
+"""Negatives: which pairs are allowed, how often issues are used, their time gaps, and what is dropped."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import replace
-from itertools import chain
+from datetime import datetime, timedelta
+from itertools import chain, islice
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gis_builder.pairing.negatives import Negatives, make_negatives
+from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
+from gis_builder.pairing.sampler import Timeline, WantedGaps, mismatch, opening_times
 from gis_builder.pairing.split import Splits, split_issues
-from gis_builder.settings.pair_settings import PairSettings, SplitSettings
+from gis_builder.settings import PairSettings, SplitSettings
 from gis_builder.store.issue_records import (
     DuplicateCluster,
     Grounds,
@@ -21,8 +27,9 @@ from gis_builder.store.issue_records import (
     IssueText,
     Relation,
 )
+from pairkit.similarity.measures import gap_auc
 
-from .pair_material import cluster, grounds, ref, texts_of, tracker
+from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
 
 def draw(
@@ -43,17 +50,7 @@ def draw(
     splits = split_issues(
         positives.pairs, clusters, issues, ties, SplitSettings(sizes=sizes), settings.ratio, seed
     )
-    negatives = make_negatives(
-        splits.positives,
-        splits.negatives_wanted,
-        splits.of,
-        splits.group,
-        clusters,
-        usable.usable,
-        linked,
-        settings,
-        seed,
-    )
+    negatives = make_negatives(splits, clusters, usable.usable, linked, settings, seed)
     return splits, negatives
 
 
@@ -132,6 +129,8 @@ def test_a_single_cluster_needs_issues_without_duplicates(match: str) -> None:
     _, several = draw(clusters, issues, sizes="1,0,0", ratio=10.0, match=match)
     assert several.with_single == len({*all_pairs(several)}) == 10
     assert max(n for issue, n in uses(all_pairs(several)).items() if issue.number > 2) <= 2
+    _, mixed = draw(*tracker(2, singles=30), sizes="1,0,0", ratio=5.0, match=match)
+    assert mixed.with_single < len(all_pairs(mixed)) == 10
     _, none = draw(*tracker(1), sizes="1,0,0", match=match)
     assert none.missing == {"train": 1}
 
@@ -195,3 +194,73 @@ def test_excluded_relations_still_tie_issues() -> None:
         assert len(positives) == 41
         assert len({splits.of[member] for member in tied.members}) == 1
         assert not [p for p in all_pairs(negatives) if {p.first, p.second} <= set(tied.members)]
+
+
+DAY = 86_400
+
+
+def at(seconds: int) -> str:
+    return (datetime(2010, 1, 1) + timedelta(seconds=seconds)).isoformat() + "Z"
+
+
+def years(
+    clusters: int, singles: int
+) -> tuple[list[DuplicateCluster], list[IssueRef], dict[IssueRef, IssueText]]:
+    """Clusters of two issues opened within days of each other, and single issues, over five years."""
+    generator = random.Random(7)
+    texts: dict[IssueRef, IssueText] = {}
+    for k in range(clusters):
+        start = generator.randrange(5 * 360 * DAY)
+        for index, delay in enumerate((0, int(generator.expovariate(1 / (20 * DAY))))):
+            issue = ref(2 * k + 1 + index)
+            texts[issue] = replace(text_of(issue), created_at=at(start + delay))
+    for number in range(2 * clusters + 1, 2 * clusters + singles + 1):
+        texts[ref(number)] = replace(text_of(ref(number)), created_at=at(generator.randrange(5 * 360 * DAY)))
+    return [cluster(2 * k + 1, 2 * k + 2) for k in range(clusters)], list(texts), texts
+
+
+@pytest.mark.parametrize("kind", ["random", "hard", "mixed"])
+def test_negatives_have_the_gaps_of_positives(kind: str) -> None:
+    clusters, issues, texts = years(150, 100)
+
+    def auc(match: str) -> float:
+        splits, negatives = draw(clusters, issues, texts, negatives=kind, match=match)
+        assert not any(negatives.missing.values())
+        assert {s: len(p) for s, p in negatives.pairs.items()} == splits.negatives_wanted
+        positives = list(chain.from_iterable(splits.positives.values()))
+        return gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0.0
+
+    assert auc("none") > 0.85
+    assert 0.4 <= auc("time") <= 0.6
+
+
+@given(st.lists(st.integers(0, 10**8), min_size=2, max_size=30), st.integers(0, 10**8), st.integers(0, 29))
+def test_the_timeline_sorts_by_mismatch(times: list[int], gap: int, anchor: int) -> None:
+    refs = [ref(number + 1) for number in range(len(times))]
+    texts = {r: replace(text_of(r), created_at=at(time)) for r, time in zip(refs, times, strict=True)}
+    timeline, one = Timeline(opening_times(texts, refs), refs), refs[anchor % len(refs)]
+    near = list(timeline.near(one, gap))
+    assert sorted(other for _, other in near) == sorted(set(refs) - {one})
+    assert [difference for difference, _ in near] == sorted(
+        mismatch(timeline.gap(one, other), gap) for other in refs if other != one
+    )
+    assert list(islice(timeline.near(one, gap), 1)) == near[:1]
+
+
+def test_extreme_gaps_come_first() -> None:
+    assert WantedGaps([5, 1, 4, 2, 3], 5).hardest_first() == [1, 5, 2, 4, 3]
+    assert WantedGaps([1, 2, 3, 4], 4).hardest_first() == [1, 4, 2, 3]
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1), st.integers(1, 50))
+def test_wanted_gaps_are_quantiles_of_the_positives(gaps: list[int], count: int) -> None:
+    wanted = WantedGaps(gaps, count)
+    assert len(wanted) == count
+    assert set(wanted.hardest_first()) <= set(gaps)
+    if count == len(gaps):
+        assert sorted(wanted.hardest_first()) == sorted(gaps)
+    for gap in wanted.hardest_first():
+        assert wanted.nearest(gap) == gap
+        wanted.take(gap)
+    assert not wanted
+    assert wanted.nearest(1.0) is None

@@ -1,68 +1,59 @@
-"""Estimated costs of crawls, compared with manual results and with the test server."""
+"""Look-ups of repositories, and estimated costs of crawls, compared with manual results and the server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gis_builder import Plan
-from gis_builder.crawling.crawl import crawl, crawlable, update
-from gis_builder.crawling.crawl_plan import RepoPlan, hours, plan, price
-from gis_builder.crawling.github import GitHub, Token
-from gis_builder.settings import BuildSettings, CrawlSettings
-from gis_builder.store import RepoOutcome, RepoRow, Store, Usage
+import gis_builder
 from pairkit import ConfigError, RemoteError
-from tests.support.github import serve
+from tests.support.github import Server, serve
+
+from .crawl_world import serving
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json"))
-RUST = RepoRow("rust-lang/rust", RepoOutcome.OK, "rust-lang/rust", max_number=30_664, issue_count=15_813)
+ACCESS: dict[str, Any] = {"token": "t", "progress": False}
 
 
-def settings(strategy: str, url: str = "http://x") -> BuildSettings:
-    return BuildSettings(crawl=CrawlSettings(api_url=url, strategy=strategy))
+def cost(issues: int, max_number: int, strategy: str, **changes: Any) -> dict[str, Any]:
+    """The plan for a repository of this size."""
+    newest = {"totalCount": issues, "nodes": [{"number": max_number, "createdAt": "2020-01-02T00:00:00Z"}]}
+    node = NODE | {"isPrivate": False, "newest": newest, "labels": {"nodes": []}}
+    return look_up({"data": {"r0": node}}, strategy=strategy, **changes).to_dict()
 
 
 def test_the_cost_of_a_sweep() -> None:
     # 15,813 / 49 = 322.7 pages, of 1 + 3 * 49 = 148 connections: a point each.
     # 316.3 / 49 = 6.5 queries for the beginnings of long threads.
-    rust = price(RUST, settings("all"))
-    assert (rust.points, rust.requests) == (323 + 7, 323 + 7)
-    larger = BuildSettings(crawl=CrawlSettings(strategy="all", thread_batch=100))
+    rust = cost(15_813, 30_664, "all")
+    assert (rust["points"], rust["requests"]) == (323 + 7, 323 + 7)
+    assert rust["hours_per_token"] == pytest.approx(330 * 1.2 / 3600)  # limited by the responses
     # 158.1 pages of 301 connections: three points each; 4 more queries of 100 connections.
-    assert price(RUST, larger).points == 159 * 3 + 4
+    larger = cost(15_813, 30_664, "all", thread_batch=100)
+    assert larger["points"] == 159 * 3 + 4
+    assert larger["hours_per_token"] == pytest.approx(481 / 5000, abs=0.001)  # limited by the points
 
 
 def test_the_cost_of_a_search() -> None:
-    rust = price(RUST, settings("search"))
-    assert 0.8 < rust.points / 139 < 1.2  # benchmarks/README.md
-    small = price(RepoRow("a/b", RepoOutcome.OK, "a/b", issue_count=10, max_number=10), settings("search"))
-    assert small.points < 20
-
-
-def test_the_stricter_limit_decides_the_hours() -> None:
-    assert hours(10_000, 100) == 2.0
-    assert hours(100, 6000) == 2.0
+    rust = cost(15_813, 30_664, "search")
+    assert 0.8 < rust["points"] / 139 < 1.2  # benchmarks/README.md
+    assert cost(10, 10, "search")["points"] < 20
 
 
 @pytest.mark.parametrize("strategy", ["all", "search"])
 def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
     names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]  # a former name, and a missing repository
     with serve(SAMPLE) as server:
-        chosen = settings(strategy, server.url)
-
-        def open_github(store: Store) -> GitHub:
-            return GitHub(chosen.crawl, [Token("t", server.url)], store)
-
-        planned = plan(names, chosen, open_github)
+        access = ACCESS | {"api_url": server.url, "strategy": strategy}
+        planned = gis_builder.plan(names, **access)
         assert planned.spent.requests == server.stats.requests
         before = server.stats.requests
         if strategy == "all":
-            with Store.open(tmp_path / "store.sqlite", create=True) as store, open_github(store) as github:
-                crawl(github, store, NAMES, chosen)
+            gis_builder.crawl(NAMES, tmp_path / "work", **access)
             spent = server.stats.requests - before
             assert abs(spent - planned.requests) <= 6  # targets in other repositories
     result = planned.to_dict()
@@ -76,31 +67,77 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
     assert f"This estimate cost {planned.spent.points} points" in shown
 
 
-@pytest.mark.parametrize("command", [crawl, update, plan])
-def test_only_missing_repositories_are_an_error(tmp_path: Path, command: Callable[..., Any]) -> None:
+def test_only_missing_repositories_are_an_error(tiny: Server, tmp_path: Path) -> None:
     names = [f"acme/gone-{n}" for n in range(7)]
-    message = r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
-    with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
-        chosen = settings("all", server.url)
-        with GitHub(chosen.crawl, [Token("t", server.url)], store) as github:
-            given = (names, chosen, lambda _: github) if command is plan else (github, store, names, chosen)
-            with pytest.raises(ConfigError, match=message):
-                command(*given)
+    access = ACCESS | {"api_url": tiny.url}
+    for run in (
+        lambda: gis_builder.plan(names, **access),
+        lambda: gis_builder.crawl(names, tmp_path / "work", **access),
+        lambda: gis_builder.crawl(names, tmp_path / "work", update=True, **access),
+    ):
+        with pytest.raises(ConfigError, match=r"gone-0: no such repository.*gone-4: .* and 2 more\); check"):
+            run()
 
 
-def test_a_failing_server_is_not_a_wrong_name() -> None:
-    row = RepoRow("a/b", RepoOutcome.FAILED, detail="server error")
-    with pytest.raises(RemoteError, match=r"a/b: server error.*run the same command again"):
-        crawlable([row, RepoRow("a/c", RepoOutcome.NOT_FOUND)])
+def test_many_missing_repositories_share_a_line(tiny: Server) -> None:
+    names = ["acme/rocket", *(f"acme/gone-{n}" for n in range(55))]
+    planned = gis_builder.plan(names, api_url=tiny.url, **ACCESS)
+    assert "55 repositories not found (no such repository" in repr(planned)
+    assert ": acme/gone-0, acme/gone-1, acme/gone-2 and 52 more" in repr(planned)
+    assert "acme/rocket" in planned._repr_html_()
+    one = gis_builder.plan(names[:2], api_url=tiny.url, **ACCESS)
+    assert "acme/gone-0: not found (no such repository" in repr(one)
 
 
-def test_many_missing_repositories_share_a_line() -> None:
-    rows = [RepoRow(f"acme/gone-{n}", RepoOutcome.NOT_FOUND, detail="no such repository") for n in range(55)]
-    planned = Plan("search", tuple(map(RepoPlan, rows)), Usage(3, 3, 1.0))
-    assert repr(planned) == (
-        "55 repositories not found (no such repository): acme/gone-0, acme/gone-1, acme/gone-2 and 52 more"
-    )
-    assert "<table>" not in planned._repr_html_()
-    one = Plan("search", (RepoPlan(RUST, 139, 139), RepoPlan(rows[0])), Usage(3, 3, 1.0))
-    assert "acme/gone-0: not found (no such repository)" in repr(one)
-    assert "rust-lang/rust" in one._repr_html_()
+LABELS = ('"dup"', "Resolution: Duplicate", "deduplication", "dupe", "duplicates")
+NODE = {
+    "nameWithOwner": "acme/vault",
+    "isPrivate": True,
+    "hasIssuesEnabled": True,
+    "createdAt": "2020-01-01T00:00:00Z",
+    "newest": {"totalCount": 1, "nodes": [{"number": 5, "createdAt": "2020-01-02T00:00:00Z"}]},
+    "fresh": {"nodes": [{"updatedAt": "2020-01-03T00:00:00Z"}]},
+    "pulls": {"nodes": [{"number": 7}]},
+    "labels": {"nodes": [{"name": name} for name in LABELS]},
+}
+SCHEMA = {"data": {"issue": None, "closed": None}}
+FOUND = {"data": {"r0": NODE}}
+
+
+def absent(type_: str, message: str = "no") -> dict[str, Any]:
+    error = {"type": type_, "path": ["r0"], "message": message}
+    return {"data": {"r0": None, "rateLimit": {"cost": 1}}, "errors": [error]}
+
+
+def look_up(*answers: Any, **changes: Any) -> gis_builder.Plan:
+    """Plan a crawl of a repository, with these answers in order."""
+    left = [SCHEMA, *answers]
+
+    def respond(_path: str, _headers: object) -> tuple[int, dict[str, str], bytes]:
+        return 200, {}, json.dumps(left.pop(0)).encode()
+
+    settings = {f"crawl.{name}": value for name, value in ({"backoff_s": 0.001} | changes).items()}
+    with serving(respond) as url:
+        return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings, progress=False)
+
+
+@pytest.mark.parametrize("answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"])
+def test_a_private_repository_that_is_wanted(answers: list[Any]) -> None:
+    row = look_up(*answers, include_private=True).repositories[0].row
+    assert (row.outcome, row.detail, row.max_number, row.as_of) == ("ok", "", 7, "2020-01-03T00:00:00Z")
+    assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "detail"),
+    [
+        ([FOUND], ConfigError, "include_private"),
+        ([absent("FORBIDDEN", "SAML enforcement")], ConfigError, "SAML enforcement"),
+        ([absent("NOT_FOUND")], ConfigError, "no such repository"),
+        ([absent("INTERNAL", "the disk is full")] * 2, RemoteError, "the disk is full.*run the same command"),
+    ],
+    ids=["private", "not for this token", "missing", "failed for good"],
+)
+def test_refused_look_ups(answers: list[Any], error: type[Exception], detail: str) -> None:
+    with pytest.raises(error, match=f"no repository can be crawled .acme/vault: .*{detail}"):
+        look_up(*answers, attempts=2)

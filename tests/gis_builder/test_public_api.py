@@ -7,27 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.settings.negative_strategies import Rank, strategy_of
 from pairkit import ConfigError, DataError, Progress
-from tests.support.github import serve
+from tests.gis_builder.crawl_world import crawled
+from tests.support.github import Server, serve
+
+from .conftest import issue, write_tracker
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("GITHUB_TOKEN", raising=False)
-        return gis_builder.demo(tmp_path_factory.mktemp("face") / "demo", progress=False)
-
-
-@pytest.fixture(scope="module")
-def work(demo: Any) -> Path:
-    return demo.work
 
 
 def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
@@ -107,7 +98,8 @@ def by_length(texts: Sequence[str]) -> list[list[int]]:
     ]
 
 
-def test_negatives_from_a_function(work: Path, tmp_path: Path) -> None:
+def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
+    work = demo.work
     built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
     name = f"{by_length.__module__}.by_length"
     assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
@@ -126,16 +118,71 @@ def test_negatives_from_a_function(work: Path, tmp_path: Path) -> None:
     ("rank", "message"),
     [
         (lambda texts: [[len(texts)] for _ in texts], "expected indices of"),
-        (lambda _texts: [], "text 0 has none"),
+        (lambda _texts: [], "text . has none"),
         (lambda texts: [["best"] for _ in texts], "a list of indices"),
     ],
 )
-def test_an_invalid_ranking_is_refused(rank: Rank, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        strategy_of(rank).ranking(["one", "two"])(0)
+def test_an_invalid_ranking_is_refused(demo: Any, tmp_path: Path, rank: Any, message: str) -> None:
+    with pytest.raises(DataError, match=f"negatives by .*{message}"):
+        gis_builder.pair(demo.work, tmp_path / "gis", negatives=rank, progress=False)
 
 
-def test_a_demo_needs_no_token(demo: Any) -> None:
-    assert demo.positives >= 115
-    found = gis_builder.detect(demo.work, progress=False)
-    assert found.duplicates == found.verdicts.filter(found.verdicts["verdict"] == "duplicate").height
+def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
+    work, file = tmp_path / "gis.work", tmp_path / "issues.parquet"
+    gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
+    gis_builder.detect(work, progress=False)
+    pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
+    counts = gis_builder.render(work, file, progress=False).counts
+    rows = pl.read_parquet(file)
+    assert rows.columns == ["id", "repo", "number", "url", "text", "created_at", "state", "labels"]
+    assert rows.height == counts["written"] == rows["id"].n_unique()
+    texts = dict(rows.select("id", "text").iter_rows())
+    for side in ("1", "2"):
+        names = ("repo", f"number{side}", f"text{side}")
+        assert all(
+            texts[f"{repo}#{number}"] == text for repo, number, text in pairs.select(names).iter_rows()
+        )
+
+
+def test_issues_without_text_are_counted(tmp_path: Path) -> None:
+    empty = {2: "", 3: "**EDIT:**", 4: "? - :-( \N{CRAB}"}
+    issues = [issue("ann/tool", 1), *(issue("ann/tool", n, title="", body=body) for n, body in empty.items())]
+    write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
+    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
+
+
+def test_a_renamed_repository_is_rendered_once(tiny: Server, tmp_path: Path) -> None:
+    crawled(tiny, tmp_path / "work", ["acme/missile", "acme/rocket"], strategy="all")
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    assert sum(rendered.counts.values()) == 6
+    assert pl.read_parquet(rendered.out)["id"].is_unique().all()
+
+
+SUN = "acme/sun"
+
+
+@pytest.fixture(scope="module")
+def sun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("sun")
+    write_tracker(root / "dump", SUN, issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)])
+    gis_builder.import_tracker(root / "dump", root / "sun", progress=False)
+    return root / "sun"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"issue": 1, "top": 0}, ConfigError, "top 0: expected 1 to 50"),
+        ({"issue": 999}, DataError, "acme/sun#999: no such issue"),
+        ({"issue": 1}, DataError, "acme/sun#1: its text has no words to search for"),
+        ({"issue": "SUN-4"}, ConfigError, "expected a number or the key of a ticket of acme/sun"),
+        ({"issue": 4}, ConfigError, "aoe search: .*no index.json"),
+    ],
+)
+def test_invalid_requests(
+    sun: Path, tmp_path: Path, given: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        gis_builder.suggest(SUN, work=sun, index=tmp_path / "none", **given)

@@ -1,23 +1,25 @@
-"""Trackers saved by other tools give the same verdicts."""
+"""Saved trackers: their layouts, and imports that equal a crawl."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gis_builder.crawling.import_dump import import_dump
-from gis_builder.settings import DetectSettings
-from gis_builder.store import Store
-from gis_builder.store.issue_records import VerdictOutcome
-from gis_builder.trackers.saved import is_known
+import gis_builder
+from pairkit import DataError
+from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
 
-from .conftest import closed, comment, event, issue, judge
+from .conftest import closed, comment, event, issue, write_tracker
+from .crawl_world import crawled
+from .working_folder import contents, imported, stored, verdicts
 
 HOME = "acme/probe"
 ISSUES = [
@@ -105,42 +107,150 @@ OTHERS = {
 
 @pytest.mark.parametrize("save", [paginated, gh_list, github_backup])
 def test_every_layout_gives_the_same_verdicts(
-    save: Callable[[Path], None], tmp_path: Path, store: Store
+    save: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = tmp_path / "saved"
+    root, work = tmp_path / "saved", tmp_path / "work"
     root.mkdir()
     save(root)
     for name, other in OTHERS.items():
         (root / name).write_text(json.dumps(other))
-    messages: list[str] = []
-    (row,) = import_dump(root, store, messages.append)
-    assert [Path(message.partition(":")[0]).name for message in messages if "skipped" in message] == sorted(
-        OTHERS
-    )
+    (row,) = imported(root, work, progress=True).repositories
+    skipped = [line for line in capsys.readouterr().err.splitlines() if "skipped" in line]
+    assert [Path(line.partition(":")[0]).name for line in skipped] == sorted(OTHERS)
     assert (row.full_name, row.issue_count) == (HOME, 3)
-    found = {verdict.ref.number: verdict for verdict in judge(store, [HOME], DetectSettings())}
-    assert sorted(found) == [1, 2, 4]
-    assert found[2].outcome is VerdictOutcome.DUPLICATE
-    assert [ref.number for ref in found[2].targets] == [1]
-    assert found[4].outcome is not VerdictOutcome.DUPLICATE  # its target is a pull request
-    assert {comment.body for n in (2, 4) for comment in _thread(store, n).comments} == {
-        "Duplicate of #1",
-        "Dup of #3, closing",
-    }
+    found = verdicts(work)
+    assert sorted(found) == [f"{HOME}#{number}" for number in (1, 2, 4)]
+    assert found[f"{HOME}#2"][:2] == ("duplicate", [f"{HOME}#1"])
+    assert found[f"{HOME}#4"][0] != "duplicate"  # its target is a pull request
+    texts = stored(work, "SELECT body FROM comments WHERE number <> 3 ORDER BY number")
+    assert texts == ["Duplicate of #1", "Dup of #3, closing"]
 
 
-def _thread(store: Store, number: int) -> Any:
-    from gis_builder.store.issue_records import IssueRef
-
-    return store.thread(IssueRef(HOME, number))
-
-
-def test_a_single_file(tmp_path: Path, store: Store) -> None:
+def test_a_single_file(tmp_path: Path) -> None:
     gh_list(tmp_path)
-    (row,) = import_dump(tmp_path / "issues.json", store, lambda _words: None)
-    assert row.issue_count == 3
+    assert imported(tmp_path / "issues.json", tmp_path / "work").repositories[0].issue_count == 3
 
 
-def test_an_address_takes_linear_time() -> None:
-    addresses = repeated("/repos/owner/name/issues/1", after="\n.")
-    assert_linear(lambda url: is_known({"number": 1, "title": "x", "url": url}), addresses)
+def test_an_address_takes_linear_time(tmp_path: Path) -> None:
+    def refused(url: str) -> None:
+        (tmp_path / "x.json").write_text(json.dumps({"number": 1, "title": "x", "url": url}))
+        with suppress(DataError):
+            gis_builder.preview_import(tmp_path / "x.json", tmp_path / "work")
+
+    assert_linear(refused, repeated("/repos/owner/name/issues/1", after="\n."))
+
+
+ROCKET = "acme/rocket"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+@pytest.mark.parametrize("name", ["tiny", "station"])
+def test_an_import_equals_a_sweep(
+    name: str, tiny_dump: Path, station_dump: Path, work: Path, tmp_path: Path
+) -> None:
+    folder = {"tiny": tiny_dump, "station": station_dump}[name]
+    rows = imported(folder, work).repositories
+    homes = sorted(row.full_name for row in rows if row.is_crawlable)
+    with serve(folder) as server:
+        crawled(server, tmp_path / "swept", homes, strategy="all", comments_inline=30, thread_batch=49)
+    inside = f"WHERE repo IN ({', '.join(map(repr, homes))}) AND repo || number NOT IN (SELECT repo || number"
+    for table in ("issues", "comments", "events"):
+        sql = f"SELECT * FROM {table} {inside} FROM issues WHERE is_pull) ORDER BY 1, 2, 3"
+        assert stored(work, sql) == stored(tmp_path / "swept", sql) != []
+    times = "SELECT full_name, as_of, newest_at FROM repos WHERE name = full_name AND outcome = 'ok'"
+    assert stored(work, times) == stored(tmp_path / "swept", times)
+    assert verdicts(work).items() >= verdicts(tmp_path / "swept").items() != []
+
+
+def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:
+    outcomes = {row.name: row.outcome.value for row in imported(tiny_dump, work).repositories}
+    assert outcomes == {
+        "acme/fuel": "ok",
+        "acme/quiet": "issues_disabled",
+        ROCKET: "ok",
+        "acme/vault": "private",
+        "acme/void": "empty",
+    }
+    names = "SELECT name, full_name FROM repos WHERE NOT listed"
+    assert stored(work, names) == [("acme/missile", ROCKET)]
+    assert stored(work, "SELECT repo, number FROM issues WHERE is_pull") == [(ROCKET, 3)]
+    assert contents(work)["missing"] == [
+        (ROCKET, 7, "deleted", ""), (ROCKET, 8, "transferred", "acme/fuel#2")
+    ]  # fmt: skip
+    assert stored(work, "SELECT * FROM issues WHERE repo = 'acme/vault'") == []
+
+
+def test_a_repeated_import_replaces_the_first(tmp_path: Path, tiny_dump: Path, work: Path) -> None:
+    """Also one that ended at a damaged line, whose threads are incomplete."""
+    saved = Path(shutil.copytree(tiny_dump, tmp_path / "saved"))
+    events = saved / ROCKET / "events.jsonl"
+    whole = events.read_text()
+    events.write_text(whole + "{\n")
+    with pytest.raises(DataError, match=r"events\.jsonl:11: "):
+        imported(saved, work)
+    assert stored(work, "SELECT * FROM repos") == []
+    assert stored(work, "SELECT * FROM issues WHERE depth = 2") == []
+    events.write_text(whole)
+    imported(saved, work)
+    once = contents(work)
+    imported(saved, tmp_path / "other")
+    assert contents(tmp_path / "other") == once
+    imported(saved, work)
+    assert contents(work) == once
+
+
+def test_closings_are_implied_without_events(tmp_path: Path, work: Path) -> None:
+    rows = [issue(ROCKET, 1, **closed("max", 5)), issue(ROCKET, 2)]
+    write_tracker(tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")])
+    ((_, message),) = imported(tmp_path / "dump", work).status.warnings
+    assert message.startswith("1 comments and events skipped")
+    assert stored(work, "SELECT number, kind, actor FROM events") == [(1, "closed", "max")]
+    assert stored(work, "SELECT closed_by FROM issues ORDER BY number") == ["max", None]
+
+
+def test_accounts_are_named_as_in_graphql(tmp_path: Path, work: Path) -> None:
+    bot = issue(ROCKET, 1, user={"login": "fix[bot]"}, **closed("ghost", 5))
+    reopened = issue(ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"})
+    write_tracker(tmp_path / "dump", ROCKET, issues=[bot, reopened])
+    imported(tmp_path / "dump", work)
+    people = stored(work, "SELECT author, is_bot, closed_by FROM issues ORDER BY number")
+    assert people == [("fix", 1, None), ("ci", 1, None)]
+
+
+def test_a_folder_without_a_tracker(tmp_path: Path, work: Path) -> None:
+    with pytest.raises(DataError, match="contains no tracker"):
+        imported(tmp_path, work)
+
+
+NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
+
+
+@pytest.mark.parametrize("name", ["issues.jsonl", "all.json"])
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"pull_request": None, "event": None, "createdAt": None, "comments": None}, []),
+        ({"pull_request": NO_LINKS}, []),
+        ({"pull_request": NO_LINKS | {"url": "https://api.github.com/repos/o/r/pulls/1"}}, None),
+        ({"created_at": 1704103200000, "updated_at": 1704103200000, "closed_at": None}, []),
+        ({"comments": ["Me too.", "Duplicate of #2"]}, ["Me too.", "Duplicate of #2"]),
+        ({"comments": [{"body": "Me too.", "id": 7, "created_at": "2024-01-05T00:00:00Z"}]}, ["Me too."]),
+    ],
+)
+def test_issues_that_pandas_or_datasets_saved(
+    tmp_path: Path, work: Path, name: str, fields: dict[str, object], kept: list[str] | None
+) -> None:
+    """Absent keys become null, times milliseconds; comments are embedded. None: it is a pull request."""
+    lines = [issue(ROCKET, 1) | fields, issue(ROCKET, 2)]
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / name).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    imported(tmp_path / "saved", work)
+    assert stored(work, "SELECT number FROM issues WHERE is_pull") == ([1] if kept is None else [])
+    texts = stored(
+        work, "SELECT body FROM comments WHERE number NOT IN (SELECT number FROM issues WHERE is_pull)"
+    )
+    assert texts == (kept or [])

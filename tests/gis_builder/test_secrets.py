@@ -19,6 +19,14 @@ WRAPPED = "\n".join(JWT[start : start + 64] for start in range(0, len(JWT), 64))
 DJANGO = "5y!k#2x(9@v$z&1w=u^e7-q)t+b*m3n0_j8h6g4f%d"
 
 
+KEY_LABELS = ("токен: ", "密钥：", "clé d'API : ", "API-Schlüssel: ", "APIキー：")
+PASSWORD_LABELS = (
+    *("密码：", "用户名：admin 密碼: ", "密码是 ", "パスワード：", "비밀번호: ", "Логин: ann, пароль: "),
+    *("Passwort: ", "mot de passe : ", "mot de passe\xa0: ", "la contraseña es ", "senha: ", "Hasło: "),
+    *("şifre: ", "wachtwoord: ", "Parola: ", "**密码：** ", "__Password:__ ", "- **Passwort:** "),
+)
+
+
 # Secrets are between « and ». They are put together here, so that no scanner takes this file for a leak.
 SECRETS = {
     "secret_github": [f"token «ghp_{BODY}»", f"«gho_{BODY}».", f"«github_pat_11ABC_{BODY}»"],
@@ -59,10 +67,7 @@ SECRETS = {
         f'wandb.login(key="«{HEX * 2}»")',
         f"**API key:** `«{BODY}»`",
         f"| API key | `«{BODY}»` |",
-        *(
-            f"{name}«{BODY}»"
-            for name in ("токен: ", "密钥：", "clé d'API : ", "API-Schlüssel: ", "APIキー：")
-        ),
+        *(f"{name}«{BODY}»" for name in KEY_LABELS),
     ],
     "secret_password": [
         "DB_PASSWORD=«correcthorse»",
@@ -79,28 +84,7 @@ SECRETS = {
         'smtp.login("ann", "«swordfish»")',
         "the password was changed to «hunter2» today",
         "ann:«$2y$10$" + "./" * 26 + "a»",
-        *(
-            f"{label}«hunter2»"
-            for label in (
-                *(
-                    "密码：",
-                    "用户名：admin 密碼: ",
-                    "密码是 ",
-                    "パスワード：",
-                    "비밀번호: ",
-                    "Логин: ann, пароль: ",
-                ),
-                *(
-                    "Passwort: ",
-                    "mot de passe : ",
-                    "mot de passe\xa0: ",
-                    "la contraseña es ",
-                    "senha: ",
-                    "Hasło: ",
-                ),
-                *("şifre: ", "wachtwoord: ", "Parola: ", "**密码：** ", "__Password:__ ", "- **Passwort:** "),
-            )
-        ),
+        *(f"{label}«hunter2»" for label in PASSWORD_LABELS),
         "**Password:** `«abc»`",
         "**Password**: `«abc»`",
         'Kennwort = "«geheim»"',
@@ -195,11 +179,8 @@ def test_secrets_are_replaced(kind: str, marked: str) -> None:
         *(f"cache-key: linux-{'0123456789abcdef' * 2}", "test password::verifies_hash ... ok"),
         "docker run -u 1000:1000 image",
         *("密码：错误", "密码不正确", "Passwort: falsch", "пароль: не принимается", "mot de passe : requis"),
-        *(
-            "| password | string |",
-            "| user | password |\n|---|---|\n| a | b |",
-            "| password | role |\n|---|---|",
-        ),
+        *("| password | string |", "| user | password |\n|---|---|\n| a | b |"),
+        "| password | role |\n|---|---|",
         *("**Password:** required", "AUTH PLAIN is offered", "wandb login fails on startup"),
         *("ConvertTo-SecureString $password -AsPlainText", "<b>{someComponentName}</b>", "mfa.enabled=true"),
         *("SECRET_KEY = os.environ['SECRET_KEY']", "localhost:5432:refused", "ключ: значение"),

@@ -1,26 +1,38 @@
-"""The store: pages and threads, snapshots, hashes, and invalid files."""
+"""The store: pages and threads, snapshots, hashes, invalid files; lists of repositories and sites."""
 
 from __future__ import annotations
 
 import resource
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gis_builder.store import CrawlTask, Page, Store, TopUp, Usage
+import gis_builder
+from gis_builder.api.common_options import read_repos
+from gis_builder.store import Page, Store, Usage
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
+from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
 
 from .detect_threads import thread
+from .working_folder import imported
 
 REPO = "acme/rocket"
+SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.sqlite", create=True) as opened:
+        yield opened
 
 
 def an_issue(number: int, **changes: object) -> Issue:
@@ -31,77 +43,21 @@ def a_comment(identity: int, body: str = "hello") -> Comment:
     return Comment(identity, "bob", "MEMBER", "2020-01-01T00:00:00Z", body)
 
 
-def an_event(kind: str, second: int = 0) -> Event:
-    return Event(kind, "bob", f"2020-01-01T00:00:{second:02}Z")
+def an_event(kind: str) -> Event:
+    return Event(kind, "bob", "2020-01-01T00:00:00Z")
 
 
 def test_a_thread_is_restored(store: Store) -> None:
     target = IssueRef("acme/other", 7)
-    thread = Thread(
+    mark = Event("marked_as_duplicate", None, "2020-01-01T00:00:00Z", target, state_reason="duplicate")
+    stored = Thread(
         an_issue(3, labels=("bug", "dup"), duplicate_of=target, is_bot=True, author=None),
         (a_comment(1, "a\x00b\r\n\N{PILE OF POO}"), replace(a_comment(2), is_bot=True, author=None)),
-        (
-            an_event("closed"),
-            Event("marked_as_duplicate", None, "2020-01-01T00:00:00Z", target, state_reason="duplicate"),
-        ),
+        (an_event("closed"), mark),
     )
-    store.save(Page(threads=[thread]))
-    assert store.thread(IssueRef(REPO, 3)) == thread
-    assert list(store.threads(REPO)) == [thread]
-
-
-def test_threads_are_sorted_and_without_pulls_and_incomplete_ones(store: Store) -> None:
-    whole, unfinished = Thread(an_issue(2), (a_comment(5),)), Thread(an_issue(9), (a_comment(6),))
-    store.save(
-        Page(
-            threads=[unfinished, whole],
-            issues=[an_issue(4), an_issue(1, is_pull=True)],
-            top_ups=[TopUp(IssueRef(REPO, 9), "comments", "cursor", 1)],
-        )
-    )
-    assert [thread.issue.number for thread in store.threads(REPO)] == [2]
-    assert [thread.issue.number for thread in store.threads(REPO, only_complete=False)] == [2, 4, 9]
-    assert [issue.number for issue in store.issues(REPO)] == [2, 4, 9]
-
-
-def test_a_top_up_prepends_items_and_completes_the_thread(store: Store) -> None:
-    ref = IssueRef(REPO, 1)
-    late, early = an_event("closed"), an_event("reopened")
-    wanted = TopUp(ref, "events", "cursor", 1)
-    store.save(Page(threads=[Thread(an_issue(1), events=(late,))], top_ups=[wanted]))
-    assert list(store.threads(REPO)) == []
-    store.save(Page(topped_up=[wanted], events=[(ref, -3, early), (ref, -2, early)]))
-    (thread,) = store.threads(REPO)
-    assert thread.events == (early, early, late)
-    assert store.top_ups(REPO, 9) == []
-
-
-def test_threads_replace_issues_but_not_the_reverse(store: Store) -> None:
-    store.save(Page(threads=[Thread(an_issue(1), (a_comment(1), a_comment(2)), (an_event("closed"),))]))
-    store.save(Page(issues=[an_issue(1, title="newer")]))
-    assert store.thread(IssueRef(REPO, 1)).issue.title == "title 1"
-    store.save(Page(threads=[Thread(an_issue(1, title="newest"), (a_comment(2),))]))
-    thread = store.thread(IssueRef(REPO, 1))
-    assert (thread.issue.title, len(thread.comments), thread.events) == ("newest", 1, ())
-
-
-def test_pending_threads_are_distinct_and_not_stored_yet(store: Store) -> None:
-    store.save(Page(threads=[Thread(an_issue(1))], issues=[an_issue(2), an_issue(3, is_pull=True)]))
-    for numbers in ((1, 2, 5), (1, 2, 3, 5)):
-        store.save(Page(pending=[IssueRef(REPO, number) for number in numbers]))
-    wished = store.pending(REPO, limit=9)
-    assert [ref.number for ref in wished] == [2, 5]
-    store.save(Page(fetched=wished))
-    assert store.count_pending(REPO) == 0
-
-
-def test_tasks_keep_their_cursor_until_deleted(store: Store) -> None:
-    begun = CrawlTask(REPO, "sweep", "a", state={"got": 0})
-    store.save(Page(tasks=[begun, CrawlTask(REPO, "sweep", "b", state={"got": 9}, done=True)]))
-    store.save(Page(tasks=[replace(begun, cursor="cursor", state={"got": 3})]))
-    assert store.tasks(REPO, "sweep", done=False) == [CrawlTask(REPO, "sweep", "a", "cursor", {"got": 3})]
-    store.save(Page(dropped=[(REPO, "all")]))
-    assert store.tasks(REPO, "all") == []
+    store.save(Page(threads=[stored]))
+    assert store.thread(IssueRef(REPO, 3)) == stored
+    assert list(store.threads(REPO)) == [stored]
 
 
 def test_a_page_is_one_transaction(store: Store) -> None:
@@ -114,16 +70,18 @@ def test_a_page_is_one_transaction(store: Store) -> None:
 
 
 @settings(max_examples=12)
-@given(order=st.permutations(range(1, 7)), cuts=st.lists(st.integers(1, 6), max_size=3))
-def test_the_content_hash_does_not_depend_on_the_order_of_pages(
-    tmp_path_factory: pytest.TempPathFactory, order: list[int], cuts: list[int]
+@given(order=st.permutations(range(1, 7)), cuts=st.sets(st.integers(1, 6), max_size=3))
+def test_the_content_hash_depends_on_texts_not_on_the_order_of_pages(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int], cuts: set[int]
 ) -> None:
-    def filled(numbers: list[int], breaks: set[int]) -> str:
+    def filled(numbers: list[int], breaks: set[int], body: str = "hello") -> str:
         path = tmp_path_factory.mktemp("hash") / "store.sqlite"
         with Store.open(path, create=True) as store:
             page = Page()
             for place, number in enumerate(numbers):
-                page.threads.append(Thread(an_issue(number), (a_comment(number),), (an_event("closed"),)))
+                page.threads.append(
+                    Thread(an_issue(number), (a_comment(number, body),), (an_event("closed"),))
+                )
                 if place in breaks:
                     page.usage = {REPO: Usage(place, 1)}
                     store.save(page)
@@ -131,14 +89,8 @@ def test_the_content_hash_does_not_depend_on_the_order_of_pages(
             store.save(page)
             return store.content_hash()
 
-    assert filled(list(order), set(cuts)) == filled(list(range(1, 7)), set())
-
-
-def test_the_content_hash_depends_on_texts(store: Store) -> None:
-    store.save(Page(threads=[Thread(an_issue(1), (a_comment(1, "one"),))]))
-    before = store.content_hash()
-    store.save(Page(threads=[Thread(an_issue(1), (a_comment(1, "two"),))]))
-    assert store.content_hash() != before
+    assert filled(list(order), cuts) == filled(list(range(1, 7)), set())
+    assert filled(list(order), cuts) != filled(list(order), cuts, "another")
 
 
 def test_only_its_owner_can_read_it(store: Store) -> None:
@@ -178,19 +130,14 @@ def of_another_program(path: Path) -> None:
 def test_invalid_stores_end_in_a_one_line_error(
     tmp_path: Path, make: Callable[[Path], object], message: str
 ) -> None:
-    path = tmp_path / "store.sqlite"
-    make(path)
-    with pytest.raises((ConfigError, DataError), match=message) as caught:
-        read_all(path)
-    assert "\n" not in str(caught.value)
-
-
-def read_all(path: Path) -> None:
-    with Store.open(path) as store:
-        store.all_repos()
-        store.tasks(REPO, "all")
-        store.absences(REPO)
-        list(store.threads(REPO))
+    make(tmp_path / "store.sqlite")
+    for use in (gis_builder.status, gis_builder.detect):
+        with pytest.raises((ConfigError, DataError), match=message) as caught:
+            use(tmp_path)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="no such folder"):
+        gis_builder.detect(tmp_path / "misspelt")
+    assert not (tmp_path / "misspelt").exists()
 
 
 def test_memory_does_not_grow_with_the_repository(store: Store) -> None:
@@ -201,3 +148,77 @@ def test_memory_does_not_grow_with_the_repository(store: Store) -> None:
     assert sum(len(thread.issue.body) for thread in store.threads(REPO)) == 600 * len(body)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 20_000, f"{grown} kB for reading 30 MB"
+
+
+LISTED = (
+    "\ufeff# ours\r\nrust-lang/rust  # the compiler\r\n\r\nhttps://github.com/Vercel/next.js.git\r\n"
+    "git@github.com:a/b.git\r\nRust-Lang/Rust\r\nhttps://github.com/c/d/\r\n"
+).encode()
+
+
+def test_lists_of_repositories(tmp_path: Path) -> None:
+    file = tmp_path / "repos.txt"
+    file.write_bytes(LISTED)
+    assert read_repos(str(file)) == ["rust-lang/rust", "Vercel/next.js", "a/b", "c/d"]
+    assert read_repos("a/b, c/d,,A/B") == ["a/b", "c/d"]
+    assert read_repos("ann_acme/tools") == ["ann_acme/tools"]  # of a managed user
+    many = [f"o/n{number}" for number in range(999)]  # longer than any path
+    assert read_repos(",".join(many)) == many
+    papers = read_repos(SAMPLE.parent / "repos.txt")
+    assert len(papers) == 55
+    assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
+
+
+@pytest.mark.parametrize(
+    "source", ["", " , ", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
+)
+def test_invalid_lists_of_repositories(source: str) -> None:
+    with pytest.raises(ConfigError, match="neither an existing file nor owner/name"):
+        gis_builder.plan(source, token="t", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "expected one owner/name per line"),
+        (b"# nothing\n\n", "expected one owner/name per line"),
+        (b"\xff\xfe\x00a", "expected owner/name"),
+        (b"a/b\n\nbump.tech glide\n", r"repos.txt:3: 'bump.tech glide' is not a repository"),
+    ],
+)
+def test_invalid_files_of_repositories(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "repos.txt").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        gis_builder.plan(tmp_path / "repos.txt", token="t", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "site"),
+    [
+        ("api.github.com", "https://github.com"),
+        ("api.acme.ghe.com", "https://acme.ghe.com"),
+        ("github.example.com", "https://github.example.com"),
+        ("apiary.example.com", "https://apiary.example.com"),
+        ("127.0.0.1", "https://github.com"),
+        ("::1", "https://github.com"),
+        ("localhost", "https://github.com"),
+    ],
+)
+def test_sites_of_api_hosts(host: str, site: str) -> None:
+    assert site_at(host) == site
+
+
+def test_urls_belong_to_the_server(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    imported(SAMPLE / "quarryhq", work)
+    with Store.open(work / "store.sqlite") as store:
+        assert store.site == "https://github.com"  # a saved tracker has no server
+        store.set_crawl_record(store.crawl_record() | {"server": "github.example.com"})
+    gis_builder.detect(work, progress=False)
+    rows = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
+    rendered = gis_builder.render(work, tmp_path / "issues.parquet", progress=False)
+    evidence = rows.filter(pl.col("label") == 1)["evidence"].struct.field("url")
+    links = [rows["url1"], rows["url2"], evidence, pl.read_parquet(rendered.out)["url"]]
+    found = pl.concat([link.alias("url") for link in links])
+    assert found.len() > 50
+    assert found.str.starts_with("https://github.example.com/").all()

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.pairing.text import clean, render, render_issues, template_lines, unusable
-from gis_builder.settings.pair_settings import TextSettings
-from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef
+from gis_builder.settings import TextSettings
+from gis_builder.store.issue_records import Issue, IssueRef
+from tests.support.linear import assert_linear, repeated
 
 REPO = "o/n"
 
@@ -83,18 +82,15 @@ def test_the_cluster_only_changes_counts() -> None:
     assert clustered.removed == {"issue_reference": 1, "partner_reference": 1}
 
 
-@given(st.text(st.sampled_from("ab1#/[]()<>!-`~ \n\x00:@.*_é\u0301"), max_size=80))
-def test_cleaning_any_characters_is_idempotent(text: str) -> None:
-    once = clean(text)
-    assert clean(once) == once
-
-
 WORDS = ["duplicate", " of ", "#12", "issue ", "12", "dup", "same as ", "this is a ", ", ", ". ", "[x]", "]("]
 MARKUP = ["```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org "]
 TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
 
-@given(st.lists(st.sampled_from([*WORDS, *MARKUP, *TOKENS]), max_size=14).map("".join))
+@given(
+    st.text(st.sampled_from("ab1#/[]()<>!-`~ \n\x00:@.*_é\u0301"), max_size=80)
+    | st.lists(st.sampled_from([*WORDS, *MARKUP, *TOKENS]), max_size=14).map("".join)
+)
 def test_cleaning_removes_references_and_is_idempotent(text: str) -> None:
     once = clean(text)
     assert clean(once) == once
@@ -122,24 +118,6 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
 )
 def test_unusable_texts(text: str, reason: str | None) -> None:
     assert unusable(text, TextSettings()) == reason
-
-
-def test_issues_are_usable_or_rejected_with_a_reason() -> None:
-    cluster = DuplicateCluster("o/n#1", (IssueRef(REPO, 1), IssueRef(REPO, 2)), IssueRef(REPO, 1), ())
-    issues = [
-        issue(1, body="As #2 says, it dies at once."),
-        issue(2, "x", ""),
-        issue(3, "#4", ""),
-        issue(4, pull=True),
-    ]
-    texts = render_issues(issues, [cluster], {}, TextSettings())
-    assert list(texts.usable) == [IssueRef(REPO, 1)]
-    assert texts.rejected == {
-        IssueRef(REPO, 2): "text_too_short",
-        IssueRef(REPO, 3): "text_empty",
-        IssueRef(REPO, 4): "pull_request",
-    }
-    assert texts.removed == Counter(partner_reference=1)
 
 
 TEMPLATE = [
@@ -174,3 +152,90 @@ def test_a_rare_line_and_a_small_repository_have_no_template() -> None:
     assert template_lines([*asking, issue(pull=True)]) == frozenset()
     assert template_lines([*asking, issue()]) == {"What did you expect?"}
     assert template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("before", "unit"),
+    [
+        ("issue", " "),
+        ("", "issues/1-"),
+        ("", "dup #1\n"),
+        ("# ", "duplicat"),
+        ("", "\u0301\u0316"),
+        ("", "<!--\n```\n```\n"),
+        ("", "<a "),
+        ("", "&amp;"),
+        ("", "cc @a, @b\n"),
+        ("cc", " @a"),
+        ("", "/home/"),
+        ("", "a clear and concise description of "),
+        ("", "same as #1 "),
+        ("", "![a]("),
+        ("", "issues 1, "),
+        ("", "C:\\Users\\a b "),
+        ("", "a@b:"),
+    ],
+)
+def test_hostile_bodies(before: str, unit: str) -> None:
+    assert_linear(clean, repeated(unit, before))
+
+
+# Words that only introduce a removed reference are removed with it.
+PREPOSITIONS = ("about", "by", "in", "of", "since", "via", "with")
+CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these", "tracking")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("It fails (see also issue #12 and #13).", "It fails."),
+        ("It fails (cf. #12), always.", "It fails, always."),
+        ("It fails. (See #12.) Always.", "It fails. Always."),
+        ("It fails ( #12 ) always.", "It fails always."),
+        ("It fails. Possibly related to #12, #13. It is bad.", "It fails. It is bad."),
+        ("It fails, see #12.", "It fails."),
+        ("It fails.\n\nThis is related to https://github.com/a/b/issues/12", "It fails."),
+        ("See #12 for details.", ""),
+        ("The parser fails (see #12 for more details).", "The parser fails."),
+        # The clause has other content: only the preposition is removed.
+        ("This portion of #12.", "This portion."),
+        ("It fails such as in issue #12.", "It fails."),
+        ("We hit this bug #12.", "We hit this bug."),
+        ("It fails. Spawned off of (#12).", "It fails."),
+        ("It fails on start (#12).", "It fails on start."),
+        # The sentence needs the reference.
+        ("Since PR #12 the parser fails.", "Since another issue the parser fails."),
+        ("#12 broke this, pull request #13 did not.", "Another issue broke this, another issue did not."),
+        ("My patch fixes #12 and #13.", "My patch fixes another issue."),
+        ("Unlike #12, it fails.", "Unlike another issue, it fails."),
+        ("This and o/n#12 fail.", "This and another issue fail."),
+        ("Bugs #12 and #13 were closed.", "Another issue were closed."),
+        ("- #12 parser fails", "- parser fails"),
+        ("It fails in #12 5 times. Fixing #12: 5 tests.", "It fails in 5 times. Fixing: 5 tests."),
+        ("See [this comment](https://github.com/o/n/issues/1) for it.", "See this comment for it."),
+        # Nothing introduces the reference.
+        ("The parser #12 fails.", "The parser fails."),
+        ("Do you see the window?", "Do you see the window?"),
+        ("I can not see.", "I can not see."),
+        ("What this is related to.", "What this is related to."),
+        *((f"It crashes {word} #12.", "It crashes.") for word in PREPOSITIONS),
+        *((f"It crashes. {word} #12.", "It crashes.") for word in (*PREPOSITIONS, *CLAUSES)),
+        *((f"It crashes ({word}. #12).", "It crashes.") for word in ("cf", "ref", "refs", "re")),
+    ],
+)
+def test_introductions_of_references_are_removed(text: str, left: str) -> None:
+    assert clean(text) == left
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["see", "cf.", "a/b#12", "related", "to", "(", ")", ".", ",", "\n", "crash", "of", " "]
+        )
+    ).map(" ".join)
+)
+def test_cleaning_keeps_words(text: str) -> None:
+    once = clean(text)
+    assert once.count("crash") == text.count("crash")
+    assert "#12" not in once
+    assert clean(once) == once

@@ -11,12 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from gis_builder.crawling.import_dump import import_dump
-from gis_builder.store import Store
-from gis_builder.trackers.ticket_files import ImportOptions
+import gis_builder
 from pairkit import DataError
 
-from .conftest import judge
+from .working_folder import imported, stored, verdicts
 
 DAYS = ("2024-01-30T10:00:00Z", "2024-01-31T10:00:00Z")
 DEVOPS = "https://dev.azure.com/o/_apis/wit/workItems/"
@@ -240,25 +238,30 @@ def save(root: Path, name: str, content: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_exports_are_read(tmp_path: Path, store: Store, name: str) -> None:
+def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     path = save(tmp_path, name, READ[name])
     for other in ("merge_requests", "milestones") if "/" in name else ():
         save(path.parent, f"{other}.ndjson", {**GITLAB[0], "created_at": "2023-01-01", "notes": []})
-    messages: list[str] = []
-    options = ImportOptions(**OPTIONS.get(name, {}))
-    (row,) = import_dump(path.parent if "/" in name else path, store, messages.append, options)
-    first, second = store.threads(row.full_name)
+    work = tmp_path / "work"
+    source = path.parent if "/" in name else path
+    crawled = imported(source, work, progress=True, **OPTIONS.get(name, {}))
+    repo = crawled.repositories[0].full_name
+    issues = stored(work, "SELECT created_at, body, state, state_reason FROM issues ORDER BY created_at")
+    assert issues == [
+        (DAYS[0], "Since Monday.", "open", None), (DAYS[1], "Same slip.", "closed", "duplicate")
+    ]  # fmt: skip
+    rendered = gis_builder.render(work, tmp_path / "issues.parquet", progress=False).out
+    first, second = pl.read_parquet(rendered).sort("created_at").rows(named=True)
     if name in PAGES:
-        assert (row.full_name, second.issue.ref.page(store.site)) == PAGES[name]
-    assert [thread.issue.created_at for thread in (first, second)] == list(DAYS)
-    assert [thread.issue.body for thread in (first, second)] == ["Since Monday.", "Same slip."]
-    assert (first.issue.state, second.issue.state_reason) == ("open", "duplicate")
-    seen = {comment.body for comment in second.comments}
+        assert (repo, second["url"]) == PAGES[name]
+    seen = set(stored(work, f"SELECT body FROM comments WHERE number = {second['number']}"))
     assert seen <= {"Seen.", "Duplicate of #1"}
     assert bool(seen) is name.startswith(COMMENTED)
-    if name != "bitbucket.json":  # whose duplicates have no link, only a state
-        assert second.issue.duplicate_of == first.issue.ref
-    assert sum(message.endswith("skipped") for message in messages) == 2 * ("/" in name)
+    outcome, targets, reason = verdicts(work)[second["id"]]
+    # Bitbucket's duplicates have no link, but a comment.
+    expected = "closer_duplicate" if name == "bitbucket.json" else "duplicate_of"
+    assert (outcome, targets, reason) == ("duplicate", [first["id"]], expected)
+    assert capsys.readouterr().err.count("; skipped\n") == 2 * ("/" in name)
 
 
 @pytest.mark.parametrize(
@@ -274,15 +277,15 @@ def test_exports_are_read(tmp_path: Path, store: Store, name: str) -> None:
     ids=["any", "gitlab", "bugzilla"],
 )  # fmt: skip
 def test_links_in_another_file(
-    tmp_path: Path, store: Store, tickets: str, pairs: str, columns: dict[str, str], page: str
+    tmp_path: Path, tickets: str, pairs: str, columns: dict[str, str], page: str
 ) -> None:
-    links = save(tmp_path, "links.tsv" if "\t" in pairs else "links.csv", pairs)
-    options = ImportOptions(links=links, link_columns=columns)
-    (row,) = import_dump(save(tmp_path, "t.csv", tickets), store, lambda _: None, options)
-    first, second = judge(store, [row.full_name])
-    assert (first.outcome, second.outcome, second.reason) == ("not", "duplicate", "duplicate_of")
-    assert second.targets == (first.ref,)
-    assert second.ref.page(store.site) == page == second.evidence[0].url
+    links, work = save(tmp_path, "links.tsv" if "\t" in pairs else "links.csv", pairs), tmp_path / "work"
+    imported(save(tmp_path, "t.csv", tickets), work, links=links, link_columns=columns)
+    (first, (outcome, *_)), (_, second) = verdicts(work).items()
+    assert outcome == "not"
+    assert second == ("duplicate", [first], "duplicate_of")
+    (evidence,) = gis_builder.detect(work, progress=False).verdicts["evidence"][1]
+    assert evidence["url"] == page
 
 
 @pytest.mark.parametrize(
@@ -300,33 +303,29 @@ def test_links_in_another_file(
         ("notes.zip", "PK", "archives can't be read; unpack it"),
     ],
 )  # fmt: skip
-def test_other_files_are_refused_by_name(
-    tmp_path: Path, store: Store, name: str, content: Any, message: str
-) -> None:
+def test_other_files_are_refused_by_name(tmp_path: Path, name: str, content: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        import_dump(save(tmp_path, name, content), store, lambda _: None)
+        imported(save(tmp_path, name, content), tmp_path / "work")
 
 
-def test_a_ticket_of_another_file_is_not_replaced(tmp_path: Path, store: Store) -> None:
+def test_a_ticket_of_another_file_is_not_replaced(tmp_path: Path) -> None:
     for name, year in (("a.csv", 2024), ("b.csv", 2023)):
-        save(tmp_path, name, f"id,title,created_at\n1,a,{year}-01-01\n")
+        save(tmp_path / "saved", name, f"id,title,created_at\n1,a,{year}-01-01\n")
     with pytest.raises(DataError, match=r"b\.csv: ticket 1 has another time of creation in a\.csv"):
-        import_dump(tmp_path, store, lambda _: None)
+        imported(tmp_path / "saved", tmp_path / "work")
 
 
-def test_links_and_columns_that_are_not_used(tmp_path: Path, store: Store) -> None:
+def test_links_and_columns_that_are_not_used(tmp_path: Path) -> None:
     """GitLab's id in its database is reported; remarks with semicolons are not Jira's comments."""
-    save(tmp_path, "a.jsonl", {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501})
-    save(tmp_path, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
-    messages: list[str] = []
-    (row,) = import_dump(tmp_path, store, messages.append)
-    assert any(
-        "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in message for message in messages
-    )
-    assert [thread.comments for thread in store.threads(row.full_name)] == [(), ()]
+    folder, work = tmp_path / "saved", tmp_path / "work"
+    save(folder, "a.jsonl", {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501})
+    save(folder, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
+    warnings = " ".join(words for _, words in imported(folder, work).status.warnings)
+    assert "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in warnings
+    assert stored(work, "SELECT * FROM comments") == []
 
 
-def test_the_archive_of_an_ietf_group(tmp_path: Path, store: Store) -> None:
+def test_the_archive_of_an_ietf_group(tmp_path: Path) -> None:
     issue = {
         "number": 1,
         "title": "a",
@@ -338,7 +337,10 @@ def test_the_archive_of_an_ietf_group(tmp_path: Path, store: Store) -> None:
     comment = {"author": "bo", "authorAssociation": "MEMBER", "body": "Seen.", "createdAt": DAYS[1]}
     pull = issue | {"number": 2, "state": "MERGED", "url": "https://github.com/wg/draft/pull/2"}
     archive = {"repo": "wg/draft", "issues": [issue | {"body": "b", "comments": [comment]}], "pulls": [pull]}
-    import_dump(save(tmp_path, "archive.json", archive), store, lambda _: None)
-    (thread,) = store.threads("wg/draft")
-    assert (thread.issue.author, thread.issue.labels) == ("ana", ("x",))
-    assert [comment.body for comment in thread.comments] == ["Seen."]
+    work = tmp_path / "work"
+    imported(save(tmp_path, "archive.json", archive), work)
+    assert stored(work, "SELECT repo, author, labels FROM issues WHERE number = 1") == [
+        ("wg/draft", "ana", '["x"]')
+    ]
+    assert stored(work, "SELECT is_pull FROM issues WHERE number = 2") == [1]
+    assert stored(work, "SELECT body FROM comments") == ["Seen."]

@@ -12,13 +12,10 @@ import polars as pl
 import pytest
 
 import gis_builder
-from gis_builder.crawling.import_dump import import_dump
-from gis_builder.store import Store
-from gis_builder.store.issue_records import IssueRef
-from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit import ConfigError, DataError
 
-from .conftest import issue, judge, write_lines, write_tracker
+from .conftest import issue, write_lines, write_tracker
+from .working_folder import imported, stored, verdicts
 
 TIMES = ("2024-01-30 10:00", "2024-01-31 11:30", "2024-02-01 12:00")
 CLOSED = "2024-02-02 09:00"
@@ -47,19 +44,15 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def ignore(words: str) -> None:
-    pass
-
-
-def test_every_link_of_a_ticket_counts(root: Path, store: Store) -> None:
-    rows = rows_of(["1", "2", "3"], ("", "1, 3", ""))
-    import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
-    assert [ref.number for ref in judge(store, ["tickets/t"])[1].targets] == [1, 3]
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return tmp_path / "work"
 
 
 @pytest.mark.parametrize(
     ("first", "second", "link"),
     [
+        ("1", "2", "1, 3"),
         ("#1", "#2", "#1"),
         ("#1", "2", "1"),
         ("1", "2", "1.0"),
@@ -77,10 +70,11 @@ def test_every_link_of_a_ticket_counts(root: Path, store: Store) -> None:
         ("SUP-00001", "SUP-00002", "https://acme.example.com/tickets/SUP-00001?tab=1"),
     ],
 )
-def test_spellings_of_ids(root: Path, store: Store, first: str, second: str, link: str) -> None:
+def test_links_in_any_spelling(root: Path, work: Path, first: str, second: str, link: str) -> None:
     rows = rows_of([first, second, "3"], ("", link, ""))
-    import_dump(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), store, ignore)
-    assert [verdict.outcome for verdict in judge(store, ["tickets/t"])].count("duplicate") == 1
+    imported(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), work)
+    (targets,) = (targets for outcome, targets, _ in verdicts(work).values() if outcome == "duplicate")
+    assert len(targets) == (2 if link == "1, 3" else 1)
 
 
 @pytest.mark.parametrize(
@@ -98,13 +92,11 @@ def test_spellings_of_ids(root: Path, store: Store, first: str, second: str, lin
         ("https://desk.example.com/other/issues/1", ["to a ticket outside the import"]),
     ],
 )
-def test_skipped_links_are_listed_by_reason(root: Path, store: Store, cell: str, reasons: list[str]) -> None:
+def test_skipped_links_are_listed_by_reason(root: Path, work: Path, cell: str, reasons: list[str]) -> None:
     ids, page = ["AB-1", "AB-2", "AB-3", "AB-03"], "https://desk.example.com/acme/issues/"
     rows = [[key, "Title", "2024-01-01", cell if key == "AB-2" else "", f"{page}{key}", "a/b"] for key in ids]
-    import_dump(
-        table(root / "t.csv", ["id", "title", "created", "duplicate of", "url", "repo"], rows), store, ignore
-    )
-    skipped = store.path.with_name("skipped_links.csv")
+    imported(table(root / "t.csv", ["id", "title", "created", "duplicate of", "url", "repo"], rows), work)
+    skipped = work / "skipped_links.csv"
     rest = pl.read_csv(skipped)["reason"].to_list() if skipped.exists() else []
     assert rest == reasons
 
@@ -131,41 +123,34 @@ def test_skipped_links_are_listed_by_reason(root: Path, store: Store, cell: str,
         (["24-31-01"], {"date_format": "%y-%d-%m"}, "2024-01-31T00:00:00Z"),
     ],
 )
-def test_times(root: Path, store: Store, times: list[str], options: dict[str, str], first: str) -> None:
+def test_times(root: Path, work: Path, times: list[str], options: dict[str, str], first: str) -> None:
     path = table(
         root / "t.csv", ["id", "title", "created"], [[str(n), "x", t] for n, t in enumerate(times, 1)]
     )
     if first.endswith("Z"):
-        import_dump(path, store, ignore, ImportOptions(**options))
-        assert next(store.issues("tickets/t")).created_at == first
+        imported(path, work, **options)
+        assert stored(work, "SELECT created_at FROM issues ORDER BY number")[0] == first
     else:
         with pytest.raises((DataError, ConfigError), match=re.escape(first)):
-            import_dump(path, store, ignore, ImportOptions(**options))
+            imported(path, work, **options)
 
 
-def test_a_later_export_keeps_the_numbers(root: Path, store: Store) -> None:
+def test_a_later_export_keeps_the_numbers(root: Path, work: Path) -> None:
     """Even if the export has older tickets, or tickets whose ids have numbers that are in use."""
     path = root / "t.csv"
-    import_dump(table(path, HEADER, rows_of(["b", "a", "7"])), store, ignore)
+    imported(table(path, HEADER, rows_of(["b", "a", "7"])), work)
     older = ["0", "Older", "It is older than all.", "2020-01-01", "", "open"]
-    import_dump(table(path, HEADER, [older, *rows_of(["b", "a", "7"]), ["8", *older[1:]]]), store, ignore)
-    pages = store.site
-    assert {n: IssueRef("tickets/t", n).page(pages) for n in (7, 8, 9, 10, 11)} == {
-        7: "7", 8: "b", 9: "a", 10: "0", 11: "8",
-    }  # fmt: skip
+    imported(table(path, HEADER, [older, *rows_of(["b", "a", "7"]), ["8", *older[1:]]]), work)
+    rendered = pl.read_parquet(gis_builder.render(work, root / "t.parquet", progress=False).out)
+    assert dict(rendered.select("number", "key").iter_rows()) == {7: "7", 8: "b", 9: "a", 10: "0", 11: "8"}
 
 
-def test_an_unresolved_ticket_is_open(root: Path, store: Store) -> None:
-    rows = rows_of(["1", "2", "3"], ("Unresolved", "Fixed", "---"))
-    import_dump(table(root / "t.csv", [*HEADER, "Resolution"], rows), store, ignore)
-    assert [issue.state for issue in store.issues("tickets/t")] == ["open", "closed", "open"]
-
-
-def test_ids_in_texts_become_references(root: Path, store: Store) -> None:
+def test_ids_in_texts_become_references(root: Path, work: Path) -> None:
     rows = rows_of(["AB-1", "AB-2", "AB-3"])
     rows[0][2] = "As in AB-2, or https://jira.example.com/browse/AB-3, not as UTF-8 or AB-77."
-    import_dump(table(root / "t.csv", HEADER, rows), store, ignore)
-    assert next(store.issues("tickets/t")).body == "As in #2, or #3, not as UTF-8 or AB-77."
+    imported(table(root / "t.csv", HEADER, rows), work)
+    (body,) = stored(work, "SELECT body FROM issues WHERE number = 1")
+    assert body == "As in #2, or #3, not as UTF-8 or AB-77."
 
 
 @pytest.mark.parametrize(
@@ -177,14 +162,16 @@ def test_ids_in_texts_become_references(root: Path, store: Store) -> None:
     ],
     ids=["types", "an address", "deep"],
 )
-def test_undocumented_rich_text_of_jira(root: Path, store: Store, text: str, expected: str) -> None:
+def test_undocumented_rich_text_of_jira(root: Path, work: Path, text: str, expected: str) -> None:
     start = '{"id": 1, "title": "x", "created_at": "2024-01-01", "body": '
     (root / "t.json").write_text(f"{start}{text}}}")
-    import_dump(root, store, ignore)
-    assert next(store.issues("tickets/tickets")).body == expected
+    imported(root, work)
+    assert stored(work, "SELECT body FROM issues") == [expected]
 
 
-def test_damaged_rows_and_files_are_skipped_and_counted(root: Path, store: Store) -> None:
+def test_damaged_rows_and_files_are_skipped_and_counted(
+    root: Path, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [*rows_of(["1", "2", "3"]), ["4", "", "", "", "", ""], ["5", "x", "", "soon", "", ""], ["6"] * 9]
     table(root / "t.csv", HEADER, rows)
     write_lines(
@@ -195,9 +182,9 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root: Path, store: Store
     (root / "broken.json").write_text('{"issues": [')
     (root / "people.csv").write_text("name,mail\nana,a@b.c\n")
     (root / "labels.json").write_text('[{"name": "bug"}]')
-    messages: list[str] = []
-    (row,) = import_dump(root, store, messages.append, ImportOptions(skip_broken=True))
-    assert row.issue_count == 4
+    crawled = imported(root, work, skip_broken=True, progress=True)
+    messages = capsys.readouterr().err.splitlines()
+    assert crawled.repositories[0].issue_count == 4
     assert [Path(line.partition(":")[0]).name for line in messages if line.endswith("; skipped")] == [
         "people.csv",
         "labels.json",
@@ -211,10 +198,10 @@ def test_damaged_rows_and_files_are_skipped_and_counted(root: Path, store: Store
     (words,) = (line for line in messages if "damaged rows" in line)
     assert words.startswith("6 damaged rows or files were skipped: ")
     assert words.count("; ") >= 2
-    assert ("", words) in store.warnings()
+    assert ("", words) in crawled.status.warnings
 
 
-def test_damaged_files_of_github_are_skipped(tmp_path: Path, store: Store) -> None:
+def test_damaged_files_of_github_are_skipped(tmp_path: Path, work: Path) -> None:
     folder = tmp_path / "issues"
     folder.mkdir()
     for number in (1, 2):
@@ -222,34 +209,31 @@ def test_damaged_files_of_github_are_skipped(tmp_path: Path, store: Store) -> No
     (folder / "3.json").write_text('{"number": 3')
     (folder / "4.json").write_text(json.dumps(issue("o/r", 4) | {"state": 7}))
     with pytest.raises(DataError, match=r"3\.json"):
-        import_dump(folder, store, ignore)
-    messages: list[str] = []
-    (row,) = import_dump(folder, store, messages.append, ImportOptions(skip_broken=True))
-    assert row.issue_count == 2
-    assert [line for line in messages if line.startswith("2 damaged")]
+        imported(folder, work)
+    crawled = imported(folder, work, skip_broken=True)
+    assert crawled.repositories[0].issue_count == 2
+    assert [words for _, words in crawled.status.warnings if words.startswith("2 damaged")]
     write_tracker(tmp_path / "lines", "o/q", issues=[issue("o/q", 1)])
     with (tmp_path / "lines" / "o" / "q" / "issues.jsonl").open("a") as file:
         file.write("}{\n" + json.dumps(issue("o/q", 2)))
-    assert import_dump(tmp_path / "lines", store, ignore, ImportOptions(skip_broken=True))[0].issue_count == 2
+    assert imported(tmp_path / "lines", work, skip_broken=True).repositories[0].issue_count == 2
 
 
-def test_objects_without_urls_need_a_repository(root: Path, store: Store) -> None:
+def test_objects_without_urls_need_a_repository(root: Path, work: Path) -> None:
     bare = [{k: v for k, v in issue("o/r", n).items() if "url" not in k} for n in (1, 2)]
     (root / "a.json").write_text(json.dumps(bare))
     write_tracker(root / "lines", "o/r", issues=bare)
     for place in (root / "a.json", root / "lines"):
         (root / "lines" / "o" / "r" / "repo.json").unlink(missing_ok=True)
         with pytest.raises(DataError, match="repo='owner/name'"):
-            import_dump(place, store, ignore)
-        (row,) = import_dump(place, store, ignore, ImportOptions(repo="o/r"))
+            imported(place, work)
+        (row,) = imported(place, work, repo="o/r").repositories
         assert (row.full_name, row.issue_count) == ("o/r", 2)
-    (row,) = import_dump(
-        table(root / "t.csv", HEADER, rows_of(["1", "2", "3"])), store, ignore, ImportOptions(repo="my/desk")
-    )
-    assert row.full_name == "my/desk"
+    path = table(root / "t.csv", HEADER, rows_of(["1", "2", "3"]))
+    assert imported(path, work, repo="my/desk").repositories[0].full_name == "my/desk"
 
 
-def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
+def test_wrong_options_are_refused(root: Path, tmp_path: Path, work: Path) -> None:
     path = table(root / "t.csv", HEADER, rows_of(["1", "2", "3"]))
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"columns": {"name": "title"}}, ConfigError, "'name': expected one of id, title"),
@@ -260,19 +244,17 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path) -> None:
     ]
     for options, error, message in cases:
         with pytest.raises(error, match=message):
-            gis_builder.import_tracker(
-                options.pop("folder", path), tmp_path / "work", **options, progress=False
-            )
+            imported(options.pop("folder", path), work, **options)
     write_tracker(tmp_path / "dump", "o/r", issues=[issue("o/r", 1)])
     with pytest.raises(ConfigError, match="contains no tickets"):
-        gis_builder.import_tracker(tmp_path / "dump", tmp_path / "work", links=path, progress=False)
+        imported(tmp_path / "dump", work, links=path)
 
 
 @pytest.mark.parametrize(("name", "remedy"), [("t.XML", "export CSV or JSON"), ("t.tar.gz", "unpack it")])
-def test_other_files_are_refused(root: Path, store: Store, name: str, remedy: str) -> None:
+def test_other_files_are_refused(root: Path, work: Path, name: str, remedy: str) -> None:
     (root / name).write_bytes(b"PK")
     with pytest.raises(DataError, match=remedy):
-        import_dump(root / name, store, ignore)
+        imported(root / name, work)
 
 
 def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: Path) -> None:
@@ -302,7 +284,7 @@ def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: P
 def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
     header = ["id", "title", "created", "state", "priority", "labels"]
     path = table(root / "t.csv", header, [["SUP-007", "Slow search", "2024-01-01", "solved", "High", "a, b"]])
-    crawled = gis_builder.import_tracker(path, tmp_path / "work", progress=False)
+    crawled = imported(path, tmp_path / "work")
     assert crawled.notes() == []
     assert "points" not in repr(crawled.status)
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "t.parquet", progress=False)
@@ -312,18 +294,19 @@ def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
         gis_builder.suggest(row["repo"], "SUP-007", work=tmp_path / "work", index=tmp_path)
 
 
-def test_states_in_other_languages(root: Path, store: Store) -> None:
+def test_states_and_resolutions(root: Path, work: Path) -> None:
     closed = ("Done", "geschlossen", "Erledigt", "fermé", "закрыт", "已解决", "Closed: fixed")
     states = [*closed, "offen", "in progress", "nouveau", "в работе", "进行中"]
-    rows = [[str(n), "Suche", "2024-01-01", state] for n, state in enumerate(states, 1)]
-    import_dump(table(root / "t.csv", ["id", "title", "created", "state"], rows), store, ignore)
-    assert [issue.state for issue in store.issues("tickets/t")] == ["closed"] * 7 + ["open"] * 5
+    cells = [*((state, "") for state in states), ("open", "Unresolved"), ("open", "Fixed"), ("open", "---")]
+    rows = [[str(n), "Suche", "2024-01-01", *pair] for n, pair in enumerate(cells, 1)]
+    imported(table(root / "t.csv", ["id", "title", "created", "state", "Resolution"], rows), work)
+    expected = ["closed"] * 7 + ["open"] * 6 + ["closed", "open"]
+    assert stored(work, "SELECT state FROM issues ORDER BY number") == expected
 
 
-def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, tmp_path: Path) -> None:
-    work = tmp_path / "work"
+def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, work: Path) -> None:
     with pytest.raises(DataError, match="contains no issue"):
-        gis_builder.import_tracker(table(root / "t.csv", HEADER, []), work, progress=False)
+        imported(table(root / "t.csv", HEADER, []), work)
     for step in (gis_builder.detect, gis_builder.pair):
         with pytest.raises(DataError, match="contains no issues; run `gis import`"):
             step(work, progress=False)
@@ -331,8 +314,7 @@ def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path
 
 def test_the_sample_becomes_a_dataset(tmp_path: Path) -> None:
     sample = Path(__file__).resolve().parents[2] / "data" / "sample_tickets.csv"
-    crawled = gis_builder.import_tracker(sample, tmp_path / "work", progress=False)
-    assert crawled.status.warnings == ()
+    assert imported(sample, tmp_path / "work").status.warnings == ()
     assert gis_builder.detect(tmp_path / "work", progress=False).duplicates == 19
     built = gis_builder.pair(tmp_path / "work", tmp_path / "out", progress=False)
     assert built.positives == 19

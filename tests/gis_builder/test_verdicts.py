@@ -1,163 +1,141 @@
-"""Verdicts on a store: their file, their reuse, and the settings that a crawl keeps."""
+"""Verdicts of a working folder: their reuse, what they depend on, and the settings that a crawl keeps."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from gis_builder.crawling.crawl import crawl, import_tracker, update
-from gis_builder.crawling.github import GitHub, Token
-from gis_builder.detection.detector import (
-    KEPT_FILE,
-    Detector,
-    detect,
-    explain_thread,
-    judged_rows,
-    read_duplicates,
-)
-from gis_builder.settings import BuildSettings, CrawlSettings, DetectSettings
-from gis_builder.store import Page, Store
-from gis_builder.store.issue_records import IssueRef, Kind, VerdictOutcome
+import gis_builder
 from pairkit import ConfigError, DataError
 from tests.support.github import serve
 
-from .conftest import judge
+from .working_folder import imported, stored, verdicts
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 REPO = "quarryhq/quarry"
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    opened = Store.open(tmp_path_factory.mktemp("store") / "store.sqlite", create=True)
-    import_tracker(opened, SAMPLE, lambda _words: None)
-    return opened
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """One sample tracker that a test may change."""
+    return Path(shutil.copytree(SAMPLE / REPO, tmp_path / "saved"))
 
 
-def test_duplicates_below_the_minimum_confidence_are_uncertain(store: Store) -> None:
-    sure = {v.ref for v in judge(store, [REPO], DetectSettings()) if v.outcome is VerdictOutcome.DUPLICATE}
-    strict = judge(store, [REPO], DetectSettings(min_confidence=0.97))
-    still = {v.ref for v in strict if v.outcome is VerdictOutcome.DUPLICATE}
-    lowered = {v.ref for v in strict if v.reason == "below_min_confidence"}
+@pytest.fixture
+def work(saved: Path, tmp_path: Path) -> Path:
+    imported(saved, tmp_path / "work")
+    return tmp_path / "work"
+
+
+def changed(saved: Path, work: Path, stem: str, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the lines of a file and import it again."""
+    path = saved / f"{stem}.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        change(row)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    imported(saved, work)
+
+
+def judged_anew(work: Path, **settings: Any) -> int:
+    dotted = {f"detect.{name}": value for name, value in settings.items()}
+    return gis_builder.detect(work, settings=dotted, progress=False).judged_anew
+
+
+def test_duplicates_below_the_minimum_confidence_are_uncertain(work: Path) -> None:
+    sure = {issue for issue, (outcome, *_) in verdicts(work).items() if outcome == "duplicate"}
+    strict = verdicts(work, min_confidence=0.97)
+    still = {issue for issue, (outcome, *_) in strict.items() if outcome == "duplicate"}
+    lowered = {issue for issue, (*_, reason) in strict.items() if reason == "below_min_confidence"}
     assert still | lowered == sure
     assert lowered
     assert still
 
 
-@pytest.fixture
-def own_store(tmp_path: Path) -> Iterator[Store]:
-    """One sample tracker that a test may change."""
-    with Store.open(tmp_path / "store.sqlite", create=True) as copy:
-        import_tracker(copy, SAMPLE / "quarryhq", lambda _words: None)
-        yield copy
+def test_only_changed_threads_are_judged_again(saved: Path, work: Path) -> None:
+    (threads,) = stored(work, "SELECT count(*) FROM issues WHERE depth = 2 AND NOT is_pull")
+    assert judged_anew(work) == threads
+    first = (work / "verdicts.parquet").read_bytes()
+    assert judged_anew(work) == 0
+    assert (work / "verdicts.parquet").read_bytes() == first
+
+    def deny(comment: dict[str, Any]) -> None:
+        if comment["issue_url"].endswith("/issues/58"):
+            comment["body"] = "No duplicate at all, it is another bug."
+
+    changed(saved, work, "comments", deny)
+    assert judged_anew(work) == 1
+    assert judged_anew(work, allow_cross_repository=True) == threads
+    kept = work / "kept.parquet"
+    pl.read_parquet(kept).drop("dependencies").write_parquet(kept)  # as by another version
+    assert judged_anew(work) == threads
 
 
-def judged_anew(store: Store, settings: DetectSettings | None = None) -> int:
-    return detect(store, store.path.with_name("v.parquet"), store.repos(), settings or DetectSettings())
-
-
-def test_only_changed_threads_are_judged_again(own_store: Store) -> None:
-    threads = sum(1 for row in own_store.repos() for _ in own_store.stored_threads(row.full_name))
-    assert judged_anew(own_store) == threads
-    first = own_store.path.with_name("v.parquet").read_bytes()
-    assert judged_anew(own_store) == 0
-    assert own_store.path.with_name("v.parquet").read_bytes() == first
-    thread = own_store.thread(IssueRef(REPO, 58))
-    assert thread is not None
-    said = replace(thread.comments[-1], body="No duplicate at all, it is another bug.")
-    own_store.save(Page(threads=[replace(thread, comments=(*thread.comments[:-1], said))]))
-    assert judged_anew(own_store) == 1
-    assert judged_anew(own_store, DetectSettings(allow_cross_repository=True)) == threads
-
-
-def test_a_thread_is_judged_again_if_its_target_changes(own_store: Store) -> None:
+def test_a_thread_is_judged_again_if_its_target_changes(saved: Path, work: Path) -> None:
     """#58 is a duplicate of #41, which becomes a pull request."""
-    settings, ref = DetectSettings(), IssueRef(REPO, 58)
-    judged_anew(own_store)
-    asked = [kept for kept in Detector(own_store, settings).judge(REPO) if kept.verdict.ref == ref]
-    assert (IssueRef(REPO, 41), Kind.ISSUE) in asked[0].dependencies
-    target = own_store.thread(IssueRef(REPO, 41))
-    assert target is not None
-    own_store.save(Page(threads=[replace(target, issue=replace(target.issue, is_pull=True))]))
-    assert judged_anew(own_store) > 0
-    assert ref not in {verdict.ref for verdict in read_duplicates(own_store.path.with_name("v.parquet"))}
-
-
-def test_verdicts_of_another_version_are_ignored(own_store: Store) -> None:
-    threads = judged_anew(own_store)
-    kept = own_store.path.with_name(KEPT_FILE)
-    pl.read_parquet(kept).drop("dependencies").write_parquet(kept)
-    assert judged_anew(own_store) == threads
+    assert verdicts(work)[f"{REPO}#58"][:2] == ("duplicate", [f"{REPO}#41"])
+    other = work.with_name("other")
+    changed(saved, other, "issues", lambda issue: issue["number"] == 41 and issue.update(pull_request={}))
+    shutil.copy(work / "kept.parquet", other)
+    assert 0 < judged_anew(other) < 20
+    assert verdicts(other)[f"{REPO}#58"][0] != "duplicate"
 
 
 def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
     """Detection reuses the verdicts that the crawl needed to find further issues."""
-    with serve(SAMPLE) as server, Store.open(tmp_path / "store.sqlite", create=True) as store:
-        settings = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="all"))
-        with GitHub(settings.crawl, [Token("any", server.url)], store) as github:
-            rows = crawl(github, store, [REPO], settings)
-        crawled = store.path.with_name(KEPT_FILE).read_bytes()
-        assert detect(store, tmp_path / "v.parquet", rows, settings.detect) == 0
-        assert store.path.with_name(KEPT_FILE).read_bytes() == crawled
+    with serve(SAMPLE) as server:
+        access: dict[str, Any] = {"api_url": server.url, "token": "any", "progress": False}
+        gis_builder.crawl(REPO, tmp_path, strategy="all", **access)
+    kept = (tmp_path / "kept.parquet").read_bytes()
+    assert judged_anew(tmp_path) == 0
+    assert (tmp_path / "kept.parquet").read_bytes() == kept
 
 
-@pytest.mark.parametrize(
-    "name", ["quarry#1", "quarryhq/quarry", "quarryhq/quarry#x", "quarryhq/quarry#99999"]
-)
-def test_only_issues_can_be_explained(store: Store, name: str) -> None:
+@pytest.mark.parametrize("name", ["quarry#1", REPO, f"{REPO}#x", f"{REPO}#99999"])
+def test_only_issues_can_be_explained(work: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"^issue = "):
-        explain_thread(store, name, DetectSettings())
+        gis_builder.explain(work, name)
 
 
-def test_verdicts_must_have_the_current_crawl_and_settings(store: Store, tmp_path: Path) -> None:
+def test_pairs_need_verdicts_on_the_current_crawl_and_settings(saved: Path, work: Path) -> None:
+    def pair(**settings: Any) -> None:
+        gis_builder.pair(work, work.with_name("gis"), settings=settings, progress=False)
+
     with pytest.raises(DataError, match="run `gis detect` first"):
-        judged_rows(store, DetectSettings())
-    rows = [row for row in store.repos() if row.name == REPO]
-    detect(store, tmp_path / "v.parquet", rows, DetectSettings())
-    assert judged_rows(store, DetectSettings()) == rows
+        pair()
+    gis_builder.detect(work, progress=False)
     with pytest.raises(DataError, match="judged with other settings"):
-        judged_rows(store, DetectSettings(min_confidence=0.9))
-    thread = store.thread(IssueRef(REPO, 58))
-    assert thread
-    store.save(Page(threads=[replace(thread, issue=replace(thread.issue, body="edited"))]))
+        pair(**{"detect.min_confidence": 0.9})
+    pair()
+    changed(saved, work, "issues", lambda issue: issue.update(body="edited"))
     with pytest.raises(DataError, match="older than the crawl"):
-        judged_rows(store, DetectSettings())
+        pair()
 
 
 def test_a_crawl_keeps_its_settings(tmp_path: Path) -> None:
-    with (
-        serve(SAMPLE) as server,
-        Store.open(tmp_path / "store.sqlite", create=True) as crawled,
-        GitHub(CrawlSettings(api_url=server.url), [Token("t", server.url)], crawled) as github,
-    ):
+    with serve(SAMPLE) as server:
 
-        def crawl_with(**fields: Any) -> None:
-            settings = CrawlSettings(**{"api_url": server.url} | fields)
-            crawl(github, crawled, [REPO], BuildSettings(crawl=settings))
+        def crawl(*, update: bool = False, **given: Any) -> None:
+            given = {"api_url": server.url, "token": "t", "progress": False, **given}
+            gis_builder.crawl(REPO, tmp_path, update=update, **given)
 
-        crawl_with()
+        crawl()
         requests = server.stats.requests
-        for name, value in (
-            ("server", {"api_url": "http://other.example"}),
-            ("phrases", {"phrases": ("dup",)}),
-        ):
-            with pytest.raises(ConfigError, match=f"setting of {name}"):
-                crawl_with(**value)
+        with pytest.raises(ConfigError, match="setting of server"):
+            crawl(api_url="http://other.example", settings={"crawl.plain_http": True})
+        with pytest.raises(ConfigError, match="setting of phrases"):
+            crawl(settings={"crawl.phrases": ("dup",)})
         with pytest.raises(ConfigError, match="setting of strategy"):
-            import_tracker(crawled, SAMPLE, lambda _words: None)
+            imported(SAMPLE, tmp_path)
         assert server.stats.requests == requests
-        crawl_with(strategy="all")  # fetches everything in any case
+        crawl(strategy="all")  # fetches everything in any case
         with pytest.raises(ConfigError, match=r"setting of strategy \(all, not search\)"):
-            crawl_with()
-
-
-def test_an_update_keeps_the_strategy_of_the_crawl(tmp_path: Path) -> None:
-    with serve(SAMPLE) as server, Store.open(tmp_path / "s.sqlite", create=True) as crawled:
-        swept = BuildSettings(crawl=CrawlSettings(api_url=server.url, strategy="all"))
-        with GitHub(swept.crawl, [Token("t", server.url)], crawled) as github:
-            crawl(github, crawled, [REPO], swept)
-            update(github, crawled, [REPO], BuildSettings(crawl=CrawlSettings(api_url=server.url)))
-        assert crawled.crawl_record()["strategy"] == "all"
+            crawl()
+        crawl(update=True)  # with the strategy of the crawl
+        crawl(strategy="all")

@@ -49,7 +49,7 @@ class Reviewer:
 
     def state(self) -> dict[str, Any]:
         """The state that the page shows."""
-        return self._checked(self.session.get(f"{self.url}/api/state", timeout=30))
+        return self.checked(self.session.get(f"{self.url}/api/state", timeout=30))
 
     def post(self, path: str, body: dict[str, Any]) -> requests.Response:
         """Send a request as the page does."""
@@ -57,7 +57,7 @@ class Reviewer:
 
     def say(self, answer: str, **more: Any) -> dict[str, Any]:
         """Judge the current pair."""
-        return self._checked(self.post("judge", self.judgement(self.state(), answer, **more)))
+        return self.checked(self.post("judge", self.judgement(self.state(), answer, **more)))
 
     @staticmethod
     def judgement(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
@@ -66,7 +66,8 @@ class Reviewer:
         return {"key": str(uuid.uuid4()), "pair": pair["id"], "answer": answer, "seconds": 1} | more
 
     @staticmethod
-    def _checked(answer: requests.Response) -> dict[str, Any]:
+    def checked(answer: requests.Response) -> dict[str, Any]:
+        """The state in a response."""
         answer.raise_for_status()
         state: dict[str, Any] = answer.json()
         return state
@@ -77,9 +78,15 @@ def text_in(shown: dict[str, Any]) -> str:
     return "".join(text for text, _ in shown["pieces"])
 
 
-def judge_all(review: Any, answer: Callable[[str], str] = lambda _: "yes") -> None:
-    """Ann judges every pair by its texts."""
-    with review.serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while (pair := ann.state()["pair"]) is not None:
-            ann.say(answer("\n".join(map(text_in, pair["texts"]))))
+def judge_all(
+    review: Any, answer: Callable[[str], str] | None = None, person: str = "ann", **more: Any
+) -> None:
+    """One person judges every pair by its texts; by default all are the same."""
+    with review.serve([person], port=0) as server:
+        reviewer = Reviewer(server.links[person])
+        state = reviewer.state()
+        same = "yes" if state["asked"] == "labels" else "4"
+        while (pair := state["pair"]) is not None:
+            texts = "\n".join(map(text_in, pair["texts"]))
+            judgement = reviewer.judgement(state, answer(texts) if answer else same, **more)
+            state = reviewer.checked(reviewer.post("judge", judgement))

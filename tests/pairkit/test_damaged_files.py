@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -8,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit import PairkitError
-from pairkit.dataset.reading.reader import read_pairs, read_rows
-from pairkit.dataset.reading.tables import read_table, table_rows
+import pairkit
+from pairkit import ConfigError, DataError, PairkitError
 
 FRAME = pl.DataFrame(
     {
@@ -42,7 +43,6 @@ FILES = {
     "a.json": FRAME.write_json().encode(),
     "a.csv": FLAT,
     "a.tsv": FLAT.replace(b",", b"\t"),
-    "a.txt": FLAT,
 }
 PIECES = [b'"', b"{", b"[" * 99, b"\\ud800", b"\0", b"\n", b"1e999", b"9" * 30, b"null", b"\xff", b",,,", b""]
 CHANGES = st.lists(
@@ -65,41 +65,98 @@ def test_damaged_files_give_an_error_with_their_name(
         start = int(place * len(data))
         data[start : start + taken] = put
     path.write_bytes(data)
-    for read in (read_rows,) if path.suffix == ".txt" else (read_rows, read_pairs):
-        try:
-            read(path)
-        except PairkitError as error:
-            message = str(error)
-            if not message.startswith(str(path)) or "\n" in message:
-                pytest.fail(f"names no file, or has several lines: {message!r}")
-
-
-def rows_or_error(read: Any) -> Any:
     try:
-        return read()
+        pairkit.read(path)
     except PairkitError as error:
-        return str(error)
+        message = str(error)
+        if not message.startswith(str(path)) or "\n" in message:
+            pytest.fail(f"names no file, or has several lines: {message!r}")
 
 
-CELL = st.text('a",;\t\n\r\x1c \xe9', max_size=4)
-QUOTED_CELL = st.builds(lambda text: '"' + text.replace('"', '""') + '"', CELL)
-LINE = st.lists(st.sampled_from(["a", "b c"]) | QUOTED_CELL | CELL, min_size=1, max_size=3)
+TWO_ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
 
 
-@settings(max_examples=300)
-@given(
-    st.sampled_from(["a.csv", "a.tsv"]),
-    st.lists(LINE, max_size=4),
-    st.sampled_from(["\n", "\r\n"]),
-    st.booleans(),
+def put(folder: Path, *names: str) -> Path:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TWO_ROWS.format(path.stem))
+    return folder
+
+
+def found(source: str | Path) -> dict[str, list[str]]:
+    """The files of each split, by the first text of each."""
+    return {split: rows["text1"].to_list()[::2] for split, rows in pairkit.read(source).splits.items()}
+
+
+def test_shards(tmp_path: Path) -> None:
+    put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
+    assert found(tmp_path) == {"train": ["part-00000-ab1.c000", "part-00001-ab1.c000"]}
+    put(tmp_path, "notes.csv")
+    with pytest.raises(DataError, match="no data files named after a split"):
+        pairkit.read(tmp_path)
+
+
+def test_glob_pattern(tmp_path: Path) -> None:
+    put(tmp_path, "a/one.csv", "b/two.csv", "b/three.md", "c/train-1.csv", "c/dev-1.csv", "c/other.csv")
+    assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
+    assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
+    with pytest.raises(DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"):
+        pairkit.read(f"{tmp_path}/c/*")
+    with pytest.raises(DataError, match="no table matches this pattern"):
+        pairkit.read(f"{tmp_path}/b/*.md")
+
+
+def test_file_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
+    put(tmp_path, "a[1].csv", "a1.csv")
+    assert found(tmp_path / "a[1].csv") == {"train": ["a[1]"]}
+    with pytest.raises(ConfigError, match="no such file or folder"):
+        pairkit.read("nowhere")
+
+
+SAVED = [{"text1": "a plane", "text2": "an aeroplane", "label": 1}, {"text1": "b", "text2": "c", "label": 0}]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    datasets = pytest.importorskip("datasets")
+    table = datasets.Dataset.from_list(SAVED)
+    datasets.DatasetDict(test=table, validation=table.select([1]), train=table).save_to_disk(tmp_path / "all")
+    table.save_to_disk(tmp_path / "one", num_shards=2)
+    return tmp_path
+
+
+def test_all_splits_or_one(saved: Path) -> None:
+    pairs = pairkit.read(saved / "all")
+    assert {name: frame.to_dicts() for name, frame in pairs.splits.items()} == {
+        "train": SAVED,
+        "validation": SAVED[1:],
+        "test": SAVED,
+    }
+    assert pairs.label_kind == "binary"
+    assert pairkit.read(saved / "one")["train"].to_dicts() == SAVED  # both files in order
+    assert pairkit.read(saved / "all" / "test")["train"].height == 2
+    assert pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("dataset_dict.json", {"splits": ["../../saved/one"]}, r"all/one/state\.json: no such file"),
+        ("dataset_dict.json", {"splits": [".."]}, r"all/state\.json: no such file"),
+        ("dataset_dict.json", {"splits": []}, "lists no data"),
+        ("dataset_dict.json", [], "expected one JSON object"),
+        (
+            "train/state.json",
+            {"_data_files": [{"filename": "/etc/passwd"}]},
+            "train/passwd: unknown file type",
+        ),
+        ("train/state.json", {"_data_files": [{"filename": "gone.arrow"}]}, r"gone\.arrow: no such file"),
+        ("train/state.json", {"_data_files": [7]}, "train/7: unknown file type"),
+        ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
+    ],
 )
-def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory, name: str, lines: list[list[str]], end: str, well_formed: bool
-) -> None:
-    path = tmp_path_factory.getbasetemp() / name
-    separator = "\t" if name == "a.tsv" else ","
-    shown = [["h", "i"], *([(line * 2)[:2] for line in lines] if well_formed else lines)]
-    path.write_bytes(end.join(map(separator.join, [*shown, []])).encode())
-    one_by_one = rows_or_error(lambda: [[*row.values()] for _, row in table_rows(path)])
-    whole = rows_or_error(lambda: [[cell or "" for cell in row] for row in read_table(path).rows()])
-    assert whole == one_by_one
+def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:
+    (saved / "all" / file).write_text(json.dumps(content))
+    with pytest.raises(PairkitError, match=message):
+        pairkit.read(saved / "all")

@@ -8,14 +8,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset
-from pairkit.__main__ import application
-from pairkit.base.cli import terminal
+from tests.contract.conftest import run_pairs
 
-APP = application()
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
 
@@ -33,7 +30,7 @@ def fingerprint(folder: Path) -> dict[str, bytes]:
 
 
 def test_merged_folder(home: Path) -> None:
-    made = pairkit.merge(["train.tsv"], "out")
+    made = pairkit.merge({"a|b": "train.tsv"}, "out")
     assert {*fingerprint(home / "out")} == {
         *("README.md", "run.json", "statistics.json", "data/train-00000-of-00001.parquet")
     }
@@ -41,28 +38,40 @@ def test_merged_folder(home: Path) -> None:
     assert pl.read_parquet(shard).columns == ["text1", "text2", "label", "source"]
     run = json.loads((home / "out/run.json").read_text())
     assert run["command"] == "merge"
-    assert run["inputs"]["train.tsv"]["rows"] == 5
+    assert run["inputs"]["a|b"]["rows"] == 5
     assert json.loads((home / "out/statistics.json").read_text()) == made.statistics
     datasets = pytest.importorskip("datasets")
     assert datasets.load_dataset("out", cache_dir=str(home / "cache"))["train"].num_rows == 5
     card = (home / "out/README.md").read_text()
-    assert "| train.tsv | 5 |" in card
+    assert "| a\\|b | 5 |" in card
 
 
-def test_other_files_are_not_replaced(home: Path) -> None:
-    (home / "mine").mkdir()
-    (home / "mine/notes.txt").write_text("mine")
-    for out, why in (
-        ("mine", "not a dataset of `pairs`"),
-        (".", "out|replace"),
-        ("train.tsv", "would replace"),
-    ):
-        with pytest.raises(ConfigError, match=why):
+def test_sources_are_not_replaced(home: Path) -> None:
+    for out in (".", "train.tsv"):
+        with pytest.raises(ConfigError, match="would replace"):
             pairkit.merge(["train.tsv"], out, fresh=True)
     pairkit.merge(["train.tsv"], "made")
     with pytest.raises(ConfigError, match="would replace its source made"):
         pairkit.split("made", "made", fresh=True)
-    assert (home / "mine/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        *((out, "a dataset needs a folder of its own; give it a name") for out in (".", "..", "/")),
+        ("train.tsv", "train.tsv: is a file; choose another folder"),
+        ("mine", "mine: has files, but not a dataset of `pairs`"),
+        ("made", "made: has data/notes.txt, which isn't part of a dataset of `pairs`"),
+    ],
+)
+def test_unusable_output_folders(home: Path, out: str, message: str) -> None:
+    pairkit.write("train.tsv", "made")
+    (home / "made/data/notes.txt").touch()
+    (home / "mine").mkdir()
+    for run in ("[" * 100_000, "{", "[]", "1" * 5_000, "\udcff", "", "{}"):
+        (home / "mine/run.json").write_bytes(run.encode(errors="surrogateescape"))
+        with pytest.raises(ConfigError, match=message):
+            pairkit.write([{"text1": "a", "text2": "b", "label": 1}], out, fresh=True)
 
 
 def test_no_pairs_left(home: Path) -> None:
@@ -72,33 +81,19 @@ def test_no_pairs_left(home: Path) -> None:
     assert not (home / "out").exists()
 
 
-def test_write_rows_in_memory(home: Path) -> None:
-    rows = [{"text1": "a", "text2": "b", "label": 0.5}, {"text1": "c", "text2": "d", "label": 4.0}]
-    made = pairkit.write({"train": rows, "test": pl.DataFrame(rows[:1])}, "out")
-    assert made.out == Path("out")
-    assert "mean label" in repr(made)
-    assert pairkit.read("out").label_kind == "graded"
-    assert made.statistics["splits"]["train"]["mean_label"] == 2.25
-
-
-def test_commands(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "can_run", lambda _: True)  # also without the packages for training
-    monkeypatch.setattr("pairkit.dataset.making.made.FEW_ROWS", 1)
-    run = CliRunner()
-    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "2,1,1", "--out", "divided"])
-    assert done.exit_code == 0, done.exception
-    assert done.stderr.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
-    done = run.invoke(
-        APP, ["merge", "train.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json"]
-    )
-    assert done.exit_code == 0, done.exception
-    output = json.loads(done.stdout)
-    assert output["dropped_pairs"] == {"repeated": 5}
-    assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 5
-    assert output["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
-    assert run.invoke(APP, ["audit", "both", "-q"]).exit_code == 0
-    done = run.invoke(APP, ["split", "train.tsv", "--split-sizes", "most", "--out", "x"])
-    assert "expected three numbers" in str(done.exception)
+def test_commands(home: Path) -> None:
+    rows = [f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(60)]
+    (home / "many.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
+    done = run_pairs("split", "many.tsv", "--split-sizes", "2,1,1", "--out", "divided")
+    pytest.importorskip("torch")  # without the packages for training, no next step is printed
+    assert done.err.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
+    done = run_pairs("merge", "many.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json")
+    assert done.result["dropped_pairs"] == {"repeated": 60}
+    assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 60
+    assert done.result["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
+    assert run_pairs("audit", "both", "-q").code == 0
+    done = run_pairs("split", "many.tsv", "--split-sizes", "most", "--out", "x")
+    assert "expected three numbers" in done.error
 
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
@@ -134,11 +129,6 @@ def test_merged_pairs_occur_once_with_source() -> None:
         ("one", 2, "repeated"),
         ("other", 1, "repeated"),
     ]
-
-
-def test_kept_row_is_in_the_split_of_lowest_rank() -> None:
-    made = pairkit.merge([pairs(train=[("a", "b", 1), ("c", "d", 1)]), pairs(test=[("b", "a", 1)])])
-    assert texts(made) == {"train": [("x", "c", "d", 1)], "test": [("x-2", "b", "a", 1)]}
 
 
 def test_conflicts() -> None:
@@ -241,3 +231,72 @@ def test_any_merge_has_no_leaks_and_all_rows(sets: list[Any], conflicts: str) ->
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 0)
     assert len(made.pairs) + made.dropped.height == sum(map(len, given_))
     assert made.dropped["left_out"].null_count() == 0
+
+
+MANY = pl.DataFrame(
+    {
+        "text1": [f"text {n // 2}" for n in range(400)],
+        "text2": [f"other {n}" for n in range(400)],
+        "label": [n % 2 for n in range(400)],
+    }
+)
+
+
+def sizes(made: pairkit.MadeDataset) -> dict[str, int]:
+    return {split: rows.height for split, rows in made.pairs.splits.items()}
+
+
+def test_split_sizes_and_seed() -> None:
+    made = pairkit.split(MANY)
+    assert sizes(made) == {"train": 320, "validation": 40, "test": 40}
+    assert pairkit.audit(made.pairs).leaks == []
+    assert made.statistics["dropped_pairs"] == {}
+    test = {*made.pairs["test"]["text2"]}
+    assert {*pairkit.split(MANY.sample(fraction=1, shuffle=True, seed=3)).pairs["test"]["text2"]} == test
+    assert {*pairkit.split(MANY, seed=2).pairs["test"]["text2"]} != test
+
+
+def test_connected_pairs() -> None:
+    ring = MANY.with_columns(
+        pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2").alias("text2")
+    )
+    with pytest.raises(
+        DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40.*cut_neg"
+    ):
+        pairkit.split(ring)
+    made = pairkit.split(ring, cut_negatives=True)
+    assert pairkit.audit(made.pairs).leaks == []
+    assert {*made.statistics["dropped_pairs"]} == {"crosses_splits"}
+    positive = {name: rows["label"].sum() for name, rows in made.pairs.splits.items()}
+    assert positive == {"train": 160, "validation": 20, "test": 20}  # none of them goes
+
+
+@pytest.mark.parametrize(
+    "shares", [(), (1,), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)]
+)
+def test_invalid_sizes(shares: tuple[float, ...]) -> None:
+    with pytest.raises(ConfigError, match="expected sizes of train, validation and test, such as"):
+        pairkit.split(MANY, split_sizes=shares)
+
+
+NUMBERED = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=25)
+@given(NUMBERED, st.booleans(), st.integers(0, 3))
+def test_any_split_has_no_leaks_and_all_rows(rows: list[Any], cut_negatives: bool, seed: int) -> None:
+    frame = pl.DataFrame(
+        [(f"one {a}", f"two {b}", label) for a, b, label in rows],
+        schema=["text1", "text2", "label"],
+        orient="row",
+    )
+    try:
+        made = pairkit.split(frame, cut_negatives=cut_negatives, seed=seed)
+    except DataError as error:
+        assert "are connected" in str(error) or "no pair is left" in str(error)  # noqa: PT017
+        return
+    assert pairkit.audit(made.pairs).leaks == []
+    assert len(made.pairs) + made.dropped.height == len(rows)
+    assert cut_negatives or not made.dropped.height

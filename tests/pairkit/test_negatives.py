@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairkit import ConfigError, DataError, audit
-from pairkit.dataset.negative_columns import ROW, lists_of_negatives, negative_columns
-from pairkit.dataset.reading.reader import read_pairs, read_rows
+from pairkit import ConfigError, DataError, audit, read
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
@@ -26,8 +24,9 @@ NEGATIVES = [["c", "d", "e"], ["h", "i"]]
 
 
 def negatives(source: Any, **arguments: Any) -> list[list[str]]:
-    (frame,) = read_rows(source, **arguments).splits.values()
-    found: list[list[str]] = frame["negatives"].to_list()
+    """The negatives of each anchor."""
+    rows = read(source, **arguments).rows.filter(label=0)
+    found: list[list[str]] = rows.group_by("text1", maintain_order=True).agg("text2")["text2"].to_list()
     return found
 
 
@@ -83,14 +82,13 @@ def test_common_column_names(tmp_path: Path, header: str, found: list[str]) -> N
 
 
 def test_columns_about_negatives_are_ignored() -> None:
-    assert (
-        negative_columns(["negative_kind", "negative_id", "negative_score", "negation", "non_negative"]) == ()
-    )
+    names = ("negative_kind", "negative_id", "negative_score", "negation", "non_negative")
+    assert negatives([{"anchor": "a", "positive": "b", **dict.fromkeys(names, "c")}]) == []
 
 
 def test_each_negative_becomes_a_pair() -> None:
     rows = [{**row, "source": number} for number, row in enumerate(WIDE)]
-    (frame,) = read_pairs(rows).splits.values()
+    (frame,) = read(rows).splits.values()
     assert frame.columns == ["text1", "text2", "label", "source"]
     assert frame.rows() == [
         ("a", "b", 1, 0),
@@ -112,7 +110,7 @@ def test_files_with_different_numbers_of_negatives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "row", "says"),
     [
-        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; fill in a negative"),
+        ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; fill it"),
         (
             "anchor,positive,negative_1,negative_2",
             "d,e,, ",
@@ -123,9 +121,8 @@ def test_files_with_different_numbers_of_negatives(tmp_path: Path) -> None:
 def test_row_without_negatives(tmp_path: Path, header: str, row: str, says: str) -> None:
     first = ",".join("abcd"[: header.count(",") + 1])
     (tmp_path / "a.csv").write_text(f"{header}\n{first}\n{row}\n")
-    for read in (read_rows, read_pairs):
-        with pytest.raises(DataError, match=says):
-            read(tmp_path / "a.csv")
+    with pytest.raises(DataError, match=says):
+        read(tmp_path / "a.csv")
     assert audit(tmp_path / "a.csv").bad_rows["empty_negative"].examples == (f"{tmp_path}/a.csv:3",)
 
 
@@ -140,12 +137,12 @@ def test_row_without_negatives(tmp_path: Path, header: str, row: str, says: str)
 )
 def test_invalid_lists(cell: Any, says: str) -> None:
     with pytest.raises(DataError, match=says):
-        read_rows([{"anchor": "a", "positive": "b", "negative": cell}])
+        read([{"anchor": "a", "positive": "b", "negative": cell}])
 
 
 def test_texts_in_brackets() -> None:
-    rows = [{"anchor": "a", "positive": "b", "negative": text} for text in ('["a"] is a list', '["a"]')]
-    assert negatives(rows) == [['["a"] is a list'], ['["a"]']]
+    texts = ['["a"] is a list', '["a"]']
+    assert negatives([{"anchor": "a", "positive": "b", "negative": text} for text in texts]) == [texts]
 
 
 def test_mapping_of_negatives() -> None:
@@ -153,7 +150,7 @@ def test_mapping_of_negatives() -> None:
     mapping = {"anchor": "q", "positive": "a"}
     assert negatives(rows, columns={**mapping, "negative": "hn1"}) == [["d"]]
     assert negatives(rows, columns={**mapping, "negative_2": "hn0", "negative_1": "hn1"}) == [["d", "c"]]
-    assert read_rows(rows, columns=mapping)["train"].columns == ["anchor", "positive"]
+    assert negatives(rows, columns=mapping) == []
 
 
 def test_unused_negatives_are_refused() -> None:
@@ -162,22 +159,20 @@ def test_unused_negatives_are_refused() -> None:
         DataError,
         match=r"would not use negative_1, negative_2, negative_3, which by name are negatives; drop them, or",
     ):
-        read_rows(WIDE, columns=columns)
+        read(WIDE, columns=columns)
     with pytest.raises(DataError, match="would not use negative_2, negative_3"):
-        read_pairs(WIDE, columns={**columns, "negative": "negative_1"})
-    without = read_rows(WIDE, columns={**columns, "negative": "none"})["train"]
-    assert without.columns == ["anchor", "positive"]
+        read(WIDE, columns={**columns, "negative": "negative_1"})
+    assert negatives(WIDE, columns={**columns, "negative": "none"}) == []
 
 
 @pytest.mark.parametrize("name", ["label", "Score"])
 def test_labels_with_negatives_are_refused(name: str) -> None:
     rows = [{"anchor": "a", "positive": "b", "neg_1": "c", "neg_2": "d", name: 0.3}]
     columns = {"anchor": "anchor", "positive": "positive", "negative_1": "neg_1", "negative_2": "neg_2"}
-    for read in (read_rows, read_pairs):
-        with pytest.raises(DataError, match=f"has the label column {name} beside negatives"):
-            read(rows)
+    with pytest.raises(DataError, match=f"has the label column {name} beside negatives"):
+        read(rows)
     assert negatives(rows, columns=columns) == [["c", "d"]]
-    assert len(read_pairs(rows, columns=columns)["train"]) == 3
+    assert len(read(rows, columns=columns)["train"]) == 3
 
 
 def test_labelled_pairs_with_negatives_are_refused() -> None:
@@ -185,18 +180,11 @@ def test_labelled_pairs_with_negatives_are_refused() -> None:
     mapping = {"text1": "text1", "text2": "text2", "label": "label"}
     for columns in (None, mapping):
         with pytest.raises(DataError, match="would not use negative, which by name are negatives"):
-            read_pairs(rows, columns=columns)
-    without = read_pairs(rows, columns={**mapping, "negative": "none"})
-    assert without["train"].rows() == read_pairs(without)["train"].rows() == [("a", "b", 1)]
+            read(rows, columns=columns)
+    without = read(rows, columns={**mapping, "negative": "none"})
+    assert without["train"].rows() == read(without)["train"].rows() == [("a", "b", 1)]
     with pytest.raises(ConfigError, match=r"a column mapping names .*; found text1, text2, label, negative"):
-        read_pairs(rows, columns={**mapping, "negative": "negative"})
-
-
-def test_anchors_with_labels_are_labelled_pairs() -> None:
-    # As sentence-transformers' `mine_hard_negatives` writes "labeled-pair": 0 marks a negative.
-    rows = [{"query": "a", "answer": "b", "label": 1}, {"query": "a", "answer": "c", "label": 0}]
-    (frame,) = read_rows(rows).splits.values()
-    assert frame.rows() == [("a", "b", 1), ("a", "c", 0)]
+        read(rows, columns={**mapping, "negative": "negative"})
 
 
 texts = st.one_of(st.none(), st.sampled_from(["", " ", "x", "yy"]))
@@ -210,6 +198,7 @@ def test_lists_have_all_texts(rows: list[tuple[str | None, str | None, list[str 
         schema={"negative_1": pl.String, "negative_2": pl.String, "negatives": pl.List(pl.String)},
         orient="row",
     )
-    found = lists_of_negatives(frame.with_row_index(ROW), ["negative_1", "negative_2", "negatives"], "here")
-    expected = [[text for text in (one, two, *more) if text and text.strip()] for one, two, more in rows]
-    assert found.to_list() == expected
+    anchors = pl.Series("anchor", [f"a{n}" for n in range(len(rows))])
+    found = read(frame.with_columns(anchors, positive=pl.lit("b")), bad_rows="skip")
+    expected = [[text for text in (*more, one, two) if text and text.strip()] for one, two, more in rows]
+    assert negatives(found) == [texts for texts in expected if texts]

@@ -3,13 +3,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
-from hypothesis import given
+import requests
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from urllib3.util import parse_url
 
-from pairkit import ConfigError
+from pairkit import BadReply, ConfigError
 from pairkit.base.openai_api.credentials import (
     Key,
     Masking,
@@ -18,6 +20,7 @@ from pairkit.base.openai_api.credentials import (
     key_variable,
     variable_name,
 )
+from pairkit.base.system.address import Address, Origin, is_path, origin_of, read_address
 
 
 def test_default_keys_are_sent_only_to_their_provider() -> None:
@@ -33,16 +36,8 @@ def test_default_keys_are_sent_only_to_their_provider() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *(
-            "sk-proj-Ab1cD2eF",
-            "gsk_Ab1cD2eF3gH4iJ5k",
-            "hf_aBcDeFgHiJkLmNoP",
-            "AIzaSyA1b2C3d4E5f6",
-            "a.b",
-            "",
-            " ",
-        ),
-        *("AKIAIOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "A_" * 40),
+        *("sk-proj-Ab1cD2eF", "gsk_Ab1cD2eF3gH4iJ5k", "hf_aBcDeFgHiJkLmNoP", "AIzaSyA1b2C3d4E5f6", "a.b"),
+        *("", " ", "AKIAIOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "A_" * 40),
     ],
 )
 def test_a_key_is_not_the_name_of_a_variable(key: str) -> None:
@@ -70,25 +65,16 @@ def test_key_from_variable_or_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("sk-3\n")
     assert find_key("llm c", "MINE", {"MINE_FILE": str(file)}, "") == Key("sk-3", "MINE_FILE")
+    assert "sk-3" not in repr(Key("sk-3", "MINE"))
     with pytest.raises(ConfigError, match="can't be read"):
         find_key("llm c", "MINE", {"MINE_FILE": str(tmp_path / "none")}, "")
-
-
-def test_missing_key() -> None:
     for environ in ({}, {"MINE": " "}, {"MINE_FILE": ""}):
         with pytest.raises(ConfigError, match="llm c: no key; set MINE"):
             find_key("llm c", "MINE", environ, "set MINE")
-
-
-@pytest.mark.parametrize("secret", ["sk-é", "two words", "a\nb", "nul\0"])
-def test_invalid_key_is_not_printed(secret: str) -> None:
-    with pytest.raises(ConfigError, match="MINE isn't a key") as caught:
-        find_key("llm c", "MINE", {"MINE": secret}, "")
-    assert secret not in str(caught.value)
-
-
-def test_repr_of_a_key_hides_it() -> None:
-    assert "sk-secret" not in repr(Key("sk-secret", "MINE"))
+    for secret in ("sk-é", "two words", "a\nb", "nul\0"):
+        with pytest.raises(ConfigError, match="MINE isn't a key") as caught:
+            find_key("llm c", "MINE", {"MINE": secret}, "")
+        assert secret not in str(caught.value)
 
 
 KEY = "sk-9/Ab+c=%d.e_f~"
@@ -124,6 +110,7 @@ def test_short_keys_are_not_masked() -> None:
     for key in ("", "EMPTY", "ollama", "none", "sk-1234"):
         assert Masking([key]).text(f"The jar is {key}.") == f"The jar is {key}."
     assert Masking([]).body(b"\xff\x00 \\ %") == b"\xff\x00 \\ %"
+    assert Masking(["abcdefgh", "abcdefghij"]).text("abcdefghij") == "[key]"
 
 
 @pytest.mark.parametrize(
@@ -138,5 +125,106 @@ def test_masking_of_the_beginning_of_a_long_key(escape: Any) -> None:
     assert Masking([key[:19]]).text(key[:18]) == key[:18]  # a short one may be words
 
 
-def test_masking_of_nested_secrets() -> None:
-    assert Masking(["abcdefgh", "abcdefghij"]).text("abcdefghij") == "[key]"
+ROOT = "https://api.example"
+
+
+def parsed(text: str) -> Address:
+    return read_address(text, "--api-url", ROOT)
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "origin"),
+    [
+        ("HTTPS://Api.Example:443/", ROOT, ("https", "api.example", 443)),
+        ("http://localhost:00080/v1/", "http://localhost/v1", ("http", "localhost", 80)),
+        ("https://x:8443/api/v3", "https://x:8443/api/v3", ("https", "x", 8443)),
+        ("http://[0:0::1]:8000", "http://[::1]:8000", ("http", "[::1]", 8000)),
+        ("http://gpu_box:1/v1", "http://gpu_box:1/v1", ("http", "gpu_box", 1)),
+    ],
+)
+def test_addresses(text: str, url: str, origin: tuple[str, str, int]) -> None:
+    assert (parsed(text).url, parsed(text).origin) == (url, origin)
+
+
+NO_ADDRESSES = {
+    "a user or password": ["https://me:hunter2@api.example", "https://api.example@evil"],
+    "a query or a fragment": ["https://api.example/?key=hunter2", "https://api.example/#hunter2"],
+    "xn--": ["https://b\u00fccher.example", "https://api.example\u3002evil"],
+    "expected a server's root, such as https://api.example": [
+        *("ftp://x", "https://", "https://x:", "https://x:0", "https://x:65536", "https://[", "https://[::1"),
+        *("https://[::1%25eth0]", "https://[1]", "https://a\\b", "https://a\tb", "https://x\n", " https://x"),
+        *("https://x//y", "https://data..example", "https://.example", f"https://{'a' * 64}.example"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [(text, words) for words, texts in NO_ADDRESSES.items() for text in texts]
+)
+def test_invalid_addresses(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        parsed(text)
+    assert "hunter2" not in str(caught.value)
+    assert str(caught.value).startswith("api_url=")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_loopback"),
+    [
+        ("http://localhost:1", True),
+        ("http://LOCALHOST", True),
+        ("http://127.8.9.1", True),
+        ("http://[::1]:2", True),
+        ("http://localhost.evil", False),
+        ("http://10.0.0.1", False),
+        ("http://127.1", False),  # libraries differ in what they take it for
+        ("http://[::2]", False),
+    ],
+)
+def test_loopback(url: str, is_loopback: bool) -> None:
+    assert parsed(url).is_loopback is is_loopback
+
+
+EVIL = [
+    *("@evil/x", "//evil/x", "/\\evil", "\\\\evil", ".evil/x", ":8@evil/", "https://evil/", "", "x"),
+    *("/a\r\nHost: evil", "/a\tb", "/a b", "/a#b", "/\x00", "/\u2028", "/\ud800"),
+]
+
+
+@pytest.mark.parametrize("path", EVIL)
+@pytest.mark.parametrize("root", [ROOT, f"{ROOT}/api/v3"])
+def test_paths_to_other_hosts(path: str, root: str) -> None:
+    with pytest.raises(BadReply, match="is not a path on this server"):
+        parsed(root).join(path)
+    assert not is_path(path)
+
+
+HOSTS = st.sampled_from(["https://evil", "http://api.example", "https://api.example:444", "//evil", "@evil"])
+PARTS = st.sampled_from([*"/\\@:?#%. []\n\t", "..", "%2f", "%5c", "evil", "api.example", "https:", "\u2100"])
+
+
+@settings(max_examples=50)
+@given(st.lists(PARTS | HOSTS | st.characters(), max_size=8).map("".join))
+@example("/\\evil")
+@example("/?x=@evil//")
+def test_joined_urls_stay_on_the_server(text: str) -> None:
+    address = parsed("https://api.example/api/v3")
+    try:
+        url = address.join(text)
+    except BadReply:
+        return
+    seen = requests.Request("GET", url).prepare().url or ""
+    assert urlsplit(seen)[:2] == ("https", "api.example")
+    assert parse_url(seen)[:4] == ("https", None, "api.example", None)
+    assert origin_of(seen) == Origin("https", "api.example", 443)
+
+
+@pytest.mark.parametrize("dots", ["..", ".", "%2e%2e", ".%2E", "%2e", "%2E."])
+def test_paths_upwards(dots: str) -> None:
+    address = parsed("http://h/tenant/api")
+    for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):
+        with pytest.raises(BadReply, match="is not a path on this server"):
+            address.join(path)
+    assert address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
+    with pytest.raises(ConfigError, match="expected a server's root"):
+        parsed(f"http://h/tenant/{dots}")

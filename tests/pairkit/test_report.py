@@ -2,22 +2,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
+import pairkit
 from pairkit import ConfigError, DataError, PairDataset, Report
-from pairkit.__main__ import application
-from pairkit.base.cli.result_table import escape
-from pairkit.reports import make_report
-from pairkit.reports.counts import ReportRows, choose_samples, collect_rows, count, drop_reasons
-from pairkit.reports.dataset_report import link
+from tests.contract.conftest import run_pairs
 
-APP = application()
 HOSTILE = (
     "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 )
@@ -67,12 +63,13 @@ def written(folder: Path) -> Path:
     return folder
 
 
-def collected(pairs: PairDataset) -> ReportRows:
-    return collect_rows(pairs, lambda _: None)
+Made = Callable[..., Report]
 
 
-def counted(pairs: PairDataset) -> dict[str, Any]:
-    return count(collected(pairs), pairs, 7)
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """Make a report."""
+    return lambda source, **more: pairkit.report(source, tmp_path / "r.html", progress=False, **more)
 
 
 def graded(*scores: float) -> PairDataset:
@@ -104,7 +101,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     source = written(tmp_path_factory.mktemp("report") / "acme")
-    return make_report(dataset(source), progress=False)
+    return pairkit.report(dataset(source), progress=False)
 
 
 def test_sections(report: Report) -> None:
@@ -136,19 +133,22 @@ def test_page_runs_nothing(report: Report) -> None:
     assert HOSTILE.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd") in page.text
 
 
-def test_graded_labels_without_provenance(tmp_path: Path) -> None:
+def test_graded_labels_without_provenance(made: Made) -> None:
     frame = pl.DataFrame({"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]})
-    found = make_report(PairDataset({"test": frame}, "s.tsv", "graded"), tmp_path / "r.html", progress=False)
+    found = made(PairDataset({"test": frame}, "s.tsv", "graded"))
     text = Page(found.page).text
     assert "score 2.5 or more" in text
     assert found.counts["splits"]["all"]["high"] == 2
     assert found.counts["overlap"]["low"] == [None] * 3  # texts without words
+    counts = made(graded(1, 2.9, 3, 5), fresh=True).counts
+    assert (counts["cut"], counts["splits"]["all"]["high"], counts["splits"]["all"]["low"]) == (3, 2, 2)
+    assert made(graded(0.7, 0.7), fresh=True).counts["splits"]["all"]["high"] == 2
 
 
-def test_sources_are_escaped(tmp_path: Path) -> None:
+def test_sources_are_escaped(made: Made) -> None:
     names = ["<script>x</script>", "two\nlines\x1b", "a", "b"]
     frame = pl.DataFrame({"text1": ["a"] * 4, "text2": ["b"] * 4, "label": [1, 0, 1, 0], "source": names})
-    found = make_report(PairDataset({"train": frame}, "odd"), tmp_path / "r.html", progress=False)
+    found = made(PairDataset({"train": frame}, "odd"))
     assert "script" not in {tag for tag, _ in Page(found.page).tags}
     assert "<script>x</script>" in Page(found.page).text
 
@@ -158,25 +158,23 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
     mine.write_bytes(b"text1\ttext2\tlabel\n\xff\n")
     for target in (mine, tmp_path):
         with pytest.raises(ConfigError, match="is not a page of `pairs report`"):
-            make_report(dataset(), target, progress=False)
+            pairkit.report(dataset(), target, progress=False)
     assert mine.read_bytes().endswith(b"\xff\n")
 
 
 def test_command_line(tmp_path: Path) -> None:
     source = written(tmp_path / "acme")
-    done = CliRunner().invoke(APP, ["report", str(source), "--json", "-q"])
-    assert done.exit_code == 0, done.output
-    output = json.loads(done.stdout.splitlines()[-1])
+    output = run_pairs("report", str(source), "--json", "-q").result
     assert output["page"] == str(tmp_path / "acme.report.html")
-    done = CliRunner().invoke(APP, ["report", str(source), "-q"])
-    lines = {line[:24].strip(): line[24:].split() for line in done.stdout.splitlines()}
+    done = run_pairs("report", str(source), "-q")
+    lines = {line[:24].strip(): line[24:].split() for line in done.out.splitlines()}
     assert lines["total"] == ["14", "2", "16"]
     assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in output["splits"].values()]
     assert lines["> 512 tokens"] == ["0%", "0%", "0%"]
 
 
-def test_counts_by_split_source_and_kind() -> None:
-    found = counted(dataset())
+def test_counts_by_split_source_and_kind(made: Made) -> None:
+    found = made(dataset()).counts
     assert list(found["splits"]) == ["train", "test", "all"]
     keys = ("positive", "negative", "total", "texts")
     assert [found["splits"]["train"][key] for key in keys] == [7, 7, 14, 28]
@@ -192,63 +190,63 @@ def test_counts_by_split_source_and_kind() -> None:
     assert found["kinds"]["positive"]["closer_comment"]["pairs"] == 8
 
 
-def test_columns_of_other_types_are_ignored() -> None:
+def test_columns_of_other_types_are_ignored(made: Made) -> None:
     odd = pl.DataFrame(
         {"text1": ["a"], "text2": ["b"], "label": [0], "negative_kind": [[1]], "source": [{"a": 1}]}
         | {"evidence": [{"kind": ["x"]}]}
     )
-    found = counted(PairDataset({"train": odd}, "odd"))
+    found = made(PairDataset({"train": odd}, "odd")).counts
     assert set(found["kinds"]["negative"]) == {"not recorded"}
     assert found["sources"] == {"unknown": {"positive": 0, "negative": 1}}
 
 
-def test_scores_are_divided_in_the_middle() -> None:
-    rows = collected(graded(1, 2.9, 3, 5))
-    assert (rows.cut, rows.keys) == (3, ("low", "high"))
-    assert rows.frame["side"].to_list() == [0, 0, 1, 1]
-    assert collected(graded(0.7, 0.7)).frame["side"].to_list() == [1, 1]
-
-
-def test_datasets_that_cannot_be_reported() -> None:
+def test_datasets_that_cannot_be_reported(made: Made) -> None:
     with pytest.raises(DataError, match="somewhere: has no rows"):
-        collected(PairDataset({"train": dataset().splits["train"].clear()}, "somewhere"))
+        made(PairDataset({"train": dataset().splits["train"].clear()}, "somewhere"))
     splits = dict(dataset().splits)
     splits["test"] = splits["test"].with_columns(pl.Series([[1], [2]]).alias("evidence"))
     with pytest.raises(DataError, match="splits have different columns"):
-        collected(PairDataset(splits, "somewhere"))
+        made(PairDataset(splits, "somewhere"))
 
 
-def test_drop_reasons(tmp_path: Path) -> None:
-    assert list(drop_reasons(str(written(tmp_path / "d"))).items()) == [
+def test_drop_reasons(tmp_path: Path, made: Made) -> None:
+    folder = written(tmp_path / "d")
+    assert [*made(folder).counts["dropped"].items()] == [
         ("Positives dropped", {"not_fetched": 57, "same_text": 4}),
         ("Threads judged not to be duplicates", {"open": 2}),
     ]
-    assert drop_reasons("owner/dataset") == {}
     odd = {"dropped": [1], "dropped_positives": {"a": "many", "b": 0}, "verdicts": 7}
-    (tmp_path / "statistics.json").write_text(json.dumps(odd), encoding="utf-8")
-    assert drop_reasons(str(tmp_path)) == {}
+    (folder / "statistics.json").write_text(json.dumps(odd), encoding="utf-8")
+    assert made(folder, fresh=True).counts["dropped"] == {}
 
 
-def test_samples() -> None:
-    rows = collected(dataset())
-    mixed = rows.frame.sample(fraction=1, shuffle=True, seed=1)
-    shuffled = ReportRows(mixed, rows.keys, rows.names, None, None)
-    chosen = [(s.side, s.kind, [pair["text1"] for pair in s.pairs]) for s in choose_samples(rows, 7)]
-    assert chosen == [(s.side, s.kind, [p["text1"] for p in s.pairs]) for s in choose_samples(shuffled, 7)]
-    assert [(side, kind) for side, kind, _ in chosen] == [(1, "closer_comment"), (0, "random"), (0, "hard")]
-    assert [len(pairs) for *_, pairs in chosen] == [8, 6, 2]
-    big = PairDataset({"train": pl.concat([dataset().splits["train"]] * 3)}, "big")
-    assert sum(len(sample.pairs) for sample in choose_samples(collected(big), 7)) == 20
+def cards(made: Report) -> list[str]:
+    """The sample pairs of a page, without their splits."""
+    found = re.findall(r"<article.*?</article>", made.page.read_text(encoding="utf-8"), re.DOTALL)
+    return sorted(card.partition("overlap")[2] for card in found)
 
 
-def test_markup() -> None:
-    for address in (
+def test_samples(made: Made) -> None:
+    found = cards(made(dataset()))
+    assert len(found) == 16
+    mixed = dataset().rows.sample(fraction=1, shuffle=True, seed=1)
+    assert cards(made(PairDataset({"all": mixed}, "mixed"), fresh=True)) == found
+    big = PairDataset({"train": pl.concat([dataset()["train"]] * 3)}, "big")
+    page = made(big, fresh=True)
+    assert len(cards(page)) == 20
+    assert re.findall(r"<h3.*?>(.*?)</h3>", Page(page.page).source) == [
+        *("Positive: closer comment", "Negative: random", "Negative: hard")
+    ]
+
+
+def test_only_https_links(made: Made) -> None:
+    refused = (
         *("http://github.com/x", "javascript:alert(1)", " https://github.com", "HTTPS:x", "https://"),
-        *("https://[bad", "https://me@evil.example/", "//evil.example", None, 7),
-    ):
-        assert link(address, "<text>") == "&lt;text&gt;"
-    assert link("https://github.com/a/b/issues/1?a=1&b=2", "#1") == (
-        '<a href="https://github.com/a/b/issues/1?a=1&amp;b=2" rel="noopener noreferrer nofollow">#1</a>'
+        *("https://[bad", "https://me@evil.example/", "//evil.example"),
     )
-    assert 'href="https://a.example/&quot;onclick=&quot;"' in link('https://a.example/"onclick="', "x")
-    assert escape("<b onclick='x'>\"&\x1b\u202e") == "&lt;b onclick=&#x27;x&#x27;&gt;&quot;&amp;\ufffd\ufffd"
+    accepted = "https://github.com/a/b/issues/1?a=1&b=2", 'https://a.example/"onclick="'
+    rows = [row(number, 0, url1=url, url2="") for number, url in enumerate((*refused, *accepted))]
+    page = Page(made(rows).page)
+    assert {url for url in page.values("href") if url[0] != "#"} == {*accepted}
+    assert {*page.values("rel")} == {"noopener noreferrer nofollow"}
+    assert not page.values("onclick")

@@ -1,123 +1,140 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pairkit
-from pairkit import ConfigError, DataError
-from pairkit.reviews.review_sample import (
-    ReviewOptions,
-    dataset_digest,
-    draw_sample,
-    facts_of,
-    origin_of,
-    pair_id,
+from pairkit import ConfigError, DataError, Review, ReviewReport
+from tests.pairkit.review_material import Reviewer, judge_all, rows, text_in
+
+Begun = Callable[..., Review]
+EVIDENCE = {"kind": "closer_comment", "url": "u", "who": "eve", "when": "2020"}
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Begun:
+    """Begin a review."""
+    return lambda source, **wanted: pairkit.review(
+        source, tmp_path / f"{len([*tmp_path.iterdir()])}.review", **wanted
+    )
+
+
+def reported(review: Review) -> ReviewReport:
+    """The report after all drawn pairs were judged."""
+    judge_all(review)
+    return review.report()
+
+
+def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
+    """The number of judged pairs by fact and value; a fact that all pairs share is left out."""
+    return {fact: {value: each.judged for value, each in by.items()} for fact, by in found.by.items()}
+
+
+@pytest.mark.parametrize(
+    ("labels", "facts", "expected"),
+    [
+        (
+            [1, 0],
+            [{"repo": "a/b", "relation": "same", "confidence": 0.98, "evidence": EVIDENCE}, {}],
+            {
+                "evidence": {"closer_comment"},
+                "confidence": {"from 0.95 on"},
+                "relation": {"same"},
+                "source": {"a/b"},
+            },
+        ),
+        (
+            [0, 0, 1],
+            [{"negative_kind": "hard", "confidence": 0.2}, {"llms": ["b", "a"]}, {}],
+            {"evidence": {"hard negative"}, "confidence": {"below 0.5"}, "llm": {"a + b"}},
+        ),
+        ([3.6, 0.7], [{}, {}], {"label": {"grade 4", "grade 1"}}),
+        ([0.75, 0.2], [{}, {}], {"label": {"grade 4", "grade 1"}}),
+        (
+            [1] * 5,
+            [
+                {"votes": [{"judge": "c", "vote": vote} for vote in votes]}
+                for votes in (
+                    *(["same"] * 4 + ["opposite"], ["same", "opposite"], ["same", "unsure", "unsure"]),
+                    *(["unsure"], []),
+                )
+            ],
+            {"judges": {"judges agree", "judges differ", "judges unsure", "not judged"}},
+        ),
+    ],
 )
-from tests.pairkit.review_material import Reviewer, rows, text_in
-
-
-def drawn(source: Any, **wanted: Any) -> Any:
-    return draw_sample(pairkit.read(source), ReviewOptions(**wanted))
-
-
-def test_facts() -> None:
-    gis = {"label": 1, "split": "test", "repo": "a/b", "relation": "same", "confidence": 0.98}
-    gis["evidence"] = {"kind": "closer_comment"}
-    assert facts_of(gis, top=1) == {
-        "label": "1",
-        "evidence": "closer_comment",
-        "confidence": "from 0.95 on",
-        "relation": "same",
-        "source": "a/b",
-        "split": "test",
-    }
-    llms = {"label": 0.0, "split": "train", "llms": ["b", "a"], "votes": [{"judge": "c", "vote": "same"}]}
-    assert facts_of(llms, top=1) == {"label": "0", "llm": "a + b", "judges": "judges agree", "split": "train"}
-    negative = {"label": 0, "split": "train", "negative_kind": "hard", "confidence": None, "evidence": None}
-    assert facts_of(negative, top=1) == {"label": "0", "evidence": "hard negative", "split": "train"}
-    assert facts_of({"label": 3.6, "split": "train"}, top=5)["label"] == "grade 4"
-    assert facts_of({"label": 0.7, "split": "train", "confidence": 0.2}, top=1) == {
-        "label": "grade 4",
-        "confidence": "below 0.5",
-        "split": "train",
-    }
-
-
-def test_default_sample() -> None:
-    found = drawn(rows(300))
-    assert found.settings.pairs == 300
-    assert len(found.pairs) == 30
-    assert found.settings.strata == ("label", "evidence")
-    assert found.strata == {
-        "label 0, evidence random negative": 100,
-        "label 1, evidence closer_comment": 160,
-        "label 1, evidence other_comment": 40,
-    }
-    # two each, and the other 24 by 98, 158 and 38 of 294: 8.0, 12.9, 3.1
-    assert Counter(pair.stratum for pair in found.pairs) == {
-        "label 0, evidence random negative": 10,
-        "label 1, evidence closer_comment": 15,
-        "label 1, evidence other_comment": 5,
-    }
-    assert found.settings.relations == ("duplicate", "superseded", "related")
-
-
-def test_the_seed_decides_and_the_order_does_not() -> None:
-    table = pl.DataFrame(rows(200))
-    ids = {pair.pair_id for pair in drawn(table).pairs}
-    assert {pair.pair_id for pair in drawn(table.reverse()).pairs} == ids
-    assert {pair.pair_id for pair in drawn(table, seed=2).pairs} != ids
-    assert dataset_digest(pairkit.read(table)) == dataset_digest(pairkit.read(table.reverse()))
-
-
-def test_number_of_strata_depends_on_the_sample_size() -> None:
-    assert drawn(rows(60), n=20).settings.strata == ("label",)
-    assert drawn(rows(60), n=30).settings.strata == ("label", "evidence")
-    assert drawn(rows(60), n=12, strata=["evidence"]).settings.strata == ("evidence",)
-    assert {pair.stratum for pair in drawn(rows(60), n=60, strata=[]).pairs} == {"all"}
-    with pytest.raises(ConfigError, match="strata = colour: expected some of label, evidence"):
-        drawn(rows(), strata=["colour"])
-
-
-def test_repeated_pairs_are_one() -> None:
-    twice = [
-        {"text1": "a", "text2": "b", "label": 1},
-        {"text1": "b", "text2": "a", "label": 1},
-        {"text1": "a", "text2": "c", "label": 0},
+def test_facts(begun: Begun, labels: list[float], facts: list[Any], expected: dict[str, set[str]]) -> None:
+    pairs = [
+        {"text1": f"a{n}", "text2": f"b{n}", "label": label, **more}
+        for n, (label, more) in enumerate(zip(labels, facts, strict=True))
     ]
-    found = drawn(twice, n=1000)
-    assert found.settings.pairs == len(found.pairs) == 2
-    assert pair_id("a", "b") == pair_id("b", "a") != pair_id("ab", "")
+    found = counts(reported(begun(pairs, n=len(pairs))))
+    assert {name: {*values} for name, values in found.items()} == {"label": {*found["label"]}} | expected
 
 
-def test_grades_for_scores() -> None:
+def test_default_sample(begun: Begun) -> None:
+    found = reported(begun(rows(300)))
+    assert (found.settings.pairs, found.sample) == (300, 30)
+    assert found.settings.strata == ("label", "evidence")
+    assert found.settings.relations == ("duplicate", "superseded", "related")
+    # Strata of 100, 160 and 40: two each, and the other 24 by 98, 158 and 38 of 294: 8.0, 12.9, 3.1
+    drawn = {"random negative": 10, "closer_comment": 15, "other_comment": 5}
+    assert counts(found)["evidence"] == drawn
+
+
+def test_the_seed_decides_and_the_order_does_not(begun: Begun) -> None:
+    table = pl.DataFrame(rows(200))
+
+    def ids(review: Review) -> set[str]:
+        judge_all(review)
+        return {*review.judgements()["pair_id"]}
+
+    first = begun(table)
+    assert ids(first) == ids(begun(table.reverse())) != ids(begun(table, seed=2))
+    pairkit.review(table.reverse(), first.path)  # these are the same pairs
+
+
+def test_number_of_strata_depends_on_the_sample_size(begun: Begun) -> None:
+    assert reported(begun(rows(60), n=20)).settings.strata == ("label",)
+    assert reported(begun(rows(60), n=30)).settings.strata == ("label", "evidence")
+    assert reported(begun(rows(60), n=12, strata=["evidence"])).settings.strata == ("evidence",)
+    assert reported(begun(rows(60), n=12, strata=[])).settings.strata == ()
+    with pytest.raises(ConfigError, match="strata = colour: expected some of label, evidence"):
+        begun(rows(), strata=["colour"])
+
+
+def test_grades_for_scores(begun: Begun) -> None:
     scored = [{"text1": f"a{n}", "text2": f"b{n}", "label": n / 4} for n in range(20)]
-    found = drawn(scored, n=1000)
-    assert (found.settings.asked, found.settings.top) == ("grades", 5.0)
-    assert drawn(scored, grades=False).settings.asked == "labels"
-    assert drawn(rows(), grades=True).settings.asked == "grades"
+    found = reported(begun(scored)).settings
+    assert (found.asked, found.top) == ("grades", 5.0)
+    assert reported(begun(scored, grades=False)).settings.asked == "labels"
+    assert reported(begun(rows(), grades=True)).settings.asked == "grades"
 
 
-def test_search_results(tmp_path: Path) -> None:
+def test_search_results(begun: Begun) -> None:
     about = {"query_top": 1, "query_results": 2, "query_share": 0.25}
     texts = [(f"q{n}", f"{side}{n}") for n in range(6) for side in ("one", "other")]
     both_ways = [("q0", "q1"), ("q1", "q0")]
     results = [{"text1": one, "text2": two, "label": 0.5} | about for one, two in texts + both_ways]
-    found = drawn(results)
-    assert found.settings.question == "Does the second text answer the first, or ask the same?"
-    assert (found.settings.asked, len(found.pairs)) == ("labels", len(results))
-    assert drawn(results, grades=True, question="Relevant?", n=3).settings.question == "Relevant?"
-    review = pairkit.review(results, tmp_path / "r.review")
+    question = reported(begun(results, grades=True, question="Relevant?", n=3)).settings.question
+    assert question == "Relevant?"
+    review, shown = begun(results), list[list[str]]()
     with review.serve(["ann"], port=0) as server:
-        ann, shown = Reviewer(server.links["ann"]), []
+        ann = Reviewer(server.links["ann"])
         while (pair := ann.state()["pair"]) is not None:
             shown.append([text_in(text) for text in pair["texts"]])
             ann.say("yes" if shown[-1] == ["q0", "q1"] else "no")
+    found = review.report().settings
+    assert found.question == "Does the second text answer the first, or ask the same?"
+    assert (found.asked, len(shown)) == ("labels", len(results))
     queries = [query for query, _ in shown]
     assert len([*groupby(queries)]) == len({*queries})  # one query after the other
     judged = pairkit.read(review.path)["test"]
@@ -148,21 +165,122 @@ def test_pairs_in_memory_need_a_file_for_the_review() -> None:
         pairkit.review(rows())
 
 
-def test_origin() -> None:
-    row = {
-        "repo": "a/b",
-        "number1": "7",
-        "evidence": {"kind": "label", "who": None},
-        "text1": "x",
-        "label": 1,
-    }
-    assert origin_of(row) == {"evidence kind": "label", "repo": "a/b", "number1": "7"}
+def test_origin_is_shown_after_the_judgement(begun: Begun) -> None:
     votes = [{"judge": "c", "vote": "same"}, {"judge": "d", "vote": "unsure"}]
-    assert origin_of({"llms": ["b", "a"], "votes": votes}) == {"llms": "a + b", "votes": "c: same, d: unsure"}
+    pair = {"text1": "x", "text2": "y", "label": 1, "repo": "a/b", "number1": 7, "llms": ["b", "a"]}
+    with begun([pair | {"votes": votes, "evidence": EVIDENCE | {"who": None}}]).serve(["ann"], port=0) as on:
+        assert Reviewer(on.links["ann"]).say("yes")["last"]["origin"] == {
+            "evidence kind": "closer_comment",
+            "evidence url": "u",
+            "evidence when": "2020",
+            "repo": "a/b",
+            "number1": "7",
+            "llms": "a + b",
+            "votes": "c: same, d: unsure",
+        }
 
 
-def test_second_server_uses_another_port(tmp_path: Path) -> None:
-    review = pairkit.review(rows(), tmp_path / "r.review")
+def test_second_server_uses_another_port(begun: Begun) -> None:
+    review = begun(rows())
     with review.serve(["ann"]) as one, review.serve() as other:
         assert one.url != other.url
         assert [*one.links] == [*other.links] == ["ann"]  # known reviewers keep their links
+
+
+def test_each_pair_has_its_number_of_people(begun: Begun) -> None:
+    review = begun(rows(40), n=40, each=2)
+    with review.serve(["ann", "bob", "cid"], port=0) as server:
+        assert len(server.links) == 3
+    for person in ("ann", "bob", "cid"):
+        judge_all(review, person=person)
+    kept = review.judgements()
+    assert Counter(kept["pair_id"]) == dict.fromkeys(kept["pair_id"], 2)
+    assert kept["pair_id"].n_unique() == 40
+
+
+def test_everyone_judges_each_distinct_pair_in_an_own_order(begun: Begun) -> None:
+    turned = [{"text1": row["text2"], "text2": row["text1"], "label": row["label"]} for row in rows(40)]
+    review = begun([*rows(40), *turned], n=1000)
+    for person in ("ann", "bob"):
+        judge_all(review, person=person)
+    orders = [review.judgements().filter(person=person)["pair_id"].to_list() for person in ("ann", "bob")]
+    assert len(orders[0]) == 40
+    assert {*orders[0]} == {*orders[1]}
+    assert orders[0] != orders[1]
+
+
+NUMBER = 6
+PAIRS = [{"text1": f"one {n}", "text2": f"other {n}", "label": 1} for n in range(NUMBER)]
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["say", "resend", "late tab", "undo", "skip", "take up", "restart", "nonsense"]),
+        st.booleans(),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=8)
+@given(ACTIONS)
+def test_any_sequence_of_actions(
+    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, bool]]
+) -> None:
+    review = pairkit.review(PAIRS, tmp_path_factory.mktemp("session") / "d.review", n=NUMBER)
+    server = review.serve(["ann"], port=0)
+    ann, sent, kept = Reviewer(server.links["ann"]), list[dict[str, Any]](), dict[str, str]()
+    for action, yes in actions:
+        state = ann.state()
+        if action in ("say", "skip") and state["pair"]:
+            answer = "skip" if action == "skip" else "yes" if yes else "no"
+            sent.append(ann.judgement(state, answer))
+            assert ann.post("judge", sent[-1]).status_code == 200
+            kept[state["pair"]["id"]] = answer
+        elif action == "resend" and sent:  # saved or undone before: no effect
+            assert ann.post("judge", sent[-1]).status_code == 200
+        elif action == "late tab" and kept:
+            late = ann.judgement({"pair": {"id": next(iter(kept))}}, "unsure")
+            assert ann.post("judge", late).status_code == 409
+        elif action == "undo" and state["last"]:
+            ann.checked(ann.post("undo", {"key": state["last"]["key"]}))
+            del kept[state["last"]["pair"]]
+        elif action == "take up":
+            ann.checked(ann.post("skipped", {}))
+            kept = {pair: answer for pair, answer in kept.items() if answer != "skip"}
+        elif action == "restart":
+            server.close()
+            server = review.serve(["ann"], port=0)
+            ann = Reviewer(server.links["ann"])
+        elif action == "nonsense":
+            odd = ann.judgement({"pair": {"id": "p99"}}, "yes")
+            assert ann.post("judge", odd).status_code == 422
+        assert dict(review.judgements().select("pair_id", "answer").iter_rows()) == kept
+        progress = ann.state()["progress"]
+        assert progress["all"] == NUMBER
+        assert progress["done"] + progress["skipped"] == len(kept)
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("texts", "marks", "marked"),
+    [
+        (("pump usually works", "pump seldom works"), "own", [["usually"], ["seldom"]]),
+        (("the crash at once", "the error after a Crash last year"), "shared", [["crash"], ["Crash"]]),
+        ((f"{'word ' * 100}one", f"{'word ' * 100}two"), "shared", [["word"] * 100, ["word"] * 100]),
+    ],
+)
+def test_marked_words(tmp_path: Path, texts: tuple[str, str], marks: str, marked: list[list[str]]) -> None:
+    common = [(f"the x{n}", f"the y{n}") for n in range(12)]
+    pairs = [{"text1": one, "text2": two, "label": 1} for one, two in [texts, *common]]
+    with pairkit.review(pairs, tmp_path / "d.review", n=13).serve(["ann"], port=0) as server:
+        ann = Reviewer(server.links["ann"])
+        while tuple(map(text_in, (pair := ann.state()["pair"])["texts"])) != texts:
+            ann.say("skip")
+    assert pair["marks"] == marks
+    assert [[piece for piece, is_marked in side["pieces"] if is_marked] for side in pair["texts"]] == marked
+
+
+def test_long_texts_are_cut(tmp_path: Path) -> None:
+    pairs = [{"text1": "x " * 150_000, "text2": "y", "label": 1}]
+    with pairkit.review(pairs, tmp_path / "d.review").serve(["ann"], port=0) as server:
+        shown = Reviewer(server.links["ann"]).state()["pair"]["texts"]
+    assert [side["left_out"] for side in shown] == [100_000, 0]

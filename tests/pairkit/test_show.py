@@ -1,11 +1,16 @@
+from __future__ import annotations
+
+import csv
 import io
+import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 from rich.console import Console
 
-from pairkit import ConfigError, PairDataset
-from pairkit.dataset.checking.show import pick_pair
+import pairkit
+from pairkit import ConfigError, DataError, PairDataset
 
 EVIDENCE = {"kind": "closer_comment", "url": "https://github.com/a/b/issues/1", "who": "eve"}
 ROWS = pl.DataFrame(
@@ -25,7 +30,7 @@ DATASET = PairDataset({"test": ROWS}, "somewhere")
 
 def drawn(place: int, label: int | None = None) -> str:
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(pick_pair(DATASET, "test", place, label))
+    console.print(pairkit.show(DATASET, row=place, label=label))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -44,7 +49,7 @@ def test_shared_words_and_evidence() -> None:
 def test_shared_words_in_other_scripts(text: str, shared: str) -> None:
     rows = pl.DataFrame({"text1": [text], "text2": [f"x {shared} y"], "label": [1]})
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(pick_pair(PairDataset({"test": rows}, "x"), "test", 0, None))
+    console.print(pairkit.show(rows))
     assert console.file.getvalue().count(f"33m{shared}\x1b[0m") == 2  # type: ignore[attr-defined]
 
 
@@ -55,15 +60,18 @@ def test_row_number_with_label() -> None:
 
 def test_missing_split_or_row() -> None:
     with pytest.raises(ConfigError, match="somewhere has test"):
-        pick_pair(DATASET, "train", 0, None)
+        pairkit.show(DATASET, split="train")
     with pytest.raises(ConfigError, match="has 1 such rows, counted from 0"):
-        pick_pair(DATASET, "test", 1, 1)
+        pairkit.show(DATASET, row=1, label=1)
 
 
-def test_svg() -> None:
-    picture = pick_pair(DATASET, "test", 2, None).to_svg()
-    assert picture.startswith("<svg")
-    assert "…" in picture
+def test_plain_text_and_pictures() -> None:
+    pair = pairkit.show(DATASET)
+    assert "Crash on startup" in repr(pair)
+    assert "\x1b" not in repr(pair)
+    assert pair._repr_html_().startswith("<svg")
+    assert "…" in pairkit.show(DATASET, row=2).to_svg()
+    assert "Crash on startup" in DATASET._repr_html_()
 
 
 def test_texts_are_not_markup() -> None:
@@ -72,14 +80,104 @@ def test_texts_are_not_markup() -> None:
     row |= {"repo": "[/a]/b", "number1": 1, "number2": 2}
     dataset = PairDataset({"[/s]": pl.DataFrame([row | {"evidence": evidence}])}, "x")
     console = Console(file=io.StringIO(), width=100)
-    console.print(pick_pair(dataset, "[/s]", 0, None))
+    console.print(pairkit.show(dataset))
     picture = console.file.getvalue()
     for words in ("[/s], row 0", "[/a]/b#1", "[/b] \ufffd[31m", "[red]", "dup[bot]", "http://x/[/y]"):
         assert words in picture
 
 
-def test_repr() -> None:
-    pair = pick_pair(DATASET, None, 0, None)
-    assert "Crash on startup" in repr(pair)
-    assert "\x1b" not in repr(pair)
-    assert pair._repr_html_().startswith("<svg")
+EXPORTED = pl.DataFrame(
+    {
+        "text1": ["a", 'b,\n"c"'],
+        "text2": ["d", "é"],
+        "label": [1, 0],
+        "evidence": [{"kind": "x", "n": 1}, None],
+    }
+)
+
+
+def test_export(tmp_path: Path) -> None:
+    dataset = PairDataset({"train": EXPORTED}, "x")
+    (lines,) = pairkit.export(dataset, tmp_path)
+    assert [json.loads(line) for line in lines.read_text().splitlines()] == EXPORTED.to_dicts()
+    (sheet,) = pairkit.export(dataset, tmp_path, format="csv")
+    assert sheet.name == "train.csv"
+    assert pairkit.read(sheet).splits["train"].rows() == [
+        ("a", "d", 1, '{"kind": "x", "n": 1}'),
+        ('b,\n"c"', "é", 0, None),
+    ]
+
+
+@pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
+def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
+    text = mark + 'cmd|"/c calc"!A1'
+    frame = pl.DataFrame(
+        {
+            "text1": [text, "1=1"],
+            "text2": ["b", " -"],
+            "label": [1, 0],
+            "n": [-1, 2],
+            mark + "more": [None, text],
+        }
+    )
+    (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "a", format="csv")
+    with sheet.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["text1", "text2", "label", "n", f"'{mark}more"]
+    assert rows == [[f"'{text}", "b", "1", "-1", ""], ["1=1", " -", "0", "2", f"'{text}"]]
+    (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True)
+    with sheet.open(encoding="utf-8", newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
+    (lines,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "c")
+    assert json.loads(lines.read_text(encoding="utf-8").splitlines()[0])["text1"] == text
+
+
+@pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
+@pytest.mark.parametrize("file_format", ["jsonl", "csv"])
+def test_columns_of_bytes_are_refused(tmp_path: Path, value: object, file_format: str) -> None:
+    frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "raw": [value]})
+    with pytest.raises(DataError, match=f"x: column raw has bytes, which {file_format} can't"):
+        pairkit.export(PairDataset({"train": frame}, "x"), tmp_path, format=file_format)
+    assert list(tmp_path.iterdir()) == []
+
+
+WRITTEN = pl.DataFrame(
+    {"text1": ["a", 'b,\n"c"'], "text2": ["d", "é"], "label": [1, 0], "n": [{"x": 1}, None]}
+)
+
+
+def test_write_and_read(tmp_path: Path) -> None:
+    splits = {"train": WRITTEN, "validation": WRITTEN.clear(), "test": WRITTEN[:1]}
+    made = pairkit.write(splits, tmp_path / "some pairs")
+    read = pairkit.read(tmp_path / "some pairs")
+    assert {name: frame.rows() for name, frame in read.splits.items()} == {
+        "train": WRITTEN.rows(),
+        "test": WRITTEN[:1].rows(),
+    }
+    assert (read.label_kind, len(read)) == ("binary", 3)
+    assert json.loads((tmp_path / "some pairs/statistics.json").read_text()) == made.statistics
+    card = (tmp_path / "some pairs/README.md").read_text()
+    assert card.startswith("---\npretty_name: some pairs\n")
+    assert ("split: validation" in card, "    path: data/test-*.parquet" in card) == (False, True)
+    assert "# some pairs\n\nPairs written by `pairkit.write`.\n\n## Counts\n\n" in card
+    assert "|  | train | test |\n| --- | ---: | ---: |\n| total | 2 | 1 |\n" in card
+
+
+DROPPED = object()
+WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        *(("cluster", 7, "7"), ("cluster", None, None), ("number1", 7, "7")),
+        *(("confidence", "0.5", 0.5), ("confidence", "much", None)),
+        *(("evidence", WHOLE, WHOLE), ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"})),
+        *(("cluster", [1], DROPPED), ("repo", {"a": 1}, DROPPED), ("repo", b"\xff", DROPPED)),
+        *(("evidence", "it was said", DROPPED), ("evidence", {"kind": "x", "url": "y"}, DROPPED)),
+        ("evidence", WHOLE | {"who": [1]}, DROPPED),
+    ],
+)
+def test_provenance_columns_are_typed(name: str, value: object, expected: object) -> None:
+    rows = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], name: [value]})
+    assert pairkit.show(rows).row.get(name, DROPPED) == expected

@@ -11,14 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from aoe_train.encoding.source import open_source
-from aoe_train.searching.text_rows import read_rows as read_index_rows
-from llm_labeler.dataset.texts import read_values
+import pairkit
 from pairkit import DataError
-from pairkit.dataset.labels import label_rules
-from pairkit.dataset.reading import untrusted_tables
-from pairkit.dataset.reading.reader import read_pairs, read_rows
-from pairkit.dataset.reading.tables import read_table, table_rows
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
@@ -73,14 +67,17 @@ def put(folder: Path, name: str, data: bytes) -> Path:
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_the_same_rows_for_every_command(tmp_path: Path, case: str) -> None:
-    path = put(tmp_path, *SAME[case])
-    pairs = read_pairs(path)["train"]
+def test_the_same_rows(tmp_path: Path, case: str) -> None:
+    pairs = pairkit.read(put(tmp_path, *SAME[case]))["train"]
     assert pairs.select("text1", "text2", "label").rows() == ROWS
-    first = [text for text, *_ in ROWS]
-    assert [row["text1"] for _, row in table_rows(path)] == first
-    assert [value for _, _, value in read_values(path, {"text": "text1"})] == first
-    assert read_index_rows(path, {"text": "text1"}).texts == first
+
+
+def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", (HEAD + "a,b,1\n\n,,\nc,d,0\n").encode())
+    assert pairkit.read(path)["train"]["text1"].to_list() == ["a", "c"]
+    path.write_text(HEAD + "a,b,1\n\n,,\nc,,0\n")
+    with pytest.raises(DataError, match=r"a\.csv:5: text2 is empty"):
+        pairkit.read(path)
 
 
 TEXTS: dict[str, tuple[str, str, list[str]]] = {
@@ -92,16 +89,17 @@ TEXTS: dict[str, tuple[str, str, list[str]]] = {
     "plain quotation marks in TSV": ("a.tsv", 'text\tn\n"a" b\t1\n"c\t2\n', ['"a" b', '"c']),
     "texts in quotation marks in TSV": ("a.tsv", 'text\tn\n"Yes."\t1\n', ['"Yes."']),
     "quotes only where TSV needs them": ("a.tsv", 'text\tn\n"a ""b"""\t1\nc\t2\n', ['a "b"', "c"]),
-    "two columns of one name": ("a.csv", "text,text,\na,b,c\n", ["a"]),
-    "half of a surrogate pair": ("a.json", '[{"text": "a\\ud83d\\ude00"}]', ["a\U0001f600"]),
-    "numbers and texts": ("a.jsonl", '{"text": 7}\n{"text": "b"}\n', ["7", "b"]),
+    "two columns of one name": ("a.csv", "text,text,n\na,b,c\n", ["a"]),
+    "half of a surrogate pair": ("a.json", '[{"text": "a\\ud83d\\ude00", "n": 1}]', ["a\U0001f600"]),
+    "numbers and texts": ("a.jsonl", '{"text": 7, "n": 1}\n{"text": "b", "n": 2}\n', ["7", "b"]),
 }
 
 
 @pytest.mark.parametrize("case", TEXTS)
 def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
     name, content, texts = TEXTS[case]
-    assert read_table(put(tmp_path, name, content.encode()))["text"].to_list() == texts
+    read = pairkit.read(put(tmp_path, name, content.encode()), columns={"anchor": "text", "positive": "n"})
+    assert read["train"]["text1"].to_list() == texts
 
 
 @pytest.mark.parametrize(
@@ -115,7 +113,6 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ),
         ("a.csv", HEAD + 'a,b,1\n"c,d,0\ne,f,1\n', r":3: lines 3 to 4: a quotation mark opens a cell"),
         ("a.csv", HEAD + "a,b,1\n" + HEAD, ":3: repeats the first row"),
-        ("a.csv", HEAD + "a,b,1\n\nc,d,0\n", ":3: label None is missing; .*bad_rows='skip'"),
         (
             "a.csv",
             PLAIN.encode("utf-16-le").decode("latin-1"),
@@ -139,29 +136,21 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
 def test_messages_name_row_and_remedy(tmp_path: Path, name: str, content: str, message: str) -> None:
     path = put(tmp_path, name, content.encode())
     with pytest.raises(DataError, match=rf"a\.\w+{message}") as raised:
-        read_pairs(path)
+        pairkit.read(path)
     assert "\n" not in str(raised.value)
 
 
 def test_missing_values_are_counted(tmp_path: Path) -> None:
     words = ("nan", "None", "NULL", "N/A", "#N/A", "<NA>", "#REF!", " ")
     path = put(tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode())
-    left_out = read_pairs(path, rules=label_rules(None, None, "skip"))
+    left_out = pairkit.read(path, bad_rows="skip")
     assert left_out["train"]["text2"].to_list() == ["none"]
     assert left_out.bad_rows is not None
     assert left_out.bad_rows["reason"].to_list() == ["placeholder_text2"] * 7 + ["empty_text2"]
     labels = put(tmp_path, "b.csv", (HEAD + "a,b,0,8\na,b,n/a\na,b,1,0\n").replace(",", ";").encode())
     labels.write_text(labels.read_text().replace("0;8", "0,8").replace("1;0", "1,0"))
-    read = read_pairs(labels, rules=label_rules(None, None, "skip"))
+    read = pairkit.read(labels, bad_rows="skip")
     assert read["train"]["label"].round(2).to_list() == pytest.approx([0.8, 1])
-
-
-def test_blank_lines_of_a_text_file_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
-    assert [*open_source(path).values()] == [(1, "one"), (3, " two")]
-    assert "blank lines left out: 2" in caplog.text
-    for source in (path, ["one", "", " two", ""]):
-        assert read_rows(source)["train"]["text"].to_list() == ["one", " two"]
 
 
 OOXML = "http://schemas.openxmlformats.org"
@@ -196,48 +185,21 @@ def spreadsheet(path: Path, sheets: dict[str, list[tuple[Any, ...]]]) -> Path:
     return path
 
 
-def test_spreadsheets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spreadsheets(tmp_path: Path) -> None:
     pytest.importorskip("fastexcel")
     rows = [("text1", "text2", "label", "id "), (*ROWS[0], 7), (), (*ROWS[1], 8), (None, " ")]
     path = spreadsheet(tmp_path / "a.xlsx", {"Pairs": rows, "B": [("text",), ("x",)]})
-    with pytest.raises(DataError, match=r"a\.xlsx:3: label None is missing"):
-        read_pairs(path)
-    found = read_pairs(path, rules=label_rules(None, None, "skip"))["train"]
+    found = pairkit.read(path)["train"]
     assert found.select("text1", "text2", "label", "id").rows() == [(*ROWS[0], 7), (*ROWS[1], 8)]
-    assert [*table_rows(tmp_path / "a.xlsx:B")] == [(2, {"text": "x"})]
-    assert [*read_values(f"{path}:B", None)] == [(f"{path}:B", 2, "x")]
-    assert read_index_rows(f"{path}:B").texts == ["x"]
-    sheet = open_source(tmp_path / "a.xlsx:B")
-    assert (sheet.path, [*sheet.values()]) == (path, [(2, "x")])
     with pytest.raises(DataError, match=r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
-        read_pairs(f"{path}:C")
-    monkeypatch.setattr(untrusted_tables, "FREE_BYTES", 0)
-    monkeypatch.setattr(untrusted_tables, "MAX_RATIO", 0)
-    with pytest.raises(DataError, match="more than 0 times its size"):
-        read_table(path)
+        pairkit.read(f"{path}:C")
 
 
 @pytest.mark.parametrize("as_pandas", [True, False])
 def test_rows_in_memory_are_read_like_files(as_pandas: bool) -> None:
     rows: Any = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
     source = pytest.importorskip("pandas").DataFrame(rows) if as_pandas else rows
-    found = read_pairs(source, rules=label_rules(None, None, "skip"))
+    found = pairkit.read(source, bad_rows="skip")
     assert found["train"]["label"].to_list() == [1, 0]
     assert found.bad_rows is not None
     assert found.bad_rows["row"].to_list() == [2, 3]
-
-
-def test_lists_of_positives() -> None:
-    rows = [
-        {"query": "q", "pos": ["a", "b"], "neg": ["c"], "pos_scores": [0.9, 0.8]},
-        {"query": "r", "pos": [], "neg": ["d"], "pos_scores": []},
-        {"query": "s", "pos": ["e"], "neg": ["f", ""], "pos_scores": [0.5]},
-    ]
-    with pytest.raises(DataError, match=r":2: positive is empty"):
-        read_rows(rows)
-    skip = label_rules(None, None, "skip")
-    found = read_rows(rows, rules=skip)
-    assert found["train"].rows() == [("q", "a", ["c"]), ("q", "b", ["c"]), ("s", "e", ["f"])]
-    assert [found.place("train", row).rpartition(":")[2] for row in range(3)] == ["1", "1", "3"]
-    pairs = read_pairs(rows, rules=skip)["train"].select("text1", "text2", "label")
-    assert pairs.rows() == [("q", "a", 1), ("q", "b", 1), ("q", "c", 0), ("s", "e", 1), ("s", "f", 0)]

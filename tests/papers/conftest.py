@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pairkit.base.interface import shell
+from pairkit.base.errors import shell
 from tests.aoe_train.conftest import bert, kill_at, llama, minilm, shallow
 
 __all__ = ["bert", "kill_at", "llama", "minilm", "shallow"]

@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_url: str) -> Path:
     gis_builder.detect(folder / "gis.work", **quiet)
     for number, trackers in enumerate((SAMPLE, SAMPLE / "quarryhq")):
         gis_builder.import_tracker(trackers, folder / f"{number}.work", **quiet)
-    events = lines_of(events_of(7, saved_threads(folder / "1.work")))
+    events = lines_of(events_of(7, next(iter(saved_threads(folder / "1.work").values()))))
     write_hours(folder / "hours", events, ["2015-01-01-0", "2015-01-01-1"])
     llm_labeler.generate(TEXTS[:9], llm="wordnet", out=folder / "l", work=folder / "label.work", **quiet)
     review = pairkit.review(folder / "0.tsv", folder / "0.review", n=20, grades=True)
@@ -123,7 +123,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     ),
 }
 ENDINGS = {"pairkit.report": ".html", "gis_builder.render": ".parquet", "aoe_train.encode": ".npy"}
-WRITING_NOTHING = {"gis_builder.plan", "llm_labeler.plan", "aoe_train.plan"}
+WRITING_NOTHING = {"gis_builder.plan", "gis_builder.read_hours", "llm_labeler.plan", "aoe_train.plan"}
 
 
 def with_out() -> set[str]:
@@ -163,7 +163,7 @@ def test_texts_are_added_to_an_index(place: Path, tmp_path: Path) -> None:
     assert (more.rows, more.encoded, more.missing) == (53, 3, 48)
     first = [aoe_train.search(how["out"], text, top=1)[0].row for text in (TEXTS[7], TEXTS[48])]
     assert [(row["id"], row["open"]) for row in first] == [(7, None), (None, True)]
-    assert "48 of the texts are not in this input" in more.notes()[1]
+    assert "48 of the texts are not in this input; remove_missing=True removes them" in more.notes()[1]
     with pytest.raises(ConfigError, match="other types"):
         aoe_train.index([{"text": "a dog", "open": date(2020, 1, 1)}], **how)
     assert aoe_train.index(TEXTS[50:53], **how, remove_missing=True).rows == 3

@@ -42,11 +42,7 @@ _TOLERANCE = 0.045  # relative change of a vector by other batches or precision:
 
 
 class CachedEmbedder(EmbedderWrapper):
-    """Encodes each text of another embedder once, and shows progress; see `Embedder`.
-
-    A store contains the vector of a fixed text, which must match before cached vectors are used. If the model
-    has changed without changing its identity, all cached vectors are deleted.
-    """
+    """Encodes each text once; a fixed text's stored vector shows whether the cached ones are this model's."""
 
     def __init__(
         self,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from aoe_train.model.model_folder import versions
-from aoe_train.model.quantization import Quantize, bytes_of, checked_dim, quantized, restored, value_ranges
+from aoe_train.model.model_folder import digest_of, versions
+from aoe_train.model.quantization import (
+    DTYPES,
+    Quantize,
+    checked_dim,
+    quantized,
+    restored,
+    value_ranges,
+    width_of,
+)
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts, written_out
 from aoe_train.settings.train_settings import Similarity
@@ -104,8 +110,7 @@ class LocalEmbedder:
         self._encoder = encoder
         self.name = shown_name(source)
         self.separator = find_separator(encoder.tokenizer)
-        parts = {**encoder.identity(), "versions": versions()}
-        self.identity = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+        self.identity = digest_of({**encoder.identity(), "versions": versions()})
         self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
         self.similarity = encoder.settings.similarity_fn_name
@@ -176,7 +181,7 @@ class VectorSize:
     @property
     def bytes(self) -> int:
         """Bytes of a vector."""
-        return bytes_of(self.dim, self.quantize)
+        return width_of(self.dim, self.quantize) * DTYPES[self.quantize].itemsize
 
 
 class MemoizedEmbedder(EmbedderWrapper):
@@ -197,11 +202,7 @@ class MemoizedEmbedder(EmbedderWrapper):
 
 
 class QuantizedEmbedder(EmbedderWrapper):
-    """Truncates, quantizes and restores another embedder's vectors; see `Embedder`.
-
-    The result equals that of `aoe encode --dim --quantize`, with the ranges of all texts of a call. Truncated
-    vectors are scaled to length 1 if the whole ones had it.
-    """
+    """Truncates, quantizes and restores vectors like `aoe encode --dim --quantize`, with a call's ranges."""
 
     def __init__(
         self, embedder: Embedder, dim: int | None, quantize: Quantize, layers: int | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -37,28 +36,23 @@ _WAIT_S = 60.0  # for a rate limit without a waiting time
 
 
 class EndpointEmbedder:
-    """Requests vectors from a server; see `Embedder`.
-
-    Only the model's name on the server identifies it: if the server may change the model under the same name,
-    don't use cached vectors.
-    """
+    """Requests vectors from a server, where only the model's name identifies it; see `Embedder`."""
 
     separator = "\n"  # servers don't report their tokenizer's separator
     prompts = NamedPrompts({})  # nor the model's prompts
     similarity: Similarity = "cosine"
 
-    def __init__(self, model: str, endpoint: Endpoint, *, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
         self.name = model
         url = endpoint.url.rstrip("/").removesuffix("/embeddings")
         address = read_address(url, "--endpoint", "http://localhost:8000/v1")
         variable = key_variable(address.host, endpoint.api_key_env)
         remedy = f"set {variable}, or name another variable as --api-key-env"
-        key = None if variable is None else find_key("--endpoint", variable, environ, remedy)
+        key = None if variable is None else find_key("--endpoint", variable, os.environ, remedy)
         self._connection = ServerConnection(
             address, key, timeout_s=_TIMEOUT_S, plain_http=endpoint.plain_http
         )
-        self._environ = environ
-        Channel(self._connection, environ)  # checks early whether the key may be sent to this address
+        Channel(self._connection, os.environ)  # checks early whether the key may be sent to this address
         self._where = f"{model} at {address.url}"
         self.identity = hashlib.sha256(json.dumps([f"{address.url}/", model]).encode()).hexdigest()
         self._dim: int | None = None
@@ -75,7 +69,7 @@ class EndpointEmbedder:
         )
 
     async def _request_all(self, batches: list[list[str]]) -> list[np.ndarray]:
-        channel = Channel(self._connection, self._environ)
+        channel = Channel(self._connection, os.environ)
         try:
             return [await self._request(channel, batch) for batch in batches]
         finally:

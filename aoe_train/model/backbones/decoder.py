@@ -23,18 +23,12 @@ if TYPE_CHECKING:
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
-    """Freeze `backbone` and add trainable float32 low-rank adapters, in place.
-
-    transformers adds them, so the backbone keeps its class and module names, and its `save_pretrained` writes
-    only the adapters.
-    """
+    """Freeze `backbone` and let transformers add float32 adapters in place, so that it saves only these."""
     if find_spec("peft") is None:
         raise ConfigError("LoRA needs peft, which isn't installed; install it with `pip install peft`")
     from peft import LoraConfig, prepare_model_for_kbit_training
 
     if settings.four_bit:
-        if not getattr(backbone, "is_loaded_in_4bit", False):
-            raise ConfigError("lora.four_bit is set, but the weights aren't 4-bit; use `four_bit_config`")
         prepare_model_for_kbit_training(backbone, use_gradient_checkpointing=False)  # type: ignore[no-untyped-call]
     adapter = LoraConfig(
         r=settings.rank,

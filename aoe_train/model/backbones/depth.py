@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
+from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError
 
 _PROBE_TOKENS = 4

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aoe_train.model.backbones.packaged import PACKAGED, quietly
 from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_object
@@ -28,13 +27,11 @@ _NAMES = " or ".join(PACKAGED)
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 
 
-@dataclass(frozen=True)
-class LoadedBackbone:
-    """A backbone with its tokenizer and their folder."""
+class LoadedBackbone(NamedTuple):
+    """A backbone with its tokenizer."""
 
     backbone: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
-    folder: Path
 
 
 def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bool) -> None:
@@ -79,9 +76,8 @@ def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
 
 
 def load_backbone(
-    source: str | Path,
+    folder: Path,
     *,
-    revision: str | None = None,
     trust_remote_code: bool = False,
     dtype: torch.dtype | None = None,
     quantization: Any = None,
@@ -89,15 +85,13 @@ def load_backbone(
     inference_only: bool = False,
 ) -> LoadedBackbone:
     """Load a model and its tokenizer."""
-    check_pin(source, revision, trust_remote_code=trust_remote_code)
     import torch
 
     from aoe_train.model.backbones.static import is_static, read_static
 
-    folder = find_folder(source, revision=revision)
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype or torch.float32)
-        return LoadedBackbone(cast("Any", table), static_tokenizer, folder)
+        return LoadedBackbone(cast("Any", table), static_tokenizer)
     _check_model(folder)
     if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
         return bert
@@ -135,7 +129,7 @@ def load_backbone(
         _check_weights(part, backbone, loading_info)
     if type(backbone).__name__ in _ENCODERS.values():  # a T5: load it twice into one embedding layer
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
-    return LoadedBackbone(backbone, cast("Any", tokenizer), folder)
+    return LoadedBackbone(backbone, cast("Any", tokenizer))
 
 
 def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
@@ -152,7 +146,7 @@ def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
             tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # as in `load_backbone`
         raise _explained(folder, error) from error
-    return LoadedBackbone(cast("Any", backbone), cast("Any", tokenizer), folder)
+    return LoadedBackbone(cast("Any", backbone), cast("Any", tokenizer))
 
 
 def outline(folder: Path) -> PreTrainedModel:

@@ -16,9 +16,8 @@ from torch import nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
-from aoe_train.model.backbones.packed_backbone import PackedBackbone
-from aoe_train.model.folder_checks import KINDS, check_modules, check_settings, read_modules
-from aoe_train.model.text_model import upload_numbers
+from aoe_train.model.folder_checks import KINDS, check_settings, read_modules
+from aoe_train.model.text_model import PackedBackbone, upload_numbers
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def read_static(folder: Path, dtype: torch.dtype) -> tuple[StaticTable, PreTrain
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    module = folder / check_modules(folder)[0].path
+    module = folder / read_modules(folder)[0].path
     for checked in {folder, module}:
         check_settings(checked)
     try:

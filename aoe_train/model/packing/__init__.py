@@ -4,7 +4,7 @@ All texts of a batch form one row of tokens, so linear layers, norms and activat
 attention needs the boundaries of texts.
 
 Modules: `sequences` (text boundaries), `attention` and `flash`, `layers` (fast linear layers and dropout for
-CPUs, embeddings that train only used rows) and `run` (calls a backbone).
+CPUs, embeddings that train only used rows) and `packed_run` (calls a backbone).
 """
 
 import os

@@ -148,10 +148,7 @@ class FastDropout(nn.Dropout):
 
 
 class UsedRows(nn.Embedding):
-    """An embedding with some rows as its parameter and the others in a buffer.
-
-    Its state dict is that of the whole embedding.
-    """
+    """An embedding with some rows as its parameter and others in a buffer; its state dict has all rows."""
 
     rest: Float[Tensor, "token dim"]
     row: Int[Tensor, " token"]
@@ -192,10 +189,7 @@ class UsedRows(nn.Embedding):
 
 
 def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
-    """Train only the embedding rows of the token ids `used`; False if that isn't possible.
-
-    It isn't for an embedding that is frozen, sparse, tied to another layer or not a plain `nn.Embedding`.
-    """
+    """Train only the embedding rows `used`; False for one that is frozen, sparse, tied or a subclass."""
     embedding = backbone.get_input_embeddings()
     output = backbone.get_output_embeddings() if hasattr(backbone, "get_output_embeddings") else None
     others = [module for module in backbone.modules() if module is not embedding]

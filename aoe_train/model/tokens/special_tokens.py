@@ -172,10 +172,7 @@ def _template(raw: Tokenizer, special: SpecialTokens, around: SpecialTokens) -> 
 
 
 def generic_tokenizer(tokenizer: PreTrainedTokenizerFast, raw: Tokenizer) -> PreTrainedTokenizerFast:
-    """`raw` with the settings of `tokenizer`, in a class that loads tokenizer.json without changes.
-
-    Other classes, such as BertTokenizer, replace the template and the normalizer.
-    """
+    """`raw` in a class that loads tokenizer.json as it is; others replace template and normalizer."""
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=raw,
         model_max_length=tokenizer.model_max_length,

@@ -37,17 +37,7 @@ if TYPE_CHECKING:
 LongText = Literal["truncate", "chunks"]
 
 
-def pieces(ids: list[int], limit: int, mode: LongText = "truncate", overlap: int = 0) -> list[list[int]]:
-    """Cut a text's token ids into pieces of at most `limit`."""
-    check_overlap(limit, mode, overlap)
-    if len(ids) <= limit:
-        return [ids]
-    if mode == "truncate":
-        return [ids[:limit]]
-    return [ids[start:stop] for start, stop in windows(len(ids), limit, overlap)]
-
-
-def check_overlap(limit: int, mode: LongText, overlap: int) -> None:
+def _check_overlap(limit: int, mode: LongText, overlap: int) -> None:
     """Refuse an overlap without chunks, or of more than half a chunk.
 
     Up to half a chunk, each token is encoded at most twice. A larger overlap, which an untrusted model folder
@@ -220,16 +210,18 @@ class _Cut:
     def __post_init__(self) -> None:
         special = self.prompt_tokens.special
         whole = SpecialTokens([*special.before, *self.prompt_tokens.ids], special.after)
-        check_overlap(whole.text_limit(self.max_length), self.long_text, self.overlap)
+        _check_overlap(whole.text_limit(self.max_length), self.long_text, self.overlap)
 
     def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
         """The pieces, and whether the text was truncated."""
         special, shared = self.prompt_tokens.special, self.prompt_tokens.shared(ids)
         before, remaining = [*special.before, *ids[:shared]], ids[shared:]
         limit = self.max_length - len(before) - len(special.after)
-        cut = pieces(remaining, limit, self.long_text, self.overlap)
-        is_truncated = self.long_text != "chunks" and len(remaining) > limit
-        return [[*before, *piece, *special.after] for piece in cut], is_truncated
+        is_truncated = self.long_text == "truncate" and len(remaining) > limit
+        spans = [(0, limit)]
+        if self.long_text == "chunks":
+            spans = windows(len(remaining), limit, self.overlap)
+        return [[*before, *remaining[slice(*span)], *special.after] for span in spans], is_truncated
 
     @property
     def max_tokens(self) -> int | None:

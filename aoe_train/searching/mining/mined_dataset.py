@@ -223,16 +223,16 @@ def read_mining_dataset(
             " anchor and positive",
             path=pairs.source,
         )
-    texts = _TextNumbers()
-    rows = {name: _rows(frame, texts) for name, frame in pairs.splits.items()}
-    paired_texts = len(texts.numbers)
-    corpus_texts = [] if corpus is None else _corpus(corpus, texts, corpus_columns)
+    numbers: dict[str, int] = {}  # of the distinct texts, in order of appearance
+    rows = {name: _rows(frame, numbers) for name, frame in pairs.splits.items()}
+    paired_texts = len(numbers)
+    corpus_texts = [] if corpus is None else _corpus(corpus, numbers, corpus_columns)
     positives = [pair for columns in rows.values() for pair in _pairs_labelled(*columns, 1)]
     if not positives:
         raise DataError(
             "no positives; expected pairs labelled 1, or the columns anchor and positive", path=pairs.source
         )
-    distinct = list(texts.numbers)
+    distinct = list(numbers)
     known = KnownPositives(
         distinct,
         positives,
@@ -251,29 +251,20 @@ def read_mining_dataset(
     return MiningDataset(distinct, known, parts)
 
 
-class _TextNumbers:
-    """Distinct texts, numbered in order of appearance."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def indices_of(self, texts: Iterable[str]) -> Indices:
-        number = self.numbers.setdefault
-        return np.fromiter((number(text, len(self.numbers)) for text in texts), np.int64)
-
-
 _Rows = tuple[Indices, Indices, Indices]
 
 
-def _rows(frame: pl.DataFrame, texts: _TextNumbers) -> _Rows:
-    return (
-        texts.indices_of(frame["text1"]),
-        texts.indices_of(frame["text2"]),
-        frame["label"].cast(pl.Int64).to_numpy(),
-    )
+def _indices(texts: Iterable[str], numbers: dict[str, int]) -> Indices:
+    """The numbers of texts; new ones are added."""
+    return np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), np.int64)
 
 
-def _corpus(source: Source, texts: _TextNumbers, columns: Mapping[str, str] | None) -> list[int]:
+def _rows(frame: pl.DataFrame, numbers: dict[str, int]) -> _Rows:
+    sides = (_indices(frame[name], numbers) for name in ("text1", "text2"))
+    return *sides, frame["label"].cast(pl.Int64).to_numpy()  # type: ignore[return-value]
+
+
+def _corpus(source: Source, numbers: dict[str, int], columns: Mapping[str, str] | None) -> list[int]:
     rows = read_rows(source, columns=columns)
     report_bad_rows(rows.bad_rows)
     indices: list[int] = []
@@ -284,7 +275,7 @@ def _corpus(source: Source, texts: _TextNumbers, columns: Mapping[str, str] | No
                 " the column with --corpus-columns text=NAME",
                 path=source_name(source),
             )
-        indices += texts.indices_of(frame["text"]).tolist()
+        indices += _indices(frame["text"], numbers).tolist()
     return indices
 
 

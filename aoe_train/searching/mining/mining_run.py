@@ -6,10 +6,9 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -70,36 +69,29 @@ def _counts(statistics: Mapping[str, Any]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class RunPaths:
-    """Folders of a run."""
-
-    out: Path | None = None
-    work: Path | None = None
-    fresh: bool = False
-
-
 def run_mining(
     dataset: MiningDataset,
     settings: MineSettings,
     encoder: Encoder | None,
-    paths: RunPaths,
+    *,
+    out: Path | None,
+    work: Path | None,
+    fresh: bool,
     show: Listener,
     source: str,
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Mine all splits and write the dataset."""
-    out = paths.out
     identity = {} if encoder is None else encoder.identity()
     run = {
         "made_by": f"aoe mine (aoe-toolkit {__version__})",
         "settings": settings.model_dump(mode="json"),
         "inputs": {"data": dataset.digest(), "model": digest_of(identity) if identity else None},
     }
-    if out is not None and (statistics := finished(out, run, fresh=paths.fresh)) is not None:
+    if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
         shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
         return {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}, statistics
-    with _working(paths) as work:
-        vectors = None if encoder is None else _vectors(dataset, encoder, identity, work, show)
+    with _working(out, work) as folder:
+        vectors = None if encoder is None else _vectors(dataset, encoder, identity, folder, show)
         mined = {
             name: mine_split(dataset, part, settings, vectors, show, f"mine {name}")
             for name, part in dataset.parts.items()
@@ -139,20 +131,17 @@ def _vectors(
 
 
 @contextmanager
-def _working(paths: RunPaths) -> Iterator[Path]:
+def _working(out: Path | None, work: Path | None) -> Iterator[Path]:
     """The working folder; deleted after the run unless the user named it."""
-    if paths.work is not None:
-        work = paths.work
-    elif paths.out is not None:
-        work = work_beside(paths.out)
-    else:
+    if out is None and work is None:
         with TemporaryDirectory(prefix="aoe-mine-") as name:
             yield Path(name)
         return
-    with working_folder(work):
-        yield work
-        if paths.work is None:
-            shutil.rmtree(work)
+    folder = work or work_beside(cast("Path", out))
+    with working_folder(folder):
+        yield folder
+        if work is None:
+            shutil.rmtree(folder)
 
 
 def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:

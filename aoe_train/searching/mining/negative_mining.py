@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from aoe_train.encoding.text_vectors import TextVectors
+from aoe_train.encoding.encode_run import TextVectors
 from aoe_train.searching.mining.mined_dataset import Indices, KnownPositives, Mask
 from aoe_train.searching.nearest import IndexVectors, nearest
 from pairkit.base.cli.progress import Listener, Progress
@@ -73,18 +73,6 @@ def embed(
     return MiningVectors(table(queries, prompts.query), table(documents, prompts.document))
 
 
-class Ranker(Protocol):
-    """Ranks candidates for a text."""
-
-    def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
-        """The `count` best candidates of each text, padded with -1, and their scores (text, rank)."""
-        ...
-
-    def scores(self, text: int, others: Indices) -> Scores:
-        """The scores of candidates or positives."""
-        ...
-
-
 class ByModel:
     """Exact search by cosine; ties are ordered by index."""
 
@@ -94,19 +82,19 @@ class ByModel:
         self._candidates = vectors.documents.numbers(candidates)
 
     def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
-        """See `Ranker`."""
+        """The `count` best candidates of each text, padded with -1, and their scores (text, rank)."""
         scores, places = nearest(self._stored, self._vectors.queries.rows(texts), count, self._candidates)
         return np.where(places < 0, -1, self._vectors.documents.indices[places]), scores
 
     def scores(self, text: int, others: Indices) -> Scores:
-        """See `Ranker`."""
+        """The scores of candidates or positives."""
         (query,) = self._vectors.queries.rows(np.array([text]))
         scores: Scores = self._vectors.documents.rows(others) @ query
         return scores
 
 
 class ByWords:
-    """BM25; candidates that share no word with the text are left out."""
+    """BM25, with the methods of `ByModel`; candidates that share no word with the text are left out."""
 
     def __init__(self, texts: Sequence[str], candidates: Indices, positives: Indices) -> None:
         self._texts = texts
@@ -115,7 +103,7 @@ class ByWords:
         self._index = Bm25([texts[index] for index in self._indexed.tolist()])
 
     def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
-        """See `Ranker`."""
+        """The best candidates and their scores."""
         ranked = np.full((len(texts), count), -1, np.int64)
         scores = np.full((len(texts), count), -np.inf, np.float32)
         for row, text in enumerate(texts.tolist()):
@@ -127,7 +115,7 @@ class ByWords:
         return ranked, scores
 
     def scores(self, text: int, others: Indices) -> Scores:
-        """See `Ranker`."""
+        """The scores of candidates or positives."""
         return self._index.scores(self._texts[text])[np.searchsorted(self._indexed, others)]
 
 
@@ -147,68 +135,6 @@ class ChosenNegatives(NamedTuple):
     indices: Indices
     scores: Scores
     turned_down: Counter[str]
-
-
-class NegativeChooser:
-    """Chooses negatives from rankings.
-
-    Known positives have no rank. Margins are measured from the lowest score of the anchor's positives, as in
-    sentence-transformers.
-    """
-
-    def __init__(
-        self, settings: MineSettings, scores: Callable[[int, Indices], Scores], texts: Sequence[str]
-    ) -> None:
-        self._settings, self._scores, self._texts = settings, scores, texts
-
-    def choose(
-        self,
-        text: int,
-        rankings: Sequence[CandidateRanking],
-        excluded: Sequence[Mask],
-        positive_score: float,
-    ) -> ChosenNegatives:
-        """Choose the negatives of a text."""
-        low, high = self._settings.window
-        windows, counts = [], Counter[str]()
-        for (indices, scores), marks in zip(rankings, excluded, strict=True):
-            ranked = int((indices >= 0).sum())
-            remaining = np.flatnonzero(~marks[:ranked])[:high]
-            counts[BEFORE_RANGE] += min(low, len(remaining))
-            counts[KNOWN] += int(marks[: remaining[-1] if len(remaining) == high else ranked].sum())
-            windows.append(CandidateRanking(indices[remaining[low:]], scores[remaining[low:]]))
-        indices, scores = windows[0] if len(windows) == 1 else self._alternate(text, windows)
-        fits = np.ones(len(indices), bool)
-        for reason, turned_down in self._rules(scores, positive_score):
-            counts[reason] += int((fits & turned_down).sum())
-            fits &= ~turned_down
-        kept = self._sample(text, indices, np.flatnonzero(fits))
-        return ChosenNegatives(indices[kept], scores[kept], counts)
-
-    def _alternate(self, text: int, windows: Sequence[CandidateRanking]) -> CandidateRanking:
-        """Merge rankings alternately without repeats, with the scores that the rules use."""
-        by_rank = zip_longest(*(window.indices.tolist() for window in windows))
-        merged = dict.fromkeys(index for indices in by_rank for index in indices if index is not None)
-        candidates = np.array([*merged], np.int64)
-        return CandidateRanking(candidates, self._scores(text, candidates))
-
-    def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
-        """The rejected candidates by rule, in sentence-transformers' order."""
-        margin, relative_margin = self._settings.margin, self._settings.relative_margin
-        if margin is not None:
-            yield "margin", scores + margin > positive
-        if relative_margin is not None:
-            yield "relative_margin", scores > positive - abs(positive) * relative_margin
-
-    def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
-        count = self._settings.num_negatives
-        if self._settings.sampling == "top" or len(fits) <= count:
-            return fits[:count]
-        anchor = self._texts[text]
-        keys = [
-            keyed_hash(self._settings.seed, anchor, self._texts[index]) for index in indices[fits].tolist()
-        ]
-        return np.sort(fits[np.argsort(np.array(keys, np.uint64), kind="stable")[:count]])
 
 
 _BLOCK_ANCHORS = 256
@@ -243,7 +169,7 @@ def mine_split(
     stage: str = "mine",
 ) -> MinedSplit:
     """Mine the negatives of one split."""
-    rankers: list[Ranker] = []
+    rankers: list[ByModel | ByWords] = []
     if vectors is not None:
         rankers.append(ByModel(vectors, part.candidates))
     if settings.by != "model":
@@ -261,14 +187,17 @@ def mine_split(
 
 
 class _Miner:
-    """Collects negatives by anchor."""
+    """Chooses negatives by anchor; margins are measured from the lowest score of the anchor's positives."""
 
     def __init__(
-        self, dataset: MiningDataset, part: MiningSplit, settings: MineSettings, rankers: Sequence[Ranker]
+        self,
+        dataset: MiningDataset,
+        part: MiningSplit,
+        settings: MineSettings,
+        rankers: Sequence[ByModel | ByWords],
     ) -> None:
         self._dataset, self._part, self._settings = dataset, part, settings
         self._scores = rankers[0].scores
-        self._chooser = NegativeChooser(settings, self._scores, dataset.texts)
         self._pairs = list(zip(part.anchors.tolist(), part.positives.tolist(), strict=True))
         self.positives: defaultdict[int, list[int]] = defaultdict(list)
         for anchor, positive in self._pairs:
@@ -283,17 +212,63 @@ class _Miner:
         if self._settings.measures_positives:
             scores = self._scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
-        chosen = self._chosen[anchor] = self._chooser.choose(anchor, rankings, excluded, min(scores))
+        chosen = self._chosen[anchor] = self._choose(anchor, rankings, excluded, min(scores))
         self._split.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
             self._positive_scores[anchor, positive] = score
             seen = [known.seen_by_row(anchor, positive, ranking.indices) for ranking in rankings]
-            negatives = self._chooser.choose(anchor, rankings, seen, score).indices
+            negatives = self._choose(anchor, rankings, seen, score).indices
             self._split.false_negatives.update(
                 mined=len(negatives),
                 telling=len(negatives) if known.has_further(anchor, positive) else 0,
                 positives=int(known.belong_together(anchor, negatives).sum()),
             )
+
+    def _choose(
+        self,
+        text: int,
+        rankings: Sequence[CandidateRanking],
+        excluded: Sequence[Mask],
+        positive_score: float,
+    ) -> ChosenNegatives:
+        low, high = self._settings.window
+        windows, counts = [], Counter[str]()
+        for (indices, scores), marks in zip(rankings, excluded, strict=True):
+            ranked = int((indices >= 0).sum())
+            remaining = np.flatnonzero(~marks[:ranked])[:high]
+            counts[BEFORE_RANGE] += min(low, len(remaining))
+            counts[KNOWN] += int(marks[: remaining[-1] if len(remaining) == high else ranked].sum())
+            windows.append(CandidateRanking(indices[remaining[low:]], scores[remaining[low:]]))
+        indices, scores = windows[0] if len(windows) == 1 else self._alternate(text, windows)
+        fits = np.ones(len(indices), bool)
+        for reason, turned_down in self._rules(scores, positive_score):
+            counts[reason] += int((fits & turned_down).sum())
+            fits &= ~turned_down
+        kept = self._sample(text, indices, np.flatnonzero(fits))
+        return ChosenNegatives(indices[kept], scores[kept], counts)
+
+    def _alternate(self, text: int, windows: Sequence[CandidateRanking]) -> CandidateRanking:
+        """Merge rankings alternately without repeats, with the scores that the rules use."""
+        by_rank = zip_longest(*(window.indices.tolist() for window in windows))
+        merged = dict.fromkeys(index for indices in by_rank for index in indices if index is not None)
+        candidates = np.array([*merged], np.int64)
+        return CandidateRanking(candidates, self._scores(text, candidates))
+
+    def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
+        """The rejected candidates by rule, in sentence-transformers' order."""
+        margin, relative_margin = self._settings.margin, self._settings.relative_margin
+        if margin is not None:
+            yield "margin", scores + margin > positive
+        if relative_margin is not None:
+            yield "relative_margin", scores > positive - abs(positive) * relative_margin
+
+    def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
+        count, texts = self._settings.num_negatives, self._dataset.texts
+        if self._settings.sampling == "top" or len(fits) <= count:
+            return fits[:count]
+        anchor, seed = texts[text], self._settings.seed
+        keys = [keyed_hash(seed, anchor, texts[index]) for index in indices[fits].tolist()]
+        return np.sort(fits[np.argsort(np.array(keys, np.uint64), kind="stable")[:count]])
 
     def split(self) -> MinedSplit:
         """The rows with at least one negative, in the order of the input."""

@@ -1,1 +1,1 @@
-"""Serves a model over HTTP: `server` (routes) ► `requests` (bodies, limits, errors) ► `batching` ► model."""
+"""Serves a model over HTTP: `embedding_server` (routes) ► `requests` (bodies) ► `batching` ► model."""

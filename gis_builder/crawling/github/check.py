@@ -13,8 +13,8 @@ from gis_builder.crawling.github.parse import well_formed
 from gis_builder.crawling.github.responses import GraphQLError
 from gis_builder.store import Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
-from pairkit.base.errors import ConfigError
 
+_BATCH = 25  # repositories in one query
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/(?!\.+$)[A-Za-z0-9._-]+")
 # `duplicate`, `Resolution: Duplicate`, `dupe`; not `deduplication`.
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
@@ -23,7 +23,7 @@ _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|es|s|licat\w*)?\b", re.IGNORECASE)
 def check(crawl: Crawl, names: Sequence[str], *, listed: bool = True) -> None:
     """Check repositories and store their rows; repositories already known to be crawlable are skipped."""
     unchecked = _unchecked(crawl.store, names, listed=listed)
-    size = BatchSize(crawl.settings.check_batch)
+    size = BatchSize(_BATCH)
     done = 0
     while done < len(unchecked):
         rows = _ask(crawl, unchecked[done:], size)
@@ -44,9 +44,6 @@ def recheck(crawl: Crawl, name: str) -> RepoRow:
 
 def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]:
     """The distinct names that must be checked."""
-    for name in names:
-        if not may_be_repository(name):
-            raise ConfigError(f"{name!r} is not a repository: expected owner/name, such as rust-lang/rust")
     rows = {name: store.repo(name) for name in names}
     return [
         name for name, row in rows.items() if not (row and row.is_crawlable and (row.listed or not listed))

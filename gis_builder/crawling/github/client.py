@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from gis_builder.crawl_progress import CrawlListener, Waiting, ignore
+from gis_builder.crawl_progress import CrawlListener, Waiting
 from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.exchange import Exchange
 from gis_builder.crawling.github.graphql_queries import GraphQuery
@@ -38,6 +38,10 @@ class TooHeavy(RemoteError):  # noqa: N818
     """The query exceeds the server's time or size limits; a smaller batch may succeed."""
 
 
+class Unreachable(RemoteError):  # noqa: N818
+    """The server can't be reached, which ends the whole crawl."""
+
+
 class CrawlStopped(RemoteError):  # noqa: N818
     """Another worker raised an error that ends the whole crawl."""
 
@@ -57,11 +61,6 @@ class HttpReply(Generic[T]):
     data: Mapping[str, T | None]
     errors: tuple[GraphQLError, ...] = ()
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the server dropped parts because the query was too large."""
-        return any(error.is_heavy for error in self.errors)
-
 
 class Client:
     """Sends the queries of one token, one at a time."""
@@ -71,14 +70,14 @@ class Client:
         settings: CrawlSettings,
         token: Token,
         stop: threading.Event | None = None,
-        listener: CrawlListener = ignore,
+        listener: CrawlListener = lambda _: None,
     ) -> None:
         self._settings = settings
         self._token_name = token.name
         self._exchange = Exchange(settings.graphql_address, token, settings.timeout_s)
         self._stop = stop or threading.Event()
         self._listener = listener
-        self._random = random.Random(settings.seed)  # noqa: S311 - jitter, not a secret
+        self._random = random.Random()  # noqa: S311 - jitter, not a secret
         self._usage = Usage()
         self._was_reached = False
         self._rate_limit: RateLimit | None = None
@@ -165,12 +164,13 @@ class Client:
         self._sleep(seconds, answer.message)
 
     def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
-        if not self._was_reached and failures >= self._settings.first_attempts:
-            raise RemoteError(
+        if not self._was_reached and failures >= min(self._settings.first_attempts, self._settings.attempts):
+            raise Unreachable(
                 f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
-                "network"
+                "network, and run the same command again to continue"
             )
         if failures >= self._settings.attempts:
+            self._was_reached = answer.has_response  # without one, the network may be lost: see `Unreachable`
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
                 f"{self._settings.graphql_url} failed {failures} consecutive times, last with: "

@@ -10,18 +10,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Self
 
-from gis_builder.crawl_progress import Began, CrawlListener, Finished, ignore
+from gis_builder.crawl_progress import Began, CrawlListener, Finished
 from gis_builder.crawling.github import check, search, sweep
 from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.check import may_be_repository
-from gis_builder.crawling.github.client import Client, CrawlStopped
+from gis_builder.crawling.github.client import Client, CrawlStopped, Unreachable
 from gis_builder.crawling.github.fetch import fetch
 from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, Kind
-from pairkit.base.errors import AuthError, ConfigError, RateLimited, RemoteError
+from pairkit.base.errors import AuthError, RateLimited, RemoteError
 
 Job = Callable[[Crawl], None]
 Jobs = queue.SimpleQueue[tuple[str, Job]]
@@ -34,10 +34,8 @@ class GitHub:
     """Crawls repositories into a store. Every method continues where an earlier call was stopped."""
 
     def __init__(
-        self, settings: CrawlSettings, tokens: Sequence[Token], store: Store, listener: CrawlListener = ignore
+        self, settings: CrawlSettings, tokens: Sequence[Token], store: Store, listener: CrawlListener
     ) -> None:
-        if not tokens:
-            raise ConfigError("a crawl needs at least one GitHub token")
         self._store, self._listener = store, listener
         self._stop = threading.Event()
         clients = [Client(settings, token, self._stop, listener) for token in tokens]
@@ -49,17 +47,17 @@ class GitHub:
         rows = {row.name.lower(): row for row in self._store.repos()}
         return [rows[name.lower()] for name in repos]
 
-    def search(self, repos: Sequence[str]) -> list[RepoRow]:
+    def search(self, repos: Sequence[str]) -> None:
         """Fetch the threads of likely duplicates."""
-        return self._for_each(repos, "search", search.search)
+        self._for_each(repos, "search", search.search)
 
-    def sweep(self, repos: Sequence[str]) -> list[RepoRow]:
+    def sweep(self, repos: Sequence[str]) -> None:
         """Fetch every thread."""
-        return self._for_each(repos, "sweep", sweep.sweep)
+        self._for_each(repos, "sweep", sweep.sweep)
 
-    def update(self, repos: Sequence[str]) -> list[RepoRow]:
+    def update(self, repos: Sequence[str]) -> None:
         """Fetch every thread that changed since the crawl or the last update."""
-        return self._for_each(repos, "update", sweep.update)
+        self._for_each(repos, "update", sweep.update)
 
     def fetch(self, refs: Sequence[IssueRef]) -> None:
         """Fetch issues of any repository by number, unless the store knows them already."""
@@ -78,18 +76,13 @@ class GitHub:
         jobs = {repo: partial(fetch, refs=group) for repo, group in sorted(groups.items())}
         self._run("fetch", jobs)
 
-    def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> dict[str, list[int]]:
+    def fetch_negative_sample(self, counts: Mapping[str, int], seed: int) -> None:
         """Fetch a sample of each repository's issues; the seed determines it."""
-        samples: dict[str, list[int]] = {}
 
         def draw(crawl: Crawl, row: RepoRow) -> None:
-            count = max(
-                count for name, count in counts.items() if self._store.full_name(name) == row.full_name
-            )
-            samples[row.full_name] = fetch_negative_sample(crawl, row, count, seed)
+            fetch_negative_sample(crawl, row, counts[row.full_name], seed)
 
         self._for_each(counts, "pool", draw)
-        return {name: samples[name] for name in sorted(samples)}
 
     def close(self) -> None:
         """Close all connections."""
@@ -123,7 +116,7 @@ class GitHub:
         self._store.save(Page(missing=inaccessible))
         return {ref for ref, row in row_of.items() if row and row.is_crawlable}
 
-    def _for_each(self, repos: Iterable[str], stage: str, work: Callable[..., None]) -> list[RepoRow]:
+    def _for_each(self, repos: Iterable[str], stage: str, work: Callable[..., None]) -> None:
         """Run `work(crawl, row=row)` once for every crawlable repository."""
         requested = {name.lower() for name in repos}
         jobs: dict[str, Job] = {}
@@ -131,13 +124,19 @@ class GitHub:
             if row.name.lower() in requested and row.is_crawlable:
                 jobs.setdefault(row.full_name, partial(work, row=row))
         self._run(stage, jobs)
-        return [row for row in self._store.repos() if row.name.lower() in requested]
 
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
         shared_failures: list[RemoteError] = []  # of jobs for several repositories
 
         def done(name: str, worker: Crawl, failure: RemoteError | None) -> None:
-            self._save_outcome(name, worker, failure)
+            page = Page(usage={name: worker.client.take_usage()})  # of its last requests
+            if failure:
+                page.repos = [
+                    replace(row, outcome=RepoOutcome.FAILED, detail=str(failure))
+                    for row in self._store.repos()
+                    if row.full_name == name
+                ]
+            self._store.save(page)
             if failure and not name:
                 shared_failures.append(failure)
             self._listener(Finished(name, stage, str(failure or "")))
@@ -146,17 +145,6 @@ class GitHub:
         run_jobs(jobs, self._workers[: max(1, len(jobs))], self._stop, done)
         if shared_failures:
             raise shared_failures[0]
-
-    def _save_outcome(self, name: str, worker: Crawl, failure: RemoteError | None) -> None:
-        """Store the cost of a job's last requests, and mark its repository if it failed."""
-        page = Page(usage={name: worker.client.take_usage()})
-        if failure:
-            page.repos = [
-                replace(row, outcome=RepoOutcome.FAILED, detail=str(failure))
-                for row in self._store.repos()
-                if row.full_name == name
-            ]
-        self._store.save(page)
 
 
 def run_jobs(jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.Event, done: Done) -> None:
@@ -190,7 +178,7 @@ def _work(worker: Crawl, todo: Jobs, stop: threading.Event, done: Done) -> None:
         failure: RemoteError | None = None
         try:
             job(worker)
-        except (AuthError, RateLimited):
+        except (AuthError, RateLimited, Unreachable):
             done(name, worker, None)
             raise
         except CrawlStopped:

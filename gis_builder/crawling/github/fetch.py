@@ -163,7 +163,7 @@ def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
     for start in range(0, len(ordered), size):
         batch = ordered[start : start + size]
         crawl.save(_common_repo(batch), fetcher.resolve(batch, with_thread=False))
-        crawl.report(_common_repo(batch), "issues", start + len(batch), len(ordered))
+        crawl.report(_common_repo(batch), "fetch", start + len(batch), len(ordered))
 
 
 def _common_repo(refs: Sequence[IssueRef]) -> str:
@@ -217,8 +217,8 @@ def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> N
     elif isinstance(node, FoundPull):
         page.issues.append(parse_pull(node))
     elif with_thread:
-        parsed = parse_thread(node)
-        page.threads.append(parsed.thread)
-        page.top_ups.extend(parsed.top_ups)
+        thread, top_ups = parse_thread(node)
+        page.threads.append(thread)
+        page.top_ups.extend(top_ups)
     else:
         page.issues.append(parse_issue(node))

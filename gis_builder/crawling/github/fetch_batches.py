@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
-from msgspec.json import Decoder
-
 from gis_builder.crawl_progress import Advanced, CrawlListener
 from gis_builder.crawling.github.client import Client, HttpReply, RequestRefused, TooHeavy
 from gis_builder.crawling.github.graphql_queries import INTROSPECTION, GraphQuery, Queries, Server
@@ -106,7 +104,6 @@ class Pages:
 
 
 _LOG = logging.getLogger(__name__)
-_SERVER = Decoder(Server)
 
 ItemT = TypeVar("ItemT")
 T = TypeVar("T")
@@ -125,7 +122,7 @@ class Crawl:
     def queries(self) -> Queries:
         """The queries for the server's optional fields, which are looked up once for each store."""
         key = f"server {self.settings.api_url}"
-        server = self.store.meta_json(key, _SERVER)
+        server = self.store.meta_json(key, Server)
         if server is None:
             server = self._probe()
             self.store.save(Page(usage={"": self.client.take_usage()}))
@@ -191,7 +188,8 @@ def ask_sized(
             client.back_off(failures, str(error))
             size.shrink()
             continue
-        if reply.is_cut and count > 1:
+        is_cut = any(error.is_heavy for error in reply.errors)
+        if is_cut and count > 1:
             size.shrink()
             continue
         size.grow()

@@ -16,25 +16,23 @@ from gis_builder.store import CrawlTask, Page, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, Kind
 
 
-def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> list[int]:
-    """Fetch a sample without threads and return its numbers in sample order."""
+def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
+    """Fetch a sample without threads."""
     fetcher = Fetcher(crawl)
     if not any(task.key == str(seed) for task in crawl.store.tasks(row.full_name, "pool")):
         # Store the highest number, so that an update does not change the order.
         task = CrawlTask(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
         crawl.save(row.full_name, Page(tasks=[task]))
     order = sample_order(crawl.store, row, seed)
-    position = 0
-    numbers: list[int] = []
-    while len(numbers) < count and position < len(order):
+    position = drawn = 0
+    while drawn < count and position < len(order):
         kinds = _next_kinds(crawl, row.full_name, order, position, crawl.settings.issue_batch)
-        used = _prefix(kinds, count - len(numbers))
+        used = _prefix(kinds, count - drawn)
         if not used:
-            used = _fetch(crawl, fetcher, row.full_name, kinds, count - len(numbers))
-        numbers.extend(number for number in used if kinds[number] is Kind.ISSUE)
+            used = _fetch(crawl, fetcher, row.full_name, kinds, count - drawn)
+        drawn += sum(kinds[number] is Kind.ISSUE for number in used)
         position += len(used)
-        crawl.report(row.full_name, "pool", len(numbers), count)
-    return numbers
+        crawl.report(row.full_name, "pool", drawn, count)
 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:

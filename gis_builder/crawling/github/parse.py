@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from gis_builder.crawling.github import nodes
 from gis_builder.store import TopUp
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread, pull_request
 from pairkit.base.errors import BadReply
 
 _EVENT_KINDS = {
@@ -19,14 +18,6 @@ _EVENT_KINDS = {
     "MarkedAsDuplicateEvent": "marked_as_duplicate",
     "UnmarkedAsDuplicateEvent": "unmarked_as_duplicate",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedThread:
-    """A thread and the connections that are still to be fetched."""
-
-    thread: Thread
-    top_ups: tuple[TopUp, ...]
 
 
 @contextmanager
@@ -38,8 +29,8 @@ def well_formed(name: str) -> Iterator[None]:
         raise BadReply(f"{name}: the reply does not match the query ({error})") from None
 
 
-def parse_thread(node: nodes.IssueNode) -> ParsedThread:
-    """Convert an issue with the last pages of its nested connections."""
+def parse_thread(node: nodes.IssueNode) -> tuple[Thread, list[TopUp]]:
+    """Convert an issue with the last pages of its nested connections, and list what is still missing."""
     ref = ref_of(node)
     with well_formed(str(ref)):
         if node.comments is None or node.events is None:
@@ -55,9 +46,7 @@ def parse_thread(node: nodes.IssueNode) -> ParsedThread:
             next_top_up(ref, "events", node.events, have=0),
             next_top_up(ref, "labels", node.labels, have=0) if node.labels else None,
         ]
-        return ParsedThread(
-            Thread(issue, parse_comments(node.comments), events), tuple(top_up for top_up in rest if top_up)
-        )
+        return Thread(issue, parse_comments(node.comments), events), [top_up for top_up in rest if top_up]
 
 
 def parse_issue(node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None) -> Issue:
@@ -84,24 +73,10 @@ def parse_issue(node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: 
 
 
 def parse_pull(node: nodes.FoundPull) -> Issue:
-    """Convert a pull request; only its title is kept, because only issues are in the dataset."""
-    ref = ref_of(node)
-    with well_formed(str(ref)):
-        return Issue(
-            repo=ref.repo,
-            number=ref.number,
-            title=node.title,
-            body="",
-            state="closed" if node.closed else "open",
-            state_reason=None,
-            author=None,
-            author_association="NONE",
-            created_at=stamp(node.created_at),
-            updated_at=stamp(node.updated_at),
-            closed_at=None,
-            closed_by=None,
-            is_pull=True,
-        )
+    """Convert a pull request."""
+    with well_formed(str(ref_of(node))):
+        state = "closed" if node.closed else "open"
+        return pull_request(ref_of(node), node.title, state, stamp(node.created_at), stamp(node.updated_at))
 
 
 def ref_of(node: nodes.IssueNode | nodes.FoundPull | nodes.Target) -> IssueRef:

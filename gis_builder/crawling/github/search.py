@@ -78,7 +78,7 @@ def _discover(crawl: Crawl, row: RepoRow) -> None:
             _search(crawl, row, tasks, size, lists)
         left = len(crawl.store.tasks(row.full_name, _KIND, done=False))
         total = len(crawl.store.tasks(row.full_name, _KIND))
-        crawl.report(row.full_name, "discover", total - left, total)
+        crawl.report(row.full_name, "search", total - left, total)
 
 
 def _probe(crawl: Crawl, row: RepoRow, task: CrawlTask, lists: dict[str, Pages]) -> None:

@@ -90,29 +90,27 @@ def _save_page(
     if listing is None or len(nodes) < len(listing.nodes) or any(error.needs_retry for error in reply.errors):
         size.shrink()
         return _retry_or_skip(crawl, task, listing, pages) if count == 1 else task
-    parsed = [parse_thread(node) for node in nodes]
+    page, got = Page(), task.state["got"] + len(nodes)
+    for node in nodes:
+        thread, top_ups = parse_thread(node)
+        page.threads.append(thread)
+        page.top_ups.extend(top_ups)
     more = listing.page_info.has_next_page
     next_task = replace(
         task,
         cursor=listing.page_info.end_cursor if more else task.cursor,
-        state={**task.state, "got": task.state["got"] + len(parsed), "failures": 0},
+        state={**task.state, "got": got, "failures": 0},
         done=not more,
     )
-    total = listing.total_count
-    refs = [item.thread.issue.ref for item in parsed]
-    if wrong := [ref for ref in refs if ref.repo.lower() != task.repo.lower()]:
+    page.tasks.append(next_task)
+    page.fetched = [thread.issue.ref for thread in page.threads]
+    if wrong := [ref for ref in page.fetched if ref.repo.lower() != task.repo.lower()]:
         raise BadReply(f"{task.repo}: the reply contains {wrong[0]}")
     if more:
-        issues = [item.thread.issue for item in parsed]
+        issues = [thread.issue for thread in page.threads]
         pages.advance([(issue.number, issue.updated_at) for issue in issues], next_task.cursor)
-    page = Page(
-        threads=[item.thread for item in parsed],
-        top_ups=[top for item in parsed for top in item.top_ups],
-        fetched=refs,
-        tasks=[next_task],
-    )
-    if next_task.done and next_task.state["got"] < total:
-        warning = f"{task.kind}: the server counts {total} issues but returned {next_task.state['got']}"
+    elif got < listing.total_count:
+        warning = f"{task.kind}: the server counts {listing.total_count} issues but returned {got}"
         page.warnings.append((task.repo, warning))
     crawl.save(task.repo, page)
     return next_task

@@ -106,11 +106,7 @@ def add_command(
     run: Callable[..., Any] | None = None,
     json: bool = True,
 ) -> None:
-    """Add a command that calls a public function and prints the result; `lines` are examples.
-
-    `run(function, arguments, **flags)` is called instead, with further flags from its keyword-only
-    parameters; it returns a result to print, or None.
-    """
+    """Add a command that prints the result of a function, or of `run(function, arguments, **flags)`."""
     public = parameters(function)
     of_run = parameters(run)[2:] if run else []
     general = [
@@ -166,21 +162,14 @@ def add_command(
 
 
 def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = MappingProxyType({})) -> None:
-    """Print a result: `notes` on stderr, `tables` and `lines` or JSON on stdout, and `next_steps`.
-
-    `given` are the arguments of its command.
-    """
+    """Print a result of a command with the arguments `given`: notes, tables or JSON, and next steps."""
     for line in result.notes() if hasattr(result, "notes") else ():
         say(line, quiet=quiet)
     if json:
         print_json(result.to_dict())
         return
-    tables = (
-        result.tables()
-        if hasattr(result, "tables")
-        else [result.table() if hasattr(result, "table") else result]
-    )
-    for place, table in enumerate(tables):
+    only_table = getattr(result, "table", lambda: result)
+    for place, table in enumerate(getattr(result, "tables", lambda: [only_table()])()):
         if place:
             stdout.print()
         stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))

@@ -15,9 +15,8 @@ from typing import Any
 
 from rich.console import Console
 
-from pairkit.base.errors import ConfigError, PairkitError
+from pairkit.base.errors import ConfigError, PairkitError, shell, spoken
 from pairkit.base.extras import can_run, missing
-from pairkit.base.interface import shell, spoken
 from pairkit.base.printable import half_escaped, one_line, printable
 
 INTERRUPTED = 130
@@ -74,10 +73,7 @@ def print_json(result: Mapping[str, Any]) -> None:
 
 
 def run(command: Callable[[], Any]) -> None:
-    """Run a command line and exit: 0 done, 2 usage, 3 data, 4 remote, 130 interrupted.
-
-    Other exceptions are bugs, which show a traceback and exit with 1.
-    """
+    """Run a command line and exit: 0 done, 1 a bug, 2 usage, 3 data, 4 remote, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for locales without UTF-8

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairkit.base.errors import ConfigError
@@ -78,15 +75,21 @@ class Channel:
             return self._sdks[max_bytes]
         from pairkit.base.openai_api.sdk import GuardedClient, Sdk  # the SDK takes half a second to import
 
-        client = GuardedClient(
-            self.address,
-            self._headers,
-            self._masking,
-            max_bytes=max_bytes,
-            concurrency=self._connection.concurrency,
-            connect_s=min(self._connection.timeout_s, _CONNECT_S),
-            verify=trusted(self._connection.ca_file, self._environ),
-        )
+        try:
+            client = GuardedClient(
+                self.address,
+                self._headers,
+                self._masking,
+                max_bytes=max_bytes,
+                concurrency=self._connection.concurrency,
+                connect_s=min(self._connection.timeout_s, _CONNECT_S),
+                verify=trusted(self._connection.ca_file, self._environ),
+            )
+        except ImportError as error:  # of socksio, which is not a dependency
+            raise ConfigError(
+                f"{self.address.url}: a SOCKS proxy such as ALL_PROXY needs socksio: pip install"
+                " 'httpx2[socks]', give an http:// proxy, or name the host in NO_PROXY"
+            ) from error
         return self._sdks.setdefault(max_bytes, Sdk(self.address, client))
 
     async def _exchange(
@@ -133,31 +136,10 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(main)
-    result: Future[T] = Future()
-    cancel: Future[Callable[[], object]] = Future()
-    interrupted = Event()
+    from anyio.from_thread import start_blocking_portal  # needed by the SDK, so that it is installed
 
-    async def cancellable() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        cancel.set_result(lambda: loop.call_soon_threadsafe(task.cancel) if task else None)
-        if interrupted.is_set():  # before `cancel` had its result
-            main.close()
-            raise asyncio.CancelledError
+    async def wait() -> T:
         return await main
 
-    def run() -> None:
-        try:
-            result.set_result(asyncio.run(cancellable()))
-        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-            result.set_exception(error)
-
-    try:
-        Thread(target=run).start()
-        return result.result()
-    except KeyboardInterrupt:
-        interrupted.set()
-        if cancel.done():
-            with suppress(RuntimeError):  # the loop has just been closed
-                cancel.result()()
-            result.exception()  # wait for the cancelled tasks
-        raise
+    with start_blocking_portal() as portal:
+        return portal.call(wait)

@@ -129,9 +129,8 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
             f"not a {schema.name}: move it away and run again, or use another working folder", path=path
         )
     if version != schema.version:
-        age, remedy = (
-            ("a newer", "update aoe-toolkit") if version > schema.version else ("an older", "move it away")
-        )
+        is_newer = version > schema.version
+        age, remedy = ("a newer", "update aoe-toolkit") if is_newer else ("an older", "move it away")
         raise DataError(
             f"made by {age} version ({version}, here {schema.version}): {remedy}, or choose another working"
             " folder",

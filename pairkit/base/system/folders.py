@@ -124,10 +124,7 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
 
 
 def is_same(out: Path, there: _Json | None, now: _Json, keys: Collection[str] = (), *, fresh: bool) -> bool:
-    """Whether `out` has the result of these inputs and settings; without `fresh`, others are refused.
-
-    `there` are those of the finished result; None if there is none. Of them, `keys` are compared, or all.
-    """
+    """Whether `out` has this result (its `keys`, or all of it); unless `fresh`, another is refused."""
     if there is None or fresh:
         return False
     if keys:

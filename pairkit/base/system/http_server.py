@@ -63,11 +63,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def html_page(package: str) -> tuple[bytes, dict[str, str]]:
-    """`page.html` of a package with `page.css` and `page.js` inside, and its headers.
-
-    Its policy allows only this style and script (by hash) and requests to this server, and forbids making
-    HTML from text (trusted types).
-    """
+    """A page with its style and script inside, and headers that allow only these (by hash)."""
 
     def read(name: str) -> str:
         return files(package).joinpath(name).read_text(encoding="utf-8")

@@ -17,8 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pairkit.base.errors import DataError
-from pairkit.base.interface import spoken
+from pairkit.base.errors import DataError, spoken
 from pairkit.base.printable import one_line
 
 _LOG = logging.getLogger(__name__)
@@ -38,32 +37,20 @@ def is_gzipped(path: Path) -> bool:
 def read_lines(
     path: Path, *, pass_over: Callable[[int], None] | None = None, as_utf8: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, including line feeds; other line separators don't end a line.
-
-    With `as_utf8`, UTF-16 with a byte order mark becomes UTF-8.
-    """
+    """Lines with numbers from 1 and line feeds; `as_utf8` converts UTF-16 with a byte order mark."""
     row = 0
-    try:
-        with _open_as_utf8(path) if as_utf8 else open_regular(path) as file:
-            while line := file.readline(MAX_LINE_BYTES + 1):
-                row += 1
-                if len(line) <= MAX_LINE_BYTES:
-                    yield row, line
-                    continue
-                if pass_over is None:
-                    raise DataError(
-                        f"has a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one record or text per"
-                        " line",
-                        path=path,
-                        row=row,
-                    )
-                pass_over(row)
-                while line and not line.endswith(b"\n"):
-                    line = file.readline(MAX_LINE_BYTES)
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error, _TooLargeError) as error:
-        raise _unreadable(error, path, row + 1) from error
+    with _readable(path, lambda: row + 1), _opened(path, as_utf8=as_utf8) as file:
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            row += 1
+            if len(line) <= MAX_LINE_BYTES:
+                yield row, line
+                continue
+            if pass_over is None:
+                message = f"has a line of more than {MAX_LINE_BYTES >> 20} MiB; expected one text per line"
+                raise DataError(message, path=path, row=row)
+            pass_over(row)
+            while line and not line.endswith(b"\n"):
+                line = file.readline(MAX_LINE_BYTES)
 
 
 def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -134,10 +121,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def read_objects(
     path: Path, broken: Callable[[DataError], None] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """JSON objects with valid Unicode, with line numbers.
-
-    Invalid lines raise an error; if `broken` is given, it receives the error and the line is skipped.
-    """
+    """JSON objects with line numbers; `broken` gets the errors of lines, which are raised without it."""
     decoder = _Decoder(path)
     for row, line in read_lines(path, as_utf8=True):
         try:
@@ -192,24 +176,19 @@ def read_whole(
     """The decompressed content of a file; `as_utf8` as for `read_lines`."""
     limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
     whole = bytearray()
-    try:
-        with _open_as_utf8(path) if as_utf8 else open_regular(path) as file:
-            while block := file.read(_BLOCK_BYTES):
-                whole += block
-                if len(whole) > limit:
-                    raise DataError(f"has more than {limit >> 20} MiB; {remedy}", path=path)
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error, _TooLargeError) as error:
-        raise _unreadable(error, path, None) from error
+    with _readable(path, lambda: None), _opened(path, as_utf8=as_utf8) as file:
+        while block := file.read(_BLOCK_BYTES):
+            whole += block
+            if len(whole) > limit:
+                raise DataError(f"has more than {limit >> 20} MiB; {remedy}", path=path)
     return bytes(whole)
 
 
 @contextmanager
-def _open_as_utf8(path: Path) -> Iterator[io.BufferedIOBase]:
-    """The bytes of a text file; UTF-16 with a byte order mark becomes UTF-8."""
+def _opened(path: Path, *, as_utf8: bool) -> Iterator[io.BufferedIOBase]:
+    """The bytes of a file; `as_utf8`, UTF-16 with a byte order mark becomes UTF-8."""
     with open_regular(path) as file:
-        if file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        if not as_utf8 or file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             yield file
             return
         if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:
@@ -260,13 +239,20 @@ class _Bounded(io.RawIOBase):
         return count
 
 
-def _unreadable(error: Exception, path: Path, row: int | None) -> DataError:
-    if isinstance(error, _TooLargeError):
-        return DataError(
+@contextmanager
+def _readable(path: Path, row: Callable[[], int | None]) -> Iterator[None]:
+    """Convert errors of reading a file in this row."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except _TooLargeError as error:
+        message = (
             f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is valid,"
-            " decompress it and give the plain file",
-            path=path,
-            row=row,
+            " decompress it and give the plain file"
         )
-    reason = getattr(error, "strerror", None) or error
-    return DataError(f"not readable ({reason}); fix the file or its permissions", path=path, row=row)
+        raise DataError(message, path=path, row=row()) from error
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        message = f"not readable ({reason}); fix the file or its permissions"
+        raise DataError(message, path=path, row=row()) from error

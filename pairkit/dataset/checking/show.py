@@ -15,18 +15,9 @@ from rich.text import Text
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
 from pairkit.dataset.records import PairDataset, with_provenance
-from pairkit.similarity.terms import is_unspaced, places
+from pairkit.similarity.measures import common_words, distinct_words, split_at_words
 
-_MIN_LETTERS, _MIN_LETTERS_OTHER = 4, 3  # of a marked word, in ASCII and others
-_STOP_WORDS = frozenset((
-    "about", "after", "again", "also", "another", "because", "been", "before", "being", "but", "could",
-    "does", "doesn", "doing", "done", "each", "even", "every", "first", "from", "have", "here", "into",
-    "issue", "just", "like", "made", "make", "many", "more", "most", "much", "need", "only", "other",
-    "over", "really", "same", "seems", "should", "since", "some", "still", "such", "than", "that", "their",
-    "them", "then", "there", "these", "they", "this", "those", "through", "using", "version", "very",
-    "want", "well", "were", "what", "when", "where", "which", "while", "will", "with", "without", "would",
-    "your",
-))  # fmt: skip
+_SAMPLE = 1000  # pairs in which words that most texts have are counted
 _MAX_CHARS = 1000  # of each text, so that the table fits on a screen
 _WIDTH = 130
 
@@ -38,10 +29,12 @@ class ShownPair:
     Attributes:
         where: The split and the number of the row.
         row: The columns of the row.
+        common: Words of many texts, which are not marked.
     """
 
     where: str
     row: dict[str, Any]
+    common: frozenset[str] = frozenset()
 
     def __rich__(self) -> Table:
         row = self.row
@@ -53,7 +46,7 @@ class ShownPair:
             number = row.get(f"number{side}")
             issue = "" if number is None else f": {row.get('repo') or ''}#{number}"
             table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
-        table.add_row(_marked(text1, text2), _marked(text2, text1))
+        table.add_row(*(_marked(*pair, self.common) for pair in ((text1, text2), (text2, text1))))
         return table
 
     def __repr__(self) -> str:
@@ -83,7 +76,9 @@ def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int |
         raise ConfigError(
             f"row = {number}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"
         )
-    return ShownPair(f"{split}, row {number}", rows.row(number, named=True))
+    sample = rows.head(_SAMPLE)
+    common = common_words((*sample["text1"], *sample["text2"]))
+    return ShownPair(f"{split}, row {number}", rows.row(number, named=True), common)
 
 
 def _caption(row: dict[str, Any]) -> str:
@@ -102,26 +97,9 @@ def _plain(text: str) -> Text:
     return Text(printable(text))
 
 
-def _words(text: str) -> dict[tuple[int, int], str]:
-    """The words that can be marked, by their place; of scripts without blanks, all bigrams."""
-    return {
-        (start, end): term
-        for term, start, end in places(text)
-        if is_unspaced(term)
-        or (
-            len(term) >= (_MIN_LETTERS if term.isascii() else _MIN_LETTERS_OTHER)
-            and not term.isdigit()
-            and term not in _STOP_WORDS
-        )
-    }
-
-
-def _marked(text: str, partner: str) -> Text:
+def _marked(text: str, partner: str, common: frozenset[str]) -> Text:
     shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
-    marked = _plain(shown)
+    pieces = split_at_words(printable(shown), distinct_words(text) & distinct_words(partner) - common)
+    marked = Text.assemble(*((piece, "bold yellow" if is_shared else "") for piece, is_shared in pieces))
     marked.highlight_regex(r"\A[^\n]*", "bold")
-    shared = {*_words(partner).values()}
-    for place, word in _words(marked.plain).items():
-        if word in shared:
-            marked.stylize("bold yellow", *place)
     return marked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -80,11 +81,9 @@ def _strength(split: str) -> tuple[int, str]:
     return RANKS.get(split, OTHER_RANK), split
 
 
-def divide(
-    rows: pl.DataFrame, split_sizes: Sequence[float], seed: int, *, cut_negatives: bool
-) -> pl.DataFrame:
-    """Assign rows to new splits so that no text, issue or cluster is in two."""
-    parts = _parts(split_sizes)
+def divide(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
+    """Assign rows to new splits so that no text, issue or cluster is in two; `settings` as in run.json."""
+    parts, seed, cut_negatives = _parts(settings["split"]), settings["seed"], settings["cut_negatives"]
     connected = connect_texts(rows)
     binding = _positive(rows) if cut_negatives else [True] * rows.height
     for row, binds in enumerate(binding):

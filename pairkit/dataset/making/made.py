@@ -24,7 +24,6 @@ from pairkit.dataset.making.divide import DROPPED, divide
 from pairkit.dataset.reading.columns import as_json
 from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.records import (
-    COLUMNS,
     LabelKind,
     PairDataset,
     by_reason,
@@ -95,7 +94,8 @@ def build_result(
     dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_RENAMED, strict=False)
     if not kept.height:
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
-    kept = kept.select("split", *COLUMNS["default"], pl.exclude("split", *COLUMNS["default"]))
+    first = ("split", "text1", "text2", "label")
+    kept = kept.select(*first, pl.exclude(first))
     splits = {
         split: kept.filter(pl.col("split") == split).drop("split")
         for split in in_split_order(kept["split"].unique())
@@ -171,10 +171,7 @@ def write_result(
     *,
     limits: str = _LIMITS,
 ) -> MadeDataset:
-    """Write the dataset with a card, unless `out` is None; call `check_out` before.
-
-    Positives without labels get the columns anchor and positive.
-    """
+    """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
     title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
@@ -228,9 +225,7 @@ def make_split(
     """See `pairkit.split`; `settings` are its arguments by name."""
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
-    cut_negatives = settings["cut_negatives"]
-    rows = divide(pairs.rows, settings["split"], settings["seed"], cut_negatives=cut_negatives)
-    made = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
+    made = build_result(divide(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])
     return write_result(made, out, run, _SPLIT)
 
 

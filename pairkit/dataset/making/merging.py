@@ -12,14 +12,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
-from pairkit.dataset.making.made import (
-    ROW,
-    MadeDataset,
-    build_result,
-    check_out,
-    run_record,
-    write_result,
-)
+from pairkit.dataset.making.made import ROW, MadeDataset, build_result, check_out, run_record, write_result
 from pairkit.dataset.reading.columns import as_json
 from pairkit.dataset.reading.in_memory import Source, contents_of
 from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, PairDataset, named_split, unordered
@@ -164,11 +157,7 @@ def make_merged(
     check_out(out, run, sources.values(), fresh=fresh)
     marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
     alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
-    if settings["split"] is None:
-        apart = keep_apart(alive)
-    else:
-        cut_negatives = settings["cut_negatives"]
-        apart = divide(alive, settings["split"], settings["seed"], cut_negatives=cut_negatives)
+    apart = keep_apart(alive) if settings["split"] is None else divide(alive, settings)
     rows = pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
     kind = next(iter(datasets.values())).label_kind
     made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])

@@ -14,14 +14,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
-from pairkit.dataset.negative_columns import (
-    NEGATIVES,
-    ROW,
-    by_number,
-    lists_of_negatives,
-    negative_columns,
-    negatives_of,
-)
+from pairkit.dataset.negative_columns import NEGATIVES, ROW, by_number, lists_of_negatives, negative_columns
 from pairkit.dataset.reading.label_meaning import LabelColumn
 
 
@@ -121,18 +114,21 @@ def _columns_option(roles: Sequence[str], names: Sequence[str]) -> str:
     return "--columns " + quote(",".join(map("=".join, zip(roles, usable, strict=False))))
 
 
+def _check_mapping(given: Mapping[str, str], known: Sequence[str], names: Sequence[str], where: str) -> None:
+    """Refuse unknown roles, and columns that don't exist."""
+    for role, name in given.items():
+        if role not in known:
+            raise ConfigError(f"column mapping {role!r}: expected one of {', '.join(known)}")
+        if name not in names:
+            shown = one_line(", ".join(names)) or "(none)"
+            raise DataError(f"no column {name!r} for {role}; there are {shown}", path=where)
+
+
 def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, single: bool) -> Roles:
     numbered = [key for key in columns if _MAPPED_NEGATIVE.fullmatch(key)]
-    unknown = [key for key in columns if key not in _MAPPED and key not in numbered]
-    if unknown:
-        known = ", ".join((*_MAPPED, "negative", "negative_1", "negative_2", "…"))
-        raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {known}")
     without = columns.get("negative") == _NO_NEGATIVES
-    for key, name in columns.items():
-        if name not in names and not (without and key == "negative"):
-            raise DataError(
-                f"no column {name!r} for {key}; there are {one_line(', '.join(names))}", path=where
-            )
+    used = {key: name for key, name in columns.items() if not (without and key == "negative")}
+    _check_mapping(used, [*_MAPPED, *(numbered or ("negative", "negative_1", "…"))], names, where)
     keys = columns.keys() - set(numbered)
     if keys == {"text1", "text2", "label"} and (without or not numbered):
         return Roles(columns["text1"], columns["text2"], columns["label"])
@@ -163,12 +159,10 @@ def text_column(
     names: Sequence[str], where: str, columns: Mapping[str, str] | None, strings: Sequence[str] = ()
 ) -> str:
     """The column of single texts: as given, of a known name, the only one, or the only one with strings."""
-    shown = one_line(", ".join(names)) or "(none)"
     if columns:
         if columns.keys() != {"text"}:
             raise ConfigError(f"column mapping {', '.join(columns)}: expected only text, such as text=NAME")
-        if columns["text"] not in names:
-            raise DataError(f"no column {columns['text']!r} for text; there are {shown}", path=where)
+        _check_mapping(columns, ["text"], names, where)
         return columns["text"]
     is_document = _first_of(["body", "question", "answer"], names)
     column = _first_of(TEXT_COLUMNS[:-1] if is_document else TEXT_COLUMNS, names)
@@ -176,7 +170,7 @@ def text_column(
         column = next(iter(names if len(names) == 1 else strings))
     if not column:
         raise DataError(
-            f"no known text column among {shown}; name it, such as"
+            f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
             f" {_columns_option(['text'], strings or names)}",
             path=where,
         )
@@ -190,13 +184,8 @@ def document_roles(
 ) -> dict[str, str]:
     """The columns of title, body, question and answer; `needed` refuses a table without body and question."""
     if columns:
+        _check_mapping(columns, ["text", *_DOCUMENT_NAMES, "document"], names, where)
         roles = {"body" if role == "text" else role: name for role, name in columns.items()}
-        if unknown := [role for role in roles if role not in (*_DOCUMENT_NAMES, "document")]:
-            raise ConfigError(
-                f"column mapping {unknown[0]!r}: expected one of text, {', '.join(_DOCUMENT_NAMES)}, document"
-            )
-        if missing := [name for name in columns.values() if name not in names]:
-            raise DataError(f"no column {missing[0]!r}; there are {one_line(', '.join(names))}", path=where)
     else:
         roles = {role: name for role, usual in _DOCUMENT_NAMES.items() if (name := _first_of(usual, names))}
     for role, partner in (("question", "answer"), ("answer", "question")):
@@ -236,17 +225,16 @@ def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | 
         labels = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
         pairs = _rows(frame, roles.text1, roles.text2, labels)
     else:
-        positives = _one_positive(frame, roles, where)
+        positives = _one_positive(frame, roles)
         ones = pl.repeat(1, positives.height, dtype=pl.Int64, eager=True)
         pairs = _rows(positives, roles.text1, roles.text2, ones)
         if roles.negatives:
-            lists = negatives_of(frame, roles.negatives, where)
+            lists = lists_of_negatives(frame, roles.negatives, where)
             pairs = pairs.drop(roles.negatives)
             rows = frame.drop(roles.text2, *roles.negatives).with_columns(lists).explode(NEGATIVES)
             zeros = pl.repeat(0, rows.height, dtype=pl.Int64, eager=True)
             negatives = _rows(rows, roles.text1, NEGATIVES, zeros)
             pairs = pl.concat([pairs, negatives]).sort(ROW, maintain_order=True)
-    _check_texts(pairs, where, ["text1", "text2"])
     return pairs
 
 
@@ -256,20 +244,15 @@ def to_rows(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | N
         return to_pairs(frame, roles, where, labels).select("text1", "text2", "label", ROW)
     frame = _with_texts(frame, roles, where)
     names = {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
-    lists = [negatives_of(frame, roles.negatives, where)] if roles.negatives else []
-    frame = _one_positive(frame.with_columns(lists), roles, where)
+    lists = [lists_of_negatives(frame, roles.negatives, where)] if roles.negatives else []
+    frame = _one_positive(frame.with_columns(lists), roles)
     columns = [pl.col(column).alias(name) for name, column in names.items()]
-    rows = frame.select(*columns, *(series.name for series in lists), ROW)
-    _check_texts(rows, where, [*names])
-    return rows
+    return frame.select(*columns, *(series.name for series in lists), ROW)
 
 
-def _one_positive(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
+def _one_positive(frame: pl.DataFrame, roles: Roles) -> pl.DataFrame:
     """A row for each positive, if rows have lists of them."""
-    if not _has_lists(frame, roles):
-        return frame
-    _check_texts(frame.select(ROW, pl.col(roles.text2).alias("positive")), where, ["positive"])
-    return frame.explode(roles.text2)
+    return frame.explode(roles.text2) if _has_lists(frame, roles) else frame
 
 
 def _has_lists(frame: pl.DataFrame, roles: Roles) -> bool:
@@ -345,33 +328,31 @@ def as_json(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, texts, pl.String)
 
 
-def _check_texts(rows: pl.DataFrame, where: str, names: list[str]) -> None:
-    for name in names:
-        texts = rows[name]
-        missing = texts.list.len() == 0 if texts.dtype == pl.List else _is_missing(texts)
-        if missing.any():
-            place = missing.arg_max() or 0
-            value, row = texts[place], int(rows[ROW][place])
-            problem = f"is {value!r}, so missing" if isinstance(value, str) and value.strip() else "is empty"
-            raise DataError(f"{name} {problem}; fill it, drop the row, {LEAVE_OUT}", path=where, row=row)
-
-
-def _is_missing(texts: pl.Series) -> pl.Series:
-    return texts.fill_null("").str.contains(MISSING)
-
-
-def _is_blank(texts: pl.Series) -> pl.Series:
-    return texts.fill_null("").str.strip_chars() == ""
-
-
 def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tuple[str, pl.Series]]:
     """For each required text: the reason why rows lack it, and a mask of these rows."""
     frame = _with_texts(frame, roles, where)
     names = ("text1", "text2") if roles.label else ("anchor", "positive") if roles.text2 else ("text",)
     for name, column in zip(names, (roles.text1, roles.text2), strict=False):
         texts = frame[column]
-        yield f"empty_{name}", texts.list.len() == 0 if texts.dtype == pl.List else _is_blank(texts)
-        if texts.dtype != pl.List:
-            yield f"placeholder_{name}", _is_missing(texts) & ~_is_blank(texts)
+        if texts.dtype == pl.List:
+            yield f"empty_{name}", texts.list.len() == 0
+            continue
+        texts = texts.fill_null("")
+        missing, blank = texts.str.contains(MISSING), texts.str.strip_chars() == ""
+        yield f"empty_{name}", blank
+        yield f"placeholder_{name}", missing & ~blank
     if roles.negatives:
         yield "empty_negative", lists_of_negatives(frame, roles.negatives, where).list.len() == 0
+
+
+def missing_text(frame: pl.DataFrame, roles: Roles, where: str, reason: str, place: int) -> DataError:
+    """The error for a row that lacks a text."""
+    kind, _, name = reason.partition("_")
+    problem = f"{name} is empty"
+    if kind == "placeholder":
+        column = roles.text2 if name in ("text2", "positive") else roles.text1
+        problem = f"{name} is {frame[column][place]!r}, so missing"
+    elif name == "negative" and len(roles.negatives) > 1:
+        problem = f"all of {', '.join(roles.negatives)} are empty"
+    message = f"{one_line(problem)}; fill it, drop the row, {LEAVE_OUT}"
+    return DataError(message, path=where, row=int(frame[ROW][place]))

@@ -30,29 +30,21 @@ def fetch_dataset(name: str) -> Mapping[str, Any]:
 
 def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str) -> Path:
     """The folder of a model from the Hub, downloaded unless it is cached."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import errors, snapshot_download
 
     try:
         return Path(
             snapshot_download(name, revision=revision, allow_patterns=[*files], ignore_patterns=_IGNORED)
         )
-    except GatedRepoError as error:
+    except errors.GatedRepoError as error:
         raise AuthError(f"{called}: accept its terms on the Hub and set HF_TOKEN to your token") from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise ConfigError(
             f"{called}: no such folder or model on the Hub (a private model needs HF_TOKEN)"
         ) from error
-    except RevisionNotFoundError as error:
+    except errors.RevisionNotFoundError as error:
         raise ConfigError(f"{called}: has no revision {revision!r}") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
         raise RemoteError(
             f"{called}: no such folder, and the Hub could not be reached; check name and network, or"
             f" {instead}"

@@ -21,7 +21,6 @@ class ArrowTable(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """An Arrow stream of the rows."""
-        ...
 
 
 class HubTable(Protocol):
@@ -29,7 +28,6 @@ class HubTable(Protocol):
 
     def with_format(self, kind: str) -> Any:
         """The same rows in another format."""
-        ...
 
 
 class Result(Protocol):
@@ -38,7 +36,6 @@ class Result(Protocol):
     @property
     def out(self) -> Path | None:
         """Its folder or file; None if nothing was written."""
-        ...
 
 
 Table: TypeAlias = (

@@ -17,7 +17,7 @@ Users override this with `labels` (a number or skip for each label; others keep 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, floor
@@ -95,11 +95,6 @@ class LabelColumn:
                 known[word] = name
         return known
 
-    def counts(self) -> Iterator[tuple[str, int]]:
-        """The count of each label, in order of first occurrence."""
-        table = pl.DataFrame({"word": self.words, "times": self.times})
-        yield from table.group_by("word", maintain_order=True).agg(pl.col("times").sum()).iter_rows()
-
     def missing(self) -> pl.Series:
         """A mask of rows without a label."""
         missing = self.values.is_null()
@@ -154,16 +149,22 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         return LabelMeaning()
     no_gold = _NO_GOLD if any(column.classes for column in columns) else {}
     user_values = {**no_gold, **rules.values} if rules.values else {}
-    rest = [_without(column, user_values) for column in columns]
+    # The labels without a user-defined meaning.
+    rest = [
+        column.filter(~column.words.is_in([*column.known(user_values)], nulls_equal=True))
+        for column in columns
+    ]
     for column in rest:
         column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
     is_words = any(column.numbers.is_null().any() for column in rest)
     known = _certain_words(columns, rest, user_values) if is_words else {}
     if not is_words and rules.scale is None:
-        _check_beside_numbers(columns, rest, user_values)
+        # If users gave a meaning to some numbers, others are refused, even 0 and 1.
+        if any(name.isdecimal() for column in columns for name in column.known(user_values).values()):
+            for column in rest:
+                column.refuse(column.numbers.is_not_null(), _lacks(user_values))
         _check_numbers(rest, [column.numbers for column in rest])
-    listed = _in_use(columns, {**user_values, **known})
-    skipped = _skipped(columns, {**user_values, **known})
+    listed, skipped = _in_use(columns, {**user_values, **known})
     if listed and not is_words:
         known = {as_word(word): float(word) for column in rest for word in column.words}
     meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
@@ -181,23 +182,6 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         parts.append(_format_numbers(of_rest or labels, plain=binary))
     read = LabelsRead(", ".join(parts), skipped, binary and not listed)
     return replace(meaning, read=read, binary=binary)
-
-
-def _without(column: LabelColumn, user_values: Mapping[str, Meaning]) -> LabelColumn:
-    """The labels without a user-defined meaning."""
-    if not user_values:
-        return column
-    known = column.known(user_values)
-    return column.filter(column.words.is_in([word for word in column.words.unique() if word not in known]))
-
-
-def _check_beside_numbers(
-    columns: Sequence[LabelColumn], rest: Sequence[LabelColumn], user_values: Mapping[str, Meaning]
-) -> None:
-    """If users gave a meaning to some numbers, refuse other numbers, even 0 and 1."""
-    if any(name.isdecimal() for column in columns for name in column.known(user_values).values()):
-        for column in rest:
-            column.refuse(column.numbers.is_not_null(), _lacks(user_values))
 
 
 def _outside(labels: Sequence[pl.Series]) -> str:
@@ -226,14 +210,9 @@ def _certain_words(
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
     """Whether these are classes of the line; `declared` are all class names of the dataset."""
     classes = names - _NO_GOLD.keys()
-    without_gold_allowed = line is _NLI or declared
+    may_lack_gold = line is _NLI or bool(declared)
     told_apart = "neutral" not in classes or "contradiction" in classes | declared
-    return (
-        bool(classes)
-        and classes <= line.keys()
-        and (classes == names or bool(without_gold_allowed))
-        and told_apart
-    )
+    return set() < classes <= line.keys() and (classes == names or may_lack_gold) and told_apart
 
 
 def _plain_name(word: str) -> str:
@@ -274,28 +253,21 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
     """The number of each label; null for skip."""
     known = column.known(meanings)
-    for word in column.words.unique(maintain_order=True):
-        if word not in known:
-            raise column.error(column.words.eq_missing(word), _lacks(meanings))
     numbers = {word: None if meanings[name] == SKIP else meanings[name] for word, name in known.items()}
     return column.words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
 
 
-def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> str:
-    """The meanings in use, in words."""
-    used = {name for column in columns for name in column.known(meanings).values()}
-    return ", ".join(f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
-
-
-def _skipped(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> dict[str, int]:
-    """The number of skipped rows by label."""
-    skipped = Counter[str]()
+def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> tuple[str, dict[str, int]]:
+    """The meanings in use, in words, and the number of skipped rows by label."""
+    used, skipped = set[str](), Counter[str]()
     for column in columns:
         known = column.known(meanings)
-        for word, count in column.counts():
+        used |= {*known.values()}
+        for word, times in zip(column.words, column.times, strict=True) if known else ():
             if word in known and meanings[known[word]] == SKIP:
-                skipped[as_word(word)] += count
-    return dict(skipped)
+                skipped[as_word(word)] += times
+    listed = (f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
+    return ", ".join(listed), dict(skipped)
 
 
 def _lacks(meanings: Mapping[str, Meaning]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
 from pairkit.dataset.judgements import ENDING, judged_pairs
+from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -24,7 +25,15 @@ from pairkit.dataset.reading.in_memory import (
     source_name,
     tables_in_memory,
 )
-from pairkit.dataset.reading.tables import ClassNames, first_row, has_header, is_lines, is_table, read_table
+from pairkit.dataset.reading.tables import (
+    ClassNames,
+    first_row,
+    has_header,
+    is_lines,
+    is_sheet,
+    is_table,
+    read_table,
+)
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 
 _SPLIT_NAME = re.compile(
@@ -48,6 +57,14 @@ class TablePart(NamedTuple):
             return self.table, 1
         header = has_header(self.table, columns)
         return read_table(self.table, lines=self.lines, header=header), first_row(self.table, header=header)
+
+    def numbered(self, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
+        """The rows with their numbers as `ROW`, without blank rows of CSV files and spreadsheets."""
+        frame, first = self.read(columns)
+        rows = frame.with_row_index(ROW, offset=first)
+        if not frame.width or isinstance(self.table, pl.DataFrame) or not is_sheet(self.table):
+            return rows
+        return rows.filter(pl.any_horizontal(pl.exclude(ROW).is_not_null()))
 
 
 def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart]]:
@@ -198,43 +215,32 @@ def _data_folder(folder: Path) -> Path:
     return there[0] if there and record.is_file() else folder
 
 
-_SPLITS_FILE = "dataset_dict.json"  # of a DatasetDict
-_STATE_FILE = "state.json"  # of each Dataset
+_STATE_FILE = "state.json"  # of each split that `Dataset.save_to_disk` wrote
 
 
 def saved_files(folder: Path) -> dict[str, list[Path]] | None:
     """The Arrow files of each split of a saved `datasets.Dataset`; None for other folders."""
-    if (folder / _SPLITS_FILE).is_file():
-        names = _names(read_object(folder / _SPLITS_FILE).get("splits"), folder / _SPLITS_FILE)
-        return {name: _files(folder / name, read_object(folder / name / _STATE_FILE)) for name in names}
+    if (listed := folder / "dataset_dict.json").is_file():
+        return {name: _arrow_files(folder / name) for name in _names(listed, "splits")}
     if not (folder / _STATE_FILE).is_file():
         return None
-    state = read_object(folder / _STATE_FILE)
-    split = state.get("_split")
-    return {split if isinstance(split, str) else "train": _files(folder, state)}
+    split = read_object(folder / _STATE_FILE).get("_split")
+    return {split if isinstance(split, str) else "train": _arrow_files(folder)}
 
 
-def _files(folder: Path, state: dict[str, Any]) -> list[Path]:
+def _arrow_files(folder: Path) -> list[Path]:
     where = folder / _STATE_FILE
-    if state.get("_indices_data_files"):
+    if read_object(where).get("_indices_data_files"):
         raise DataError(
             "selects rows by indices, as old versions of datasets did; load and save it again", path=where
         )
-    listed = state.get("_data_files")
-    files = [entry.get("filename") if isinstance(entry, dict) else None for entry in _list(listed, where)]
-    return [folder / name for name in _names(files, where)]
+    return [folder / name for name in _names(where, "_data_files")]
 
 
-def _names(value: Any, where: Path) -> list[str]:
-    """Names of files or folders without a path."""
-    names = _list(value, where)
-    for name in names:
-        if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
-            raise DataError(f"names {one_line(repr(name))}; expected a file or folder next to it", path=where)
-    return names
-
-
-def _list(value: Any, where: Path) -> list[Any]:
+def _names(file: Path, key: str) -> list[str]:
+    """The names of files or folders that a JSON file lists, without dots or a path that lead elsewhere."""
+    value = read_object(file).get(key)
     if not isinstance(value, list) or not value:
-        raise DataError("lists no data; load and save the dataset again", path=where)
-    return value
+        raise DataError("lists no data; load and save the dataset again", path=file)
+    names = (entry.get("filename") if isinstance(entry, dict) else entry for entry in value)
+    return [Path(str(name)).name.lstrip(".") for name in names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from pairkit.dataset.reading.columns import (
     as_json,
     find_roles,
     label_column,
+    missing_text,
     missing_texts,
     to_pairs,
     to_rows,
@@ -59,16 +60,15 @@ class SourceTable:
         hold: bool = True,
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
-        where, (frame, first) = part.where, part.read(columns)
+        where, frame = part.where, part.numbered(columns)
         classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
-        roles = find_roles(frame.columns, where, columns, single=single)
+        roles = find_roles(frame.drop(ROW).columns, where, columns, single=single)
         read_as = (
             f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
             for role, name in asdict(roles).items()
             if name
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
-        frame = frame.with_row_index(ROW, offset=first)
         names, distinct = classes.get(roles.label, ()), None
         if roles.label:
             distinct = label_column(frame, roles, where, names).distinct()
@@ -78,20 +78,15 @@ class SourceTable:
 
     def whole(self) -> pl.DataFrame:
         """All rows, with the column `ROW`."""
-        if self.held is not None:
-            return self.held
-        frame, first = self.part.read(self.columns)
-        return frame.with_row_index(ROW, offset=first)
+        return self.part.numbered(self.columns) if self.held is None else self.held
 
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows; if `skips`, without those that lack a label or text."""
         frame, roles, labels = self.whole(), self.roles, None
-        column = label_column(frame, roles, self.where, self.classes) if roles.label else None
-        if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
-            return UsableRows(frame, None if column is None else meaning.of(column), None)
         reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
-        if column is not None:
-            missing = column.missing()
+        if roles.label:
+            column = label_column(frame, roles, self.where, self.classes)
+            missing = column.missing() & self.skips
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
             reasons = _set(reasons, missing, "empty_label")
@@ -99,6 +94,11 @@ class SourceTable:
             counts = rows if labels is None else rows & labels.is_not_null()
             reasons = _set(reasons, counts & reasons.is_null(), reason)
         kept = reasons.is_null()
+        if kept.all():
+            return UsableRows(frame, labels, None)
+        if not self.skips and not self.part.lines:  # blank lines of a text file are always left out
+            place = kept.arg_min() or 0
+            raise missing_text(frame, roles, self.where, reasons[place], place)
         values = {
             name: as_json(frame[column]) if frame[column].dtype.is_nested() else frame[column].cast(pl.String)
             for name, column in zip(("text1", "text2", "label"), astuple(roles)[:3], strict=True)
@@ -112,11 +112,6 @@ class SourceTable:
     def pairs(self, rows: UsableRows) -> pl.DataFrame:
         """The rows as pairs."""
         return to_pairs(rows.frame, self.roles, self.where, rows.labels).drop(ROW)
-
-    def pair_columns(self) -> Set[str]:
-        """The columns of `pairs` with known types, without reading rows."""
-        labels = pl.Series(dtype=pl.Float64) if self.roles.label else None
-        return {*typed_rows(self.pairs(UsableRows(self.head, labels, None))).columns}
 
 
 class UsableRows(NamedTuple):
@@ -155,7 +150,7 @@ class PairFrames:
     """Pairs by split; each reader returns the rows of one table, with known columns in known types."""
 
     splits: Mapping[str, Sequence[Callable[[], pl.DataFrame]]]
-    known: Mapping[str, Set[str]]
+    by_page: bool  # whether the issues of each split have pages
     source: str
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None
@@ -256,9 +251,10 @@ def read_frames(
         bad[table.where] = joined([rows.bad])
         return typed_rows(table.pairs(rows))
 
+    known = [{name for table in of for name in typed_rows(table.head).columns} for of in by_split.values()]
     return PairFrames(
         {name: [partial(read, table) for table in tables] for name, tables in by_split.items()},
-        {name: set().union(*(table.pair_columns() for table in tables)) for name, tables in by_split.items()},
+        all({"url1", "url2"} <= names for names in known),
         source_name(source),
         "binary" if meaning.binary else "graded",
         source.labels if isinstance(source, PairDataset) else meaning.read,

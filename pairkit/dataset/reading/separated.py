@@ -35,11 +35,7 @@ _BLOCK = 8192  # rows that are held as Python objects
 def records(
     path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
-    """Records of a file with their numbers, of which 1 is the header.
-
-    A blank line is a record without cells; those at the end are left out. `broken` gets the errors of single
-    records, which are then left out; without it they are raised.
-    """
+    """Records with numbers from 1, the header; blank lines have no cells. `broken` gets their errors."""
     reader, first, blank = _reader(path), list[str](), 0
     for row in count(1):
         fault, first_line = "", reader.line_num + 1

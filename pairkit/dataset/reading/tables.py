@@ -67,9 +67,14 @@ def is_parquet(table: Path | pl.DataFrame) -> TypeGuard[Path]:
     return isinstance(table, Path) and table.suffix.lower() == ".parquet"
 
 
+def is_sheet(path: Path) -> bool:
+    """Whether a file is CSV, TSV or a spreadsheet, which begins with a header and may have blank rows."""
+    return format_of(path) in (*_SEPARATED, *SHEETS)
+
+
 def first_row(path: Path, *, header: bool = True) -> int:
     """The number of the first row as in an editor or spreadsheet, where a header is row 1."""
-    return 2 if header and format_of(path) in (*_SEPARATED, *SHEETS) else 1
+    return 2 if header and is_sheet(path) else 1
 
 
 def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
@@ -83,10 +88,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
 def table_rows(
     path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a table by column name, with their numbers; read one by one if possible.
-
-    `broken` gets the errors of single rows, which are then left out; without it they are raised.
-    """
+    """Rows by column name with their numbers; `broken` gets errors, which are raised without it."""
     kind = format_of(path)
     if kind in _SEPARATED:
         names, rows = named_records(path, broken, header=header)

@@ -25,7 +25,6 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="0 for a free port.")
     parser.add_argument("--faults", type=Path, help="A fault plan in TOML; see faults.py.")
     parser.add_argument("--latency", type=float, default=0.0, help="Minimum seconds per response.")
-    parser.add_argument("--replicate", type=int, default=1, help="Number of names for each repository.")
     parser.add_argument("--points", type=int, default=5000, help="Points per token and window.")
     parser.add_argument("--window", type=float, default=3600.0, help="Seconds of a window.")
     given = parser.parse_args(words[:end])
@@ -35,7 +34,6 @@ def main() -> int:
         port=given.port,
         faults=given.faults,
         latency_s=given.latency,
-        replicate=given.replicate,
         options=Options(points=given.points, window_s=given.window),
     ) as server:
         print(f"a local GitHub at {server.url}", flush=True)

@@ -53,7 +53,6 @@ class Kind(StrEnum):
     GATEWAY_TIMEOUT = "504"
     RATE_LIMITED = "rate_limited_200"
     SECONDARY_403 = "secondary_403"
-    SECONDARY_200 = "secondary_200"
     TOO_MANY = "too_many_429"
     PARTIAL = "partial"  # some nodes are null, with an error
     TRUNCATED = "truncated"  # a complete HTTP response with incomplete JSON
@@ -70,7 +69,6 @@ class Rule(Settings):
     page_over: int | None = Field(default=None, ge=0)
     limit: int | None = Field(default=None, ge=1)
     retry_after: bool = True
-    error_type: str | None = None  # error type in rate_limited_200 and partial; unset: GitHub's default
 
     @model_validator(mode="after")
     def _can_strike(self) -> Self:
@@ -167,7 +165,7 @@ _PARTIAL_SHARE = 4  # one of four nodes is null
 # The query is executed, and its response damaged.
 SPOILS_ANSWER = frozenset({Kind.PARTIAL, Kind.TRUNCATED})
 # No points are spent.
-FAKES_LIMIT = frozenset({Kind.RATE_LIMITED, Kind.SECONDARY_403, Kind.SECONDARY_200, Kind.TOO_MANY})
+FAKES_LIMIT = frozenset({Kind.RATE_LIMITED, Kind.SECONDARY_403, Kind.TOO_MANY})
 
 
 def replacing_reply(fault: Fault, plan: FaultPlan, quota: Quota, now: float) -> Reply:
@@ -178,9 +176,7 @@ def replacing_reply(fault: Fault, plan: FaultPlan, quota: Quota, now: float) -> 
         return Reply(504, "<html><body><h1>504 Gateway Time-out</h1></body></html>", _HTML)
     if kind is Kind.RATE_LIMITED:
         reset = math.ceil(now + plan.retry_after_s)
-        return exhausted_reply(quota, reset=reset, error_type=fault.rule.error_type)
-    if kind is Kind.SECONDARY_200:
-        return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": _SECONDARY}]}, wait)
+        return exhausted_reply(quota, reset=reset)
     if kind is Kind.SECONDARY_403:
         return Reply(403, {"message": _SECONDARY, "status": "403"}, wait)
     if kind is Kind.TOO_MANY:
@@ -193,13 +189,13 @@ def replacing_reply(fault: Fault, plan: FaultPlan, quota: Quota, now: float) -> 
     return Reply(502, "<html><body><h1>502 Bad Gateway</h1></body></html>", _HTML)
 
 
-def exhausted_reply(quota: Quota, *, reset: int | None = None, error_type: str | None = None) -> Reply:
+def exhausted_reply(quota: Quota, *, reset: int | None = None) -> Reply:
     """The response if the rate limit is exhausted."""
     headers = {"x-ratelimit-remaining": "0", "x-ratelimit-used": str(quota.limit)}
     if reset is not None:
         headers["x-ratelimit-reset"] = str(reset)
     message = "API rate limit exceeded for user ID 1."
-    return Reply(200, {"errors": [{"type": error_type or "RATE_LIMITED", "message": message}]}, headers)
+    return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": message}]}, headers)
 
 
 def spoil(reply: Reply, fault: Fault) -> None:
@@ -209,12 +205,10 @@ def spoil(reply: Reply, fault: Fault) -> None:
         return
     answer = reply.payload
     _lose_nodes(answer.get("data"), fault.draw)
-    error: dict[str, Any] = {
+    error = {
         "message": "Something went wrong while executing your query. This may be the result of a timeout, "
         "or it could be a GitHub bug. Please include `E0E0:1F:0:0:0` when reporting this issue."
     }
-    if fault.rule.error_type:
-        error = {"type": fault.rule.error_type, **error}
     answer["errors"] = [*answer.get("errors", []), error]
 
 

@@ -160,18 +160,16 @@ def _issue_node(repository: Repository, issue: Issue) -> Node:
         "authorAssociation": issue.association,
         "repository": lambda _info: _repository_node(repository),
         "labels": lambda info, **page: connection(info, issue.labels, _label_node, **page),
-        "comments": lambda info, **page: connection(
-            info, issue.comments, partial(_comment_node, repository), **page
-        ),
-        "timelineItems": partial(_timeline, repository, issue),
+        "comments": lambda info, **page: connection(info, issue.comments, _comment_node, **page),
+        "timelineItems": partial(_timeline, issue),
         "stateReason": partial(_state_reason, issue),
-        "duplicateOf": partial(_duplicate_of, repository, issue),
+        "duplicateOf": partial(_duplicate_of, issue),
     }
 
 
-def _comment_node(repository: Repository, comment: Comment) -> Node:
+def _comment_node(comment: Comment) -> Node:
     return {
-        "fullDatabaseId": str(repository.unique_id(comment.id)),
+        "fullDatabaseId": str(comment.id),
         "author": _actor(comment.author),
         "authorAssociation": comment.association,
         "createdAt": comment.created_at,
@@ -183,9 +181,9 @@ def _label_node(name: str) -> Node:
     return {"name": name}
 
 
-def _event_node(repository: Repository, issue: Issue, event: Event) -> Node:
+def _event_node(issue: Issue, event: Event) -> Node:
     is_duplicate = event.kind == "closed" and event.state_reason == "duplicate"
-    target = partial(_follow, repository, issue.canonical if is_duplicate else event.canonical)
+    target = partial(_follow, issue.canonical if is_duplicate else event.canonical)
     return {
         "__typename": _TYPES[event.kind],
         "actor": _actor(event.actor),
@@ -241,16 +239,9 @@ def _labels(repository: Repository, info: Info, *, query: str = "", **page: Any)
     return connection(info, sorted(n for n in used if query.lower() in n.lower()), _label_node, **page)
 
 
-def _timeline(
-    repository: Repository,
-    issue: Issue,
-    info: Info,
-    *,
-    itemTypes: list[str],  # noqa: N803
-    **page: Any,
-) -> Node:
+def _timeline(issue: Issue, info: Info, *, itemTypes: list[str], **page: Any) -> Node:  # noqa: N803
     events = [event for event in issue.events if f"{event.kind.upper()}_EVENT" in itemTypes]
-    return connection(info, events, partial(_event_node, repository, issue), **page)
+    return connection(info, events, partial(_event_node, issue), **page)
 
 
 def _state_reason(issue: Issue, _info: Info, *, enableDuplicate: bool | None = False) -> str | None:  # noqa: N803
@@ -260,20 +251,20 @@ def _state_reason(issue: Issue, _info: Info, *, enableDuplicate: bool | None = F
     return issue.state_reason.upper() if issue.state_reason else None
 
 
-def _duplicate_of(repository: Repository, issue: Issue, info: Info) -> Node | None:
+def _duplicate_of(issue: Issue, info: Info) -> Node | None:
     """The issue that a closed issue is marked as a duplicate of; null for a pull request."""
-    found = _follow(repository, issue.canonical, info)
+    found = _follow(issue.canonical, info)
     return found if found and found["__typename"] == "Issue" else None
 
 
-def _follow(repository: Repository, reference: str | None, info: Info) -> Node | None:
-    target = info.context.catalogue.follow(reference, repository) if reference else None
+def _follow(reference: str | None, info: Info) -> Node | None:
+    target = info.context.catalogue.follow(reference) if reference else None
     return _issue_node(*target) if target else None
 
 
 def _by_number(repository: Repository, info: Info, number: int) -> Node:
     """The issue with this number; for a transferred issue, the one in its new repository."""
-    target = info.context.catalogue.follow(f"{repository.tracker.name}#{number}", repository)
+    target = info.context.catalogue.follow(f"{repository.tracker.name}#{number}")
     if target is None:
         words = f"Could not resolve to an issue or pull request with the number of {number}."
         raise GraphQLRefusal("NOT_FOUND", words)

@@ -38,7 +38,7 @@ class RestApi:
             )
         issue = repository.issue(int(found["number"]))
         comments = issue.comments if issue else []
-        return self._page(path, parameters, comments, lambda comment: _comment(repository, comment))
+        return self._page(path, parameters, comments, _comment)
 
     def _page(
         self, path: str, parameters: Mapping[str, str], items: Sequence[T], view: Callable[[T], View]
@@ -62,7 +62,7 @@ def _issues(repository: Repository, parameters: Mapping[str, str]) -> list[Issue
 
 def _issue(repository: Repository, issue: Issue) -> View:
     view: View = {
-        "id": repository.unique_id(issue.id),
+        "id": issue.id,
         "number": issue.number,
         "title": issue.title,
         "user": _account(issue.author or _GHOST),
@@ -81,9 +81,9 @@ def _issue(repository: Repository, issue: Issue) -> View:
     return view | ({"pull_request": {}} if issue.is_pull else {})
 
 
-def _comment(repository: Repository, comment: Comment) -> View:
+def _comment(comment: Comment) -> View:
     return {
-        "id": repository.unique_id(comment.id),
+        "id": comment.id,
         "user": _account(comment.author or _GHOST),
         "created_at": comment.created_at,
         "updated_at": comment.updated_at,

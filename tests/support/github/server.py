@@ -98,13 +98,12 @@ def serve(
     port: int = 0,
     faults: FaultPlan | Path | None = None,
     latency_s: float = 0.0,
-    replicate: int = 1,
     options: Options | None = None,
 ) -> Server:
     """Start a server for a dump."""
     plan = read_plan(faults) if isinstance(faults, Path) else faults or FaultPlan()
     roots = [Path(dump)] if isinstance(dump, str | Path) else dump
-    catalogue = Catalogue(roots, replicate=replicate)
+    catalogue = Catalogue(roots)
     return Server(catalogue, host, port, options or Options(), plan, latency_s)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from gis_builder.trackers.dump import Row, closing_event, find_dumps
 
 _GHOST = "ghost"  # REST's name for a deleted account; GraphQL has null
-_REPLICA_IDS = 10_000_000_000  # replicas of a repository share texts but not ids
 _MAX_MOVES = 8  # of one issue, so that a cycle of transfers ends
 
 
@@ -99,7 +98,6 @@ class Repository:
 
     name: str
     tracker: Tracker
-    replica: int = 0
 
     @property
     def has_issues(self) -> bool:
@@ -111,23 +109,17 @@ class Repository:
         issue = self.tracker.issues.get(number)
         return issue if issue is None or issue.is_pull or self.has_issues else None
 
-    def unique_id(self, id_in_dump: int) -> int:
-        """The id in this replica."""
-        return id_in_dump + self.replica * _REPLICA_IDS
-
 
 class Catalogue:
     """All repositories by name and former name; private ones are hidden."""
 
-    def __init__(self, roots: Iterable[Path], *, replicate: int = 1) -> None:
+    def __init__(self, roots: Iterable[Path]) -> None:
         self._by_name: dict[str, Repository] = {}
         self._by_former_name: dict[str, Repository] = {}
         for tracker in _Reader().read(roots):
-            for replica in range(replicate):
-                name = _replica_name(tracker.name, replica)
-                repository = self._by_name[name.lower()] = Repository(name, tracker, replica)
-                for former in tracker.info.get("previous_names", ()):
-                    self._by_former_name[_replica_name(former, replica).lower()] = repository
+            repository = self._by_name[tracker.name.lower()] = Repository(tracker.name, tracker)
+            for former in tracker.info.get("previous_names", ()):
+                self._by_former_name[former.lower()] = repository
 
     def find(self, name: str, *, follow_renames: bool = True) -> Repository | None:
         """The visible repository with this name, ignoring case."""
@@ -136,21 +128,17 @@ class Catalogue:
             found = self._by_former_name.get(name.lower())
         return None if found is None or found.tracker.flag("private") else found
 
-    def follow(self, reference: str, seen_from: Repository) -> tuple[Repository, Issue] | None:
-        """The issue `owner/name#number`, following transfers; replicas stay in their own replica."""
+    def follow(self, reference: str) -> tuple[Repository, Issue] | None:
+        """The issue `owner/name#number`, following transfers."""
         for _ in range(_MAX_MOVES):
             name, _, number = reference.partition("#")
-            target = self.find(_replica_name(name, seen_from.replica))
+            target = self.find(name)
             if target is None:
                 return None
             if issue := target.issue(int(number)):
                 return target, issue
             reference = target.tracker.moved.get(int(number), "")
         return None
-
-
-def _replica_name(name: str, replica: int) -> str:
-    return name if replica == 0 else f"{name}-{replica + 1}"
 
 
 class _Reader:

@@ -1,0 +1,156 @@
+"""Options that several public functions share, and the conversion of their arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairkit.base.cli.options import RUN, Option, setting_keys
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.shared_options import SHARED
+
+if TYPE_CHECKING:
+    from gis_builder.crawl_progress import RunDisplay
+    from gis_builder.crawling.github import GitHub
+    from gis_builder.settings import BuildSettings
+    from gis_builder.store import Store
+    from pairkit.base.cli.progress import Listener
+
+_SERVER, _PAIRS = "Server", "Pairs"
+
+options = SHARED.extended(
+    repos=Option(
+        "Repositories as owner/name,owner/name, or a file with one per line. In Python also a list.",
+        short="-r",
+        metavar="FILE|NAMES",
+    ),
+    work=Option("Folder of the crawl.", short="-w", metavar="DIR"),
+    strategy=Option(setting="crawl.strategy", metavar="NAME", main=True),
+    api_url=Option(setting="crawl.api_url", metavar="URL", panel=_SERVER),
+    token=Option(
+        "A GitHub token, or several separated by commas. Default: from GITHUB_TOKEN, a GitHub App's variables"
+        " or `gh auth login`.",
+        hidden=True,
+    ),
+    token_file=Option(
+        "A file with one token per line, instead of GITHUB_TOKEN.", metavar="FILE", panel=_SERVER
+    ),
+    split_sizes=Option(setting="split.sizes", metavar="A,B,C", panel=_PAIRS, main=True),
+    relations=Option(setting="pair.relations", metavar="NAMES", panel=_PAIRS),
+    negatives=Option(setting="pair.negatives", metavar="NAME", panel=_PAIRS, main=True),
+    match=Option(setting="pair.match", metavar="NAME", panel=_PAIRS),
+    ratio=Option(setting="pair.ratio", panel=_PAIRS),
+    all_within_cluster=Option(setting="pair.all_within_cluster", panel=_PAIRS),
+    cluster_cap=Option(setting="pair.cluster_cap", panel=_PAIRS),
+    seed=Option(setting="seed", panel=RUN),
+)
+
+
+def merged_settings(
+    function: Callable[..., Any], given: Mapping[str, Any], config: Any, settings: Any
+) -> BuildSettings:
+    """Merge a function's arguments with `config` and `settings`."""
+    from gis_builder.settings import BuildSettings
+    from pairkit.base.settings import merge
+
+    return merge(BuildSettings, setting_keys(function), given, config=config, settings=settings)
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
+
+
+def path_of(name: str, value: str | Path) -> Path:
+    """A path of this machine."""
+    from pairkit.base.settings import argument
+
+    path: Path = argument(name, value, Path)
+    if _SCHEME.match(str(path)):  # otherwise a folder called s3: would be created
+        raise ConfigError(f"{name} = {path}: expected a path, not a URL")
+    return path
+
+
+def display(progress: bool | Listener) -> RunDisplay:
+    """The display of a run."""
+    from gis_builder.crawl_progress import RunDisplay
+
+    return RunDisplay(progress)
+
+
+def opener(
+    settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
+) -> Callable[[Store], GitHub]:
+    """Return a factory of the crawl's client; tokens are found now, so that a missing token fails early."""
+    import os
+
+    from gis_builder.crawling.github import GitHub, find_tokens
+    from pairkit.base.settings import argument
+
+    token = argument("token", token, str | None)
+    tokens = find_tokens(
+        settings.crawl.api_url,
+        file=None if token_file is None or token else path_of("token_file", token_file),
+        environ=os.environ if token is None else {"GITHUB_TOKEN": token},
+        plain_http=settings.crawl.plain_http,
+    )
+    return lambda store: GitHub(settings.crawl, tokens, store, show.crawling)
+
+
+# GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
+# also have dots.
+_NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
+_ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
+
+
+def read_repos(source: str | Path | Iterable[str]) -> list[str]:
+    """The distinct repositories of a file with one per line, a list, or a comma-separated text, in order."""
+    from pairkit.base.settings import argument
+
+    if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
+        return _distinct(_read_file(Path(source)))
+    listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])
+    entries = [entry.strip() for entry in listed if entry.strip()]
+    names = [name for entry in entries if (name := _parse(entry))]
+    if not names or len(names) < len(entries):
+        invalid = next((entry for entry in entries if not _parse(entry)), source)
+        raise ConfigError(
+            f"repos = {invalid!r}: neither an existing file nor owner/name; "
+            "give a file with one owner/name per line, or owner/name,owner/name"
+        )
+    return _distinct(names)
+
+
+def _is_file(source: str) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):  # too long for a path, or invalid characters
+        return False
+
+
+def _read_file(path: Path) -> list[str]:
+    from pairkit.base.system.text_lines import read_text_lines
+
+    names = []
+    for row, line in read_text_lines(path):
+        entry = re.sub(r"(^|\s)#.*$", "", line).strip()
+        if entry and not (name := _parse(entry)):
+            fault = f"{entry!r} is not a repository; expected owner/name, such as rust-lang/rust"
+            raise DataError(fault, path=path, row=row)
+        names += [name] if entry else []
+    if not names:
+        raise DataError("no repository; expected one owner/name per line", path=path)
+    return names
+
+
+def _parse(entry: str) -> str:
+    match = _NAME.fullmatch(_ADDRESS.sub("", entry))
+    return match[0] if match and match["name"] not in {".", ".."} else ""
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The distinct names, each in its first spelling; GitHub's names ignore case."""
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(name.lower(), name)
+    return list(first.values())

@@ -1,0 +1,327 @@
+"""From trackers to verdicts, and what a crawl is used for without a dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gis_builder.api.common_options import display, merged_settings, opener, options, path_of, read_repos
+from pairkit.base.cli.options import INPUT, OUTPUT, Option, same_arguments
+from pairkit.base.errors import ConfigError
+from pairkit.dataset.shared_options import columns_given, mapping
+
+if TYPE_CHECKING:
+    from gis_builder.crawling.import_dump import ImportPreview
+    from gis_builder.crawling.status import Crawled, Status
+    from gis_builder.detection.detection_results import Detected, Explanation
+    from gis_builder.pairing.pairing_results import Rendered
+    from gis_builder.pairing.suggest import Suggested
+    from gis_builder.trackers.ticket_files import ImportOptions
+    from pairkit.base.cli.progress import Listener
+
+
+@options("gis_builder.settings:BuildSettings", update=Option(main=True))
+def crawl(
+    repos: str | Path | Iterable[str],
+    work: str | Path,
+    *,
+    update: bool = False,
+    strategy: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    seed: int | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    progress: bool | Listener = True,
+) -> Crawled:
+    """Fetch issues from GitHub into the folder `work`. If a crawl was stopped, the same call continues it.
+
+    Args:
+        work: The crawl's folder, which is created if necessary.
+        update: Bring a finished crawl up to date.
+
+    Raises:
+        ConfigError: A setting, the folder or a token is invalid, the folder contains a crawl with other
+            settings, or no repository can be crawled.
+        DataError: The store is damaged.
+        IncompleteCrawlError: Some repositories failed; call it again to continue.
+        RemoteError: The server can't be reached, or all repositories failed; call it again to continue.
+    """
+    from gis_builder.crawling import crawl as _crawl
+    from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
+    from gis_builder.store import RepoOutcome
+    from gis_builder.store.store import held_store
+
+    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "seed": seed}
+    merged = merged_settings(crawl, given, config, settings)
+    names, folder = read_repos(repos), path_of("work", work)
+    with display(progress) as show:
+        open_github = opener(merged, token, token_file, show)
+        with held_store(folder) as store:
+            with open_github(store) as github:
+                fetch = _crawl.update if update else _crawl.crawl
+                rows = fetch(github, store, names, merged, show)
+            crawled = Crawled(folder, rows, read_status(store))
+    if any(row.outcome is RepoOutcome.FAILED for row in rows):
+        raise IncompleteCrawlError(crawled)
+    return crawled
+
+
+@options(
+    folder=Option(metavar="DUMP", positional=True),
+    links=Option(metavar="FILE", main=True),
+    link_columns=Option(metavar="A=B,…", panel=INPUT, read=partial(mapping, "--link-columns")),
+    columns=Option(metavar="A=B,…", panel=INPUT, read=columns_given),
+    date_format=Option(metavar="FORMAT", panel=INPUT),
+    repo=Option(metavar="OWNER/NAME", main=True),
+    skip_broken=Option(main=True),
+)
+def import_tracker(
+    folder: str | Path,
+    work: str | Path,
+    *,
+    links: str | Path | None = None,
+    link_columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    date_format: str = "",
+    repo: str | None = None,
+    skip_broken: bool = False,
+    progress: bool | Listener = True,
+) -> Crawled:
+    """Read a saved tracker of GitHub, or tickets of another tracker, instead of crawling.
+
+    GitHub: folders of REST objects (issues.jsonl, comments.jsonl, events.jsonl), and the output of `gh api
+    --paginate`, `gh issue list --json` and github-backup. Other trackers: CSV, TSV, JSON, Parquet and
+    spreadsheets, also as exported by Jira, GitLab, Bugzilla, YouTrack, Redmine, Azure DevOps and others, with
+    their links to duplicates. The page "Saved trackers, tickets and stores" lists files, columns and limits.
+
+    A ticket with a link counts as closed as a duplicate. Links that are not found are listed in
+    WORK/skipped_links.csv. Each file may be gzipped.
+
+    Args:
+        folder: A folder of saved trackers, a JSON file, or a table of tickets.
+        work: The crawl's folder, which is created if necessary.
+        links: A table of duplicate links with the columns id and duplicate_of.
+        link_columns: Names of the columns of `links`, such as id=Nr,duplicate_of=Original.
+        columns: Names of the columns of tickets, such as title=Betreff,id=Nr.
+        date_format: Format of times, such as %d/%m/%Y %H:%M. Default: recognised from the times.
+        repo: Repository of all tickets, and of GitHub's objects that name none, as owner/name. Default for
+            tickets: host or `tickets`, and the project or the name of the file or folder.
+        skip_broken: Skip and count damaged rows and files instead of stopping at the first one.
+
+    Raises:
+        ConfigError: `work` can't be written or has a crawl from a server; an argument is invalid.
+        DataError: There is no saved tracker, or one of its lines is invalid.
+    """
+    from gis_builder.crawling import crawl as _crawl
+    from gis_builder.crawling.status import Crawled, read_status
+    from gis_builder.store.store import held_store
+
+    work_folder, saved = path_of("work", work), path_of("folder", folder)
+    how_to_read = _import_options(
+        {"links": links, "link_columns": link_columns, "columns": columns, "date_format": date_format}
+        | {"repo": repo, "skip_broken": skip_broken}
+    )
+    with display(progress) as show, held_store(work_folder) as store:
+        rows = _crawl.import_tracker(store, saved, show.say, how_to_read)
+        return Crawled(work_folder, rows, read_status(store))
+
+
+@same_arguments(import_tracker)
+def preview_import(arguments: dict[str, Any]) -> ImportPreview:
+    """Show how an import reads its files: columns, times, links and the first three tickets.
+
+    Nothing is written.
+    """
+    from gis_builder.crawling.import_dump import preview
+
+    return preview(path_of("folder", arguments["folder"]), _import_options(arguments))
+
+
+@options()
+def status(work: str | Path) -> Status:
+    """Show the progress of a crawl, even while it runs: issues, points used and left, time left.
+
+    Raises:
+        ConfigError: There is no crawl in that folder.
+        DataError: Its store is damaged.
+    """
+    from gis_builder.crawling.status import read_status
+    from gis_builder.store.store import open_store
+
+    with open_store(path_of("work", work)) as store:
+        return read_status(store)
+
+
+@options("gis_builder.settings:BuildSettings")
+def detect(
+    work: str | Path,
+    *,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    progress: bool | Listener = True,
+) -> Detected:
+    """Decide for every fetched thread whether it was closed as a duplicate.
+
+    Writes WORK/verdicts.parquet. A verdict is reused if its thread, and the issues that it depends on, are
+    unchanged.
+
+    Raises:
+        ConfigError: A setting is invalid, or there is no crawl in that folder.
+        DataError: Its store is damaged or has no issues.
+    """
+    from gis_builder.detection.detection_results import Detected
+    from gis_builder.detection.detector import FILE, count_verdicts
+    from gis_builder.detection.detector import detect as detect_duplicates
+    from gis_builder.store.store import held_store
+
+    merged, verdicts = merged_settings(detect, {}, config, settings), path_of("work", work) / FILE
+    with display(progress) as show, held_store(verdicts.parent, create=False) as store:
+        store.check_issues()
+        judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
+    return Detected(verdicts, count_verdicts(verdicts), judged_anew)
+
+
+@options("gis_builder.settings:BuildSettings")
+def explain(
+    work: str | Path,
+    issue: str,
+    *,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+) -> Explanation:
+    """Explain the verdict on an issue: the evidence in order of time, with its weight.
+
+    If a dataset was made, also why the issue or its pairs were left out of it.
+
+    Args:
+        work: The folder of a crawl or an archive.
+        issue: The issue, as `owner/name#number`.
+
+    Raises:
+        ConfigError: There is no crawl or archive in that folder, or it has no such issue.
+        DataError: Its store is damaged.
+    """
+    from gis_builder.detection.detection_results import Explanation
+    from gis_builder.detection.detector import explain_thread
+    from gis_builder.pairing.pair_folder import dropped_lines
+    from gis_builder.pairing.pairing_results import DROPPED_FILE
+    from gis_builder.store.store import open_store
+    from pairkit.base.settings import argument
+
+    merged, name, folder = (
+        merged_settings(explain, {}, config, settings),
+        argument("issue", issue, str),
+        path_of("work", work),
+    )
+    if (folder / "hours").is_dir():
+        from gis_builder.gh_archive.judge_threads import explain_archived
+
+        verdict, text = explain_archived(folder, name, merged.detect)
+    else:
+        with open_store(folder) as store:
+            verdict, text = explain_thread(store, name, merged.detect)
+    text = "\n".join([text, *dropped_lines(folder / DROPPED_FILE, verdict.ref)])
+    targets = tuple(map(str, verdict.targets))
+    return Explanation(
+        *(str(verdict.ref), str(verdict.outcome), targets, verdict.confidence, verdict.reason, text)
+    )
+
+
+@options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
+def render(
+    work: str | Path,
+    out: str | Path = "issues.parquet",
+    *,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Rendered:
+    """Write the text of every issue, for `aoe index` and `aoe evaluate --suite tracker`.
+
+    Args:
+        work: The folder of the crawl or import. A search has only some of the issues.
+        out: The Parquet file, with the columns id (`owner/name#number`), repo, number, url, text, created_at,
+            state and labels; of tickets also key (`ABC-12`) and priority.
+
+    Raises:
+        ConfigError: There is no crawl in that folder, or `out` has other content or can't be written.
+        DataError: The store is damaged, or has no issue with a text.
+
+    Example:
+        >>> import gis_builder
+        >>> crawled = gis_builder.import_tracker("tracker", "gis.work", progress=False)
+        >>> gis_builder.render("gis.work", "issues.parquet", progress=False).counts["written"] > 50
+        True
+    """
+    from gis_builder.pairing.build_pairs import render_store
+    from gis_builder.pairing.pairing_results import Rendered
+    from gis_builder.store.store import open_store
+
+    file = path_of("out", out)
+    with display(progress) as show, open_store(path_of("work", work)) as store:
+        return Rendered(file, render_store(store, file, show, fresh=fresh))
+
+
+@options(
+    repo=Option(metavar="OWNER/NAME"),
+    issue=Option(metavar="N|KEY"),
+    index=Option(metavar="INDEX"),
+    work=replace(options["work"], main=True),
+    top=Option(metavar="N", main=True),
+)
+def suggest(
+    repo: str, issue: int | str, *, index: str | Path, work: str | Path = "gis.work", top: int = 5
+) -> Suggested:
+    """List older issues that an issue may duplicate.
+
+    The issue's text, as rendered by `render`, is compared with the issues of its repository that were opened
+    before it. Nothing is sent to GitHub.
+
+    Args:
+        repo: Repository of the issue, as owner/name.
+        issue: The number of an issue, or the key of a ticket, such as ABC-12.
+        index: The index that `aoe index` built from the table of `gis render`.
+        top: Number of suggestions, at most 50.
+
+    Raises:
+        ConfigError: There is no crawl or no index.
+        DataError: The issue is not in the crawl, or the index is damaged.
+    """
+    from gis_builder.pairing.suggest import suggest_for
+    from gis_builder.store.issue_records import IssueRef
+    from gis_builder.store.store import open_store
+    from pairkit.base.settings import argument
+
+    (name,) = read_repos([repo])
+    if not 1 <= argument("top", top, int) <= 50:
+        raise ConfigError(f"top {top}: expected 1 to 50")
+    key, folder = str(argument("issue", issue, int | str)), path_of("index", index)
+    with open_store(path_of("work", work)) as store:
+        ticket = store.tickets().get(store.full_name(name), {}).get(key)
+        if ticket is None and not re.fullmatch(r"[0-9]{1,9}", key):
+            raise ConfigError(f"issue = {key!r}: expected a number or the key of a ticket of {name}")
+        ref = IssueRef(name, ticket.number if ticket else int(key))
+        return suggest_for(store, ref, folder, top)
+
+
+def _import_options(arguments: Mapping[str, Any]) -> ImportOptions:
+    """The arguments of `import_tracker` that say how to read the files."""
+    from gis_builder.trackers.ticket_files import ImportOptions
+    from pairkit.base.settings import argument
+
+    def given(name: str, kind: Any) -> Any:
+        return argument(name, arguments[name], kind)
+
+    return ImportOptions(
+        links=None if arguments["links"] is None else path_of("links", arguments["links"]),
+        columns=given("columns", dict[str, str] | None) or {},
+        repo=given("repo", str | None),
+        skip_broken=given("skip_broken", bool),
+        link_columns=given("link_columns", dict[str, str] | None) or {},
+        date_format=given("date_format", str),
+    )

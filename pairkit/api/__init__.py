@@ -1,0 +1,38 @@
+"""The public functions of `pairkit`, which are also the commands of `pairs`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pairkit.base.cli.options import INPUT, OUTPUT, Option
+from pairkit.base.errors import ConfigError
+from pairkit.dataset.shared_options import SHARED
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--split-sizes {text}: expected three numbers, such as 0.8,0.1,0.1") from None
+
+
+options = SHARED.extended(
+    source=Option(
+        "A folder, a CSV, TSV, JSONL or Parquet file, or a Hub id. A folder is a pair dataset, one of"
+        " `Dataset.save_to_disk`, or has files named after splits; a file may be gzipped; a Hub id is"
+        " `owner/name` or `owner/name:config`. In Python also a DataFrame, a `datasets.Dataset`, a list of"
+        " dicts, or a mapping of splits to any of these.",
+        metavar="DATASET",
+        positional=True,
+    ),
+    out=replace(SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True),
+    store=Option("File of the review. Default: DATASET.review.", metavar="FILE", panel=INPUT),
+    dropped=Option("File for the rows that are left out, as Parquet.", metavar="FILE", panel=OUTPUT),
+    cut_negatives=Option(
+        "Drop negatives whose texts are in different splits. Use it for datasets whose negatives connect all"
+        " texts: only positives then group the texts."
+    ),
+    split_sizes=Option(
+        "Proportions of train, validation and test.", metavar="A,B,C", main=True, read=_numbers
+    ),
+)

@@ -1,0 +1,294 @@
+"""Read, check, describe, show, export and review datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pairkit.api import options
+from pairkit.base.cli.options import OUTPUT, Option
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.settings import argument, between_commas, load_settings
+from pairkit.dataset.labels import label_rules
+from pairkit.dataset.reading.in_memory import Source
+from pairkit.dataset.reading.reader import read_pairs
+from pairkit.dataset.records import PairDataset
+
+if TYPE_CHECKING:
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.checking.audit import AuditReport
+    from pairkit.dataset.checking.show import ShownPair
+    from pairkit.dataset.labels import Meaning
+    from pairkit.reports.dataset_report import Report
+    from pairkit.reviews.review import Review
+
+_SAMPLE = "Sample (of a new review)"
+
+
+@options()
+def read(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    split: str | None = None,
+) -> PairDataset:
+    """Read pairs from a folder, a file, the Hub or memory.
+
+    Args:
+        split: Read only this split.
+
+    Returns:
+        text1, text2, label and the source's other columns, by split. A triplet becomes one positive row and
+        one row for each negative.
+
+    Raises:
+        ConfigError: The source does not exist, or a mapping is invalid.
+        DataError: The source is not readable, or a column, text or label is missing or not usable.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.read("pairs.tsv")
+        PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
+    """
+    return read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows), split=split)
+
+
+@options()
+def audit(
+    source: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+) -> AuditReport:
+    """Find leaks between splits, contradictory labels, repeats, and rows that lack a text or label.
+
+    Texts are near-identical if the Jaccard similarity of their word triples is 0.8 or more. The command exits
+    with 3 if splits leak or unusable rows are not skipped.
+
+    Returns:
+        The findings. `leaks` lists what two splits share; `check()` raises an error for it. Rows that lack a
+        text or label are left out and counted in `bad_rows`.
+
+    Raises:
+        ConfigError: The source does not exist, or a mapping is invalid.
+        DataError: The source is not readable, a text or label is not usable, or there are no rows.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.audit("pairs.tsv").leaks
+        []
+    """
+    from pairkit.dataset.checking.audit import audit_pairs
+    from pairkit.dataset.reading.reader import read_frames
+
+    columns = argument("columns", columns, dict[str, str] | None)
+    rules = label_rules(labels, label_range, bad_rows)
+    skips = rules.bad_rows == "skip"
+    result = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
+    if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
+        raise DataError("has no rows; give a dataset with pairs", path=result.source)
+    return result
+
+
+@options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
+def report(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    seed: int = 42,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> Report:
+    """Describe a dataset on one page: counts, lengths, word overlap, what was dropped, and sample pairs.
+
+    Args:
+        out: The HTML file. Default: DATASET.report.html.
+
+    Returns:
+        The counts and the path of the page.
+
+    Raises:
+        ConfigError: The source does not exist, a mapping is invalid, or `out` can't be replaced or written.
+        DataError: The source is not readable, a text or label is not usable, or there are no rows.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> result = pairkit.report("pairs.tsv", "about.html", progress=False)
+        >>> result.page.name, result.counts["splits"]["all"]["texts"]
+        ('about.html', 12)
+    """
+    from pairkit.reports.dataset_report import make_report
+
+    folder, seed = argument("out", out, Path | None), argument("seed", seed, int)
+    pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows))
+    return make_report(pairs, folder, seed=seed, fresh=fresh, progress=progress)
+
+
+@options(
+    split=Option(metavar="NAME", main=True),
+    row=Option(metavar="N", main=True),
+    label=Option(metavar="N", main=True),
+)
+def show(
+    source: Source,
+    *,
+    split: str | None = None,
+    row: int = 0,
+    label: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+) -> ShownPair:
+    """Show one pair side by side, with the words that both texts share marked.
+
+    Args:
+        split: Split of the pair: train, validation or test. Default: the last one of the dataset.
+        row: Number of the pair, counted from 0.
+        label: Use only pairs with this label; --row counts among them.
+
+    Returns:
+        A pair that is displayed on a terminal and in a notebook.
+
+    Raises:
+        ConfigError: The source does not exist, a mapping is invalid, or there is no such split or row.
+        DataError: The source is not readable, or a text or label is not usable.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.show("pairs.tsv", row=1, label=0).row["text2"]
+        'Please add a dark theme.'
+    """
+    from pairkit.dataset.checking.show import pick_pair
+
+    split, row = argument("split", split, str | None), argument("row", row, int)
+    label = argument("label", label, float | None)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    return pick_pair(pairs, split, row, label)
+
+
+@options(
+    out=Option(short="-o", metavar="DIR", panel=OUTPUT, main=True),
+    format=Option(metavar="NAME", panel=OUTPUT, main=True),
+    raw=Option(panel=OUTPUT),
+)
+def export(
+    source: Source,
+    out: str | Path,
+    *,
+    format: str = "jsonl",  # noqa: A002 - as the flag
+    raw: bool = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    fresh: bool = False,
+) -> list[Path]:
+    """Write each split as a file of JSON lines or CSV.
+
+    In CSV, a text that begins with = + - @, a tab or a line end gets an apostrophe before it, because a
+    spreadsheet would run the text as a formula.
+
+    Args:
+        out: The folder for the files.
+        format: Format of the files: jsonl or csv.
+        raw: Write CSV for programs, without the apostrophes.
+
+    Returns:
+        The files, in the order of the splits.
+
+    Raises:
+        ConfigError: The source does not exist, a setting is invalid, or a file can't be replaced or written.
+        DataError: The source is not readable, a text or label is not usable, or a column contains bytes.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> [path.name for path in pairkit.export("pairs.tsv", "plain", format="csv")]
+        ['train.csv']
+    """
+    from pairkit.dataset.making.made import FileFormat, export_pairs
+
+    folder = argument("out", out, Path)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    return export_pairs(pairs, folder, cast("FileFormat", format), raw=raw, fresh=fresh)
+
+
+@options(
+    n=Option(metavar="N", panel=_SAMPLE, main=True),
+    seed=Option(metavar="N", panel=_SAMPLE),
+    strata=Option(metavar="A,B,…", panel=_SAMPLE, read=between_commas),
+    each=Option(metavar="N", panel=_SAMPLE),
+    grades=Option(panel=_SAMPLE),
+    question=Option(metavar="TEXT", panel=_SAMPLE),
+)
+def review(
+    source: Source,
+    store: str | Path | None = None,
+    *,
+    n: int | None = None,
+    seed: int | None = None,
+    strata: Sequence[str] | None = None,
+    each: int | None = None,
+    grades: bool | None = None,
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+) -> Review:
+    """Let people judge a sample of pairs blindly in a browser, and estimate the accuracy of the labels.
+
+    Each answer is saved at once, and the same call continues a review. `pairs apply-review` and
+    `label evaluate` read its file. Options that choose pairs are set when a review begins: later they may be
+    left out, but not changed.
+
+    Args:
+        store: The review's file. `read` takes it as pairs with people's labels. Default: DATASET.review.
+        n: Number of pairs. Default: a tenth of the dataset.
+        seed: Random seed for the choice and order of pairs. Default: 42.
+        strata: Columns to stratify by, such as label,split. Possible are label, evidence, llm, confidence,
+            judges, relation, source and split. Default: the columns of the dataset for which the sample is
+            large enough.
+        each: Number of people who judge each pair. Default: all.
+        grades: Ask for grades from 0 to 5. Default: on if labels are scores.
+        question: Question that reviewers answer about each pair.
+
+    Returns:
+        The review.
+
+    Raises:
+        ConfigError: The source does not exist, or a setting is invalid or differs from an existing review.
+        DataError: The source is not readable or usable, or the file is a review of other pairs.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> pairkit.review("pairs.tsv", "people.review", n=4)
+        Review('people.review': 4 pairs, 0 judgements, 0 people)
+    """
+    from pairkit.reviews.review import begin
+    from pairkit.reviews.review_sample import ReviewOptions
+
+    file = argument("store", store, Path | None)
+    options = {"n": n, "seed": seed, "strata": strata}
+    options |= {"each": each, "grades": grades, "question": question}
+    review_options = load_settings(ReviewOptions, flags=options)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    if file is None and not isinstance(source, str | Path):
+        raise ConfigError("store = None: pairs in memory have no default file; give a file")
+    return begin(pairs, file, review_options)

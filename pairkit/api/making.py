@@ -1,0 +1,283 @@
+"""Make datasets: from rows, other datasets, a review or documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairkit.api import options
+from pairkit.api.checking import read
+from pairkit.base.cli.options import Option
+from pairkit.base.settings import argument, split_at_commas
+from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.reading.in_memory import Source
+
+if TYPE_CHECKING:
+    from pairkit.base.cli.progress import Listener
+    from pairkit.dataset.labels import Meaning
+    from pairkit.dataset.making.made import MadeDataset
+
+
+@options()
+def write(
+    source: Source,
+    out: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    fresh: bool = False,
+) -> MadeDataset:
+    """Write pairs as a dataset folder with a card, ready for `datasets.load_dataset` and the Hub.
+
+    Args:
+        out: The folder.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ConfigError: The source does not exist, a mapping is invalid, or `out` can't be replaced or written.
+        DataError: The source is not readable, a text or label is not usable, or there are no pairs.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> result = pairkit.write([{"text1": "a", "text2": "b", "label": 1}], "mine")
+        >>> pairkit.read("mine")
+        PairDataset of mine: 1 pairs, labels 0 and 1 (100.0 % are 1); train 1
+    """
+    from pairkit.dataset.making.made import make_written
+
+    folder = argument("out", out, Path)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    return make_written(pairs, source, folder, fresh=fresh)
+
+
+@options(
+    sources=Option(metavar="DATASETS", repeat=True, positional=True),
+    conflicts=Option(metavar="NAME", main=True),
+)
+def merge(
+    sources: Sequence[Source] | Mapping[str, Source],
+    out: str | Path | None = None,
+    *,
+    conflicts: str = "error",
+    split_sizes: Sequence[float] | None = None,
+    cut_negatives: bool = False,
+    seed: int = 42,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    dropped: str | Path | None = None,
+    fresh: bool = False,
+) -> MadeDataset:
+    """Join datasets: each pair once, and no text, issue or cluster in two splits.
+
+    Rows keep their splits. If two splits share a text, issue or cluster, the rows of only one
+    split are kept (first test, then validation), and other rows are left out with a reason.
+
+    Args:
+        sources: Folders, files or Hub ids. In Python also anything that `read` takes, or a mapping of names
+            to these. The column `source` has the name or path; other columns are kept.
+        conflicts: What to do if labels of a pair differ: error, drop (the pair) or first (the first dataset's
+            label).
+        split_sizes: Sizes of new splits: the proportions of train, validation and test.
+
+    Returns:
+        The dataset, with the rows that were left out.
+
+    Raises:
+        ConfigError: A source does not exist, a setting is invalid, or `out` can't be replaced or written.
+        DataError: A source is not readable or usable, labels conflict or join scores, or no pair is left.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> result = pairkit.merge(["pairs.tsv", "pairs.tsv"], "both")
+        >>> result.statistics["dropped_pairs"], len(result.pairs)
+        ({'repeated': 8}, 8)
+    """
+    from pairkit.dataset.making.merging import make_merged, named
+
+    folder = argument("out", out, Path | None)
+    settings = _settings(conflicts, split_sizes, cut_negatives, seed)
+    by_name = named(sources)
+    pairs = {
+        name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+        for name, source in by_name.items()
+    }
+    return _with_dropped(make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped)
+
+
+@options()
+def split(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    split_sizes: Sequence[float] = (0.8, 0.1, 0.1),
+    cut_negatives: bool = False,
+    seed: int = 42,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    dropped: str | Path | None = None,
+    fresh: bool = False,
+) -> MadeDataset:
+    """Divide a dataset into train, validation and test that share no text, issue or cluster.
+
+    Rows that share a text, directly or through other rows, are in one split. So are near-identical texts.
+
+    Args:
+        cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
+            connect all texts: only positives then group the texts.
+
+    Returns:
+        The dataset, with the rows that were left out.
+
+    Raises:
+        ConfigError: The source does not exist, a setting is invalid, or `out` can't be replaced or written.
+        DataError: The source is not readable or usable, or too many rows are connected for these sizes.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> result = pairkit.split("pairs.tsv", split_sizes=(0.5, 0.25, 0.25))
+        >>> {name: rows.height for name, rows in result.pairs.splits.items()}
+        {'train': 4, 'validation': 2, 'test': 2}
+    """
+    from pairkit.dataset.making.made import make_split
+
+    folder = argument("out", out, Path | None)
+    sizes = argument("split_sizes", split_sizes, list[float])
+    settings = _settings("error", sizes, cut_negatives, seed)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
+
+
+@options(
+    source=Option(metavar="DOCUMENTS", positional=True),
+    rules=Option(metavar="NAME,…", main=True),
+    max_chars=Option(metavar="N"),
+)
+def extract(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    rules: Sequence[str] | str | None = None,
+    columns: Mapping[str, str] | None = None,
+    max_chars: int = 1000,
+    split_sizes: Sequence[float] = (0.8, 0.1, 0.1),
+    seed: int = 42,
+    dropped: str | Path | None = None,
+    fresh: bool = False,
+    progress: bool | Listener = True,
+) -> MadeDataset:
+    """Make positive pairs from the structure of documents.
+
+    Such pairs help a weak model and may harm a good one: train with --accept-on, which keeps the backbone
+    unless the model is better. No document is in two splits. Texts that occur in several documents, such as
+    the heading "Overview" or the link "here", are left out.
+
+    Args:
+        source: A folder of Markdown, HTML and text files, or a table. A table's rows have a title and a body,
+            a question and an answer, or a long text.
+        rules: Rules that make pairs: title-body, question-answer, section or links. `section` pairs a heading
+            with the paragraph below it, and two paragraphs of a section; `links` pairs a link's text with its
+            target. Default: all.
+        columns: For a table: the columns of title, body, question, answer and document, as role=name. Several
+            rows may belong to one document. By default common names are recognised.
+        max_chars: Maximum characters of a text, which is cut after a whole sentence or word.
+
+    Returns:
+        The dataset, with the rows that were left out. Its folder has the columns anchor, positive,
+        rule, url1, url2 (the documents) and place.
+
+    Raises:
+        ConfigError: The source does not exist, a setting is invalid, or `out` can't be replaced or written.
+        DataError: The source has no readable documents, no pair is left, or too many rows are connected.
+        RemoteError: The Hub could not be reached.
+
+    Example:
+        >>> import pairkit
+        >>> rows = [{"title": "Backups", "body": "They run at night."}, {"title": "Keys", "body": "Soon."}]
+        >>> result = pairkit.extract(rows, split_sizes=(1, 0, 0), progress=False)
+        >>> result.statistics["rules"], result.pairs.rows["text1"].to_list()
+        ({'title-body': 2}, ['Backups', 'Keys'])
+    """
+    from pydantic import PositiveInt
+
+    from pairkit.extracting.extract_pairs import RULES, make_mined
+
+    folder = argument("out", out, Path | None)
+    named = tuple(RULES) if rules is None else argument("rules", split_at_commas(rules), tuple[str, ...])
+    settings = {
+        "rules": list(named),
+        "max_chars": argument("max_chars", max_chars, PositiveInt),
+        "split": argument("split_sizes", split_sizes, list[float]),
+        "seed": argument("seed", seed, int),
+    }
+    roles = argument("columns", columns, dict[str, str] | None)
+    made = make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
+    return _with_dropped(made, dropped)
+
+
+@options(relabel=Option(main=True))
+def apply_review(
+    source: Source,
+    out: str | Path | None = None,
+    *,
+    store: str | Path | None = None,
+    relabel: bool = False,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, Meaning] | str | None = None,
+    label_range: tuple[float, float] | str | None = None,
+    bad_rows: str = "error",
+    dropped: str | Path | None = None,
+    fresh: bool = False,
+) -> MadeDataset:
+    """Make a dataset from a review: without the rejected pairs, or with people's labels.
+
+    The columns `reviewed`, `reviewers` (their number) and `decision` record the review of each row. Rows that
+    no one judged are unchanged.
+
+    Args:
+        relabel: Keep rejected pairs, with people's labels.
+
+    Returns:
+        The dataset, with the rows that were left out.
+
+    Raises:
+        ConfigError: The source or review does not exist, or `out` can't be replaced or written.
+        DataError: The source is not readable or usable, or no pair of it is judged yet.
+        LeakError: Two splits share a text, issue or cluster, as in `audit`.
+        RemoteError: The Hub could not be reached.
+    """
+    from pairkit.reviews.review import apply_review, review_beside
+
+    folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
+    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    path = file or review_beside(pairs.source)
+    return _with_dropped(apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped)
+
+
+def _settings(
+    conflicts: str, split_sizes: Sequence[float] | None, cut_negatives: bool, seed: int
+) -> dict[str, Any]:
+    return {
+        "conflicts": conflicts,
+        "split": argument("split_sizes", split_sizes, list[float] | None),
+        "cut_negatives": cut_negatives,
+        "seed": argument("seed", seed, int),
+    }
+
+
+def _with_dropped(made: MadeDataset, path: str | Path | None) -> MadeDataset:
+    """The result, after writing the rows that were left out."""
+    if path is not None:
+        write_parquet(argument("dropped", path, Path), made.dropped)
+    return made

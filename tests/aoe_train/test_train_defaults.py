@@ -1,0 +1,183 @@
+"""Defaults by rows and backbone, settings that override them, and refused ones."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aoe_train
+from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
+
+TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
+BINARY = [{"text1": text, "text2": f"a {text[:9]}", "label": n % 2} for n, text in enumerate(TEXTS)]
+PARTS = ("cosent", "in_batch", "angle")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory) -> dict[str, Any]:
+    """Forty rows of each kind."""
+    folder = tmp_path_factory.mktemp("kinds")
+    requests = [{"anchor": f"my {text}", "positive": text, "negative": f"not {text}"} for text in TEXTS]
+    return {
+        "binary": BINARY,
+        "graded": write_pairs(folder / "graded.tsv", 40, 1),
+        "triplet": write_triplets(folder / "triplets.jsonl", 40, 1),
+        "positive": [{"anchor": text, "positive": f"a {text}"} for text in TEXTS],
+        "single": TEXTS,
+        "requests": requests,
+    }
+
+
+def chosen(data: Any, backbone: Path, out: Path, **given: Any) -> dict[str, Any]:
+    """The settings of a run."""
+    run = aoe_train.train(data, backbone=backbone, out=out, progress=False, **given)
+    settings: dict[str, Any] = run.record["origin"]["settings"]
+    return settings
+
+
+def parts_of(settings: dict[str, Any]) -> dict[str, float]:
+    return {part: weight for part, weight in settings["objective"]["weights"].items() if weight}
+
+
+AUTHOR = {"settings": {"data.author": "people"}}
+RULES = {"settings": {"data.author": "rules"}}
+TEACHER = {"teacher": "TEACHER"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "parts", "lr", "epochs", "others"),
+    [
+        ("binary", {}, PARTS, 5e-5, 3, {"tau": 0.05, "batch_size": 16, "average": 1.0}),
+        ("graded", {}, PARTS, 5e-5, 3, {"tau": 0.2, "scheduler": "constant_with_warmup"}),
+        ("graded", {"preset": "aoe"}, ("angle", "contrastive"), 5e-5, 3, {"tau": 0.2}),
+        ("triplet", {}, ("angle", "contrastive"), 5e-5, 3, {}),
+        ("positive", {}, ("contrastive",), 2e-5, 8, {}),
+        ("single", {}, ("contrastive",), 1e-5, 1, {}),
+        ("graded", {"lora": True}, PARTS, 3e-4, 3, {}),
+        ("graded", {"backbone": "wide"}, PARTS, 2e-5, 3, {}),
+        ("single", TEACHER, ("embed_distill",), 3e-4, 8, {}),
+        ("triplet", TEACHER, ("angle", "contrastive", "embed_distill"), 5e-5, 3, {}),
+        (
+            *("triplet", TEACHER | {"settings": {"objective.weights.score_distill": 1}}),
+            *(("angle", "contrastive", "score_distill"), 5e-5, 3, {}),
+        ),
+        (
+            *("triplet", {"preset": "domain"}, ("angle", "contrastive"), 1e-4, 1),
+            {"batch_size": 32, "top_layers": 2, "interpolate": 0.7, "scheduler": "linear"},
+        ),
+        ("positive", {"preset": "domain"}, ("contrastive",), 1e-4, 1, {"interpolate": 0.7}),
+        ("triplet", {"preset": "domain", **RULES}, ("angle", "contrastive"), 1e-4, 1, {"interpolate": 0.7}),
+        ("requests", {"preset": "domain", **RULES}, ("angle", "contrastive"), 1e-4, 1, {"interpolate": 0.0}),
+        ("triplet", {"preset": "domain", **AUTHOR}, ("angle", "contrastive"), 1e-4, 2, {"interpolate": 1.0}),
+        (
+            *("requests", {"preset": "domain", **RULES, "interpolate": 0.4, "epochs": 3}),
+            *(("angle", "contrastive"), 1e-4, 3, {"interpolate": 0.4}),
+        ),
+        (
+            *("graded", {"preset": "cosent-paper"}, ("cosent",), 5e-5, 1),
+            {"batch_size": 32, "average": 0.0, "tau": 0.05, "scheduler": "linear"},
+        ),
+        (
+            "binary",
+            {
+                "lr": 1e-6,
+                "epochs": 2,
+                "batch_size": 8,
+                "settings": {
+                    "optim.average": 0.0,
+                    "objective.tau.cosent": 0.7,
+                    "objective.weights.in_batch": 35,
+                },
+            },
+            *(PARTS, 1e-6, 2, {"batch_size": 8, "average": 0.0, "tau": 0.7}),
+        ),
+    ],
+)
+def test_defaults(kind, given, parts, lr, epochs, others, sources, bert, tmp_path):
+    backbone = save_bert(tmp_path / "wide", dim=768, layers=1) if "backbone" in given else bert
+    given = {name: value for name, value in given.items() if name != "backbone"}
+    if "teacher" in given:
+        given["teacher"] = save_bert(tmp_path / "teacher", dim=32, layers=1, seed=7)
+    found = chosen(sources[kind], backbone, tmp_path / "m", **given)
+    optim = found["optim"] | {"tau": found["objective"]["tau"]["cosent"]}
+    assert {*parts_of(found)} == {*parts}
+    assert (optim["lr"], optim["epochs"]) == (pytest.approx(lr), epochs)
+    assert {name: optim[name] for name in others} == others
+
+
+def test_rules_negatives_of_requests_are_reported(sources, bert, tmp_path, capsys):
+    given = {"preset": "domain", **RULES}
+    run = aoe_train.train(sources["requests"], backbone=bert, out=tmp_path / "m", **given)
+    assert "warning: rules wrote the negatives of these first-person texts" in capsys.readouterr().err
+    assert run.encoder.encode(TEXTS) == pytest.approx(aoe_train.Encoder.load(bert).encode(TEXTS), abs=1e-6)
+
+
+PROMPT = "Summarize sentence {text} in one word:"
+
+
+@pytest.mark.parametrize(
+    ("given", "rank", "prompt", "told"),
+    [
+        ({}, 32, PROMPT, "rank 32 are trained (lora=False trains all weights), and texts get the prompt"),
+        ({"lora": False, "prompts": "{text}"}, None, "{text}", ""),
+        ({"settings": {"lora.rank": 4}}, 4, PROMPT, "the backbone is a decoder: texts get the prompt"),
+        ({"top_layers": 1}, None, PROMPT, "the backbone is a decoder: texts get the prompt"),
+        ({"prompts": "q: "}, 32, "q: ", "the backbone is a decoder: only adapters of rank 32 are trained"),
+        ({"pooling": "avg"}, 32, None, "decoder: only adapters"),  # the prompt is for the last token
+        ({"settings": {"encoder.prompts.query": "q: "}}, 32, None, "decoder: only adapters of rank 32"),
+        ({"preset": "angle-paper"}, None, None, ""),
+    ],
+    ids=str,
+)
+def test_decoders(given, rank, prompt, told, sources, llama, tmp_path, capsys):
+    how = {"epochs": 0.3, **given}
+    run = aoe_train.train(sources["graded"], backbone=llama, out=tmp_path / "m", **how)
+    found = run.record["origin"]["settings"]
+    assert (found["lora"] and found["lora"]["rank"]) == rank
+    assert found["prompts"] == prompt
+    said = " ".join(capsys.readouterr().err.split())
+    assert told in said
+    assert ("the backbone is a decoder" in said) == bool(told)
+
+
+COMMANDS = ("train", "encode", "evaluate", "export")
+WITHOUT_TORCH = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from aoe_train.__main__ import application, main
+"""
+HELP = """
+for command in sys.argv[1:]:
+    application()([command, "--help"], standalone_mode=False)
+    print("end of help")
+"""
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_help_has_examples_and_needs_no_torch():
+    """All in one process, since starting takes most of the time."""
+    helped = _python("-c", WITHOUT_TORCH + HELP, *COMMANDS)
+    assert helped.returncode == 0, helped.stderr
+    *pages, rest = helped.stdout.split("end of help\n")
+    assert rest == ""
+    for command, page in zip(COMMANDS, pages, strict=True):
+        assert "Examples" in page
+        assert f"aoe {command}" in page
+
+
+def test_missing_torch_is_reported(bert, tmp_path):
+    (tmp_path / "t.txt").write_text("a\n")
+    arguments = ("encode", str(tmp_path / "t.txt"), "-m", str(bert), "-o", str(tmp_path / "v.npy"))
+    found = _python("-c", WITHOUT_TORCH + "main()", *arguments)
+    assert found.returncode == 2
+    assert "pip install 'aoe-toolkit[train]'" in found.stderr
+    assert "Traceback" not in found.stderr

@@ -1,0 +1,214 @@
+"""Training of several backbones, adapters and prompts, and averaging with the backbone."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import aoe_train
+from aoe_train import Encoder
+from tests.aoe_train.test_train import Watch, run
+from tests.aoe_train.tiny import (
+    WORDS,
+    refusal,
+    same_weights,
+    save_bert,
+    save_llama,
+    save_ran,
+    weights,
+    write_pairs,
+)
+
+WORD_ROWS = "embeddings.word_embeddings.weight"
+FAST: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
+PAIRS = [
+    {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
+    for n, (one, two) in enumerate(zip(WORDS[:8], WORDS[8:16], strict=True))
+]
+
+
+def write_columns(path: Path, rows: int, seed: int) -> Path:
+    """Rows whose texts occur in several columns."""
+    words = random.Random(seed)
+    texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
+    lines = ["\t".join(words.sample(texts, 3)) for _ in range(rows)]
+    path.write_text("\n".join(["anchor\tpositive\tnegative", *lines]) + "\n")
+    return path
+
+
+BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
+
+
+@pytest.mark.parametrize("prompted", [False, True])
+def test_recomputation_chunks_and_padding_keep_the_weights(data, tmp_path, *, prompted):
+    backbone = save_bert(tmp_path / "bert", dropout=0.0)
+    flags: dict[str, Any] = {"optim__lr": 1e-4}
+    if prompted:  # and the pooling leaves the prompts out
+        data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+        flags |= {"prompts": BY_COLUMN, "encoder__include_prompt": False}
+    ways = {
+        "layers": {"run__gradient_checkpointing": True},
+        "chunks": {"run__chunk": 9},
+        "padded": {"run__packing": False, "run__gradient_checkpointing": True},
+    }
+    run(data, backbone, tmp_path / "plain", **flags)
+    plain, begun = weights(tmp_path / "plain"), weights(backbone)
+    assert max(float((plain[name] - begun[name]).abs().max()) for name in plain) > 1e-4
+    for name in ["chunks"] if prompted else ways:
+        run(data, backbone, tmp_path / name, **flags, **ways[name])
+        found = weights(tmp_path / name)
+        assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
+    assert Encoder.load(tmp_path / "plain").settings.include_prompt is not prompted
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    return {"data": str(write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1))}
+
+
+@pytest.fixture
+def ran(tmp_path):
+    return save_ran(tmp_path / "ran")
+
+
+def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
+    for name, again in (("kept", False), ("again", True)):
+        run(data, ran, tmp_path / name, run__gradient_checkpointing=again)
+    assert same_weights(tmp_path / "kept", tmp_path / "again")
+    assert not same_weights(tmp_path / "kept", ran)
+
+
+@pytest.mark.parametrize(
+    "flags", [{}, {"lora": {"rank": 2}, "encoder__pooling": "avg"}], ids=["whole", "lora"]
+)
+def test_all_trained_weights_of_ran_get_gradients(data, ran, tmp_path, flags):
+    without: list[dict[str, bool]] = []
+
+    def see(model: Any) -> None:
+        weights = model.named_parameters()
+        without.append({name: weight.requires_grad for name, weight in weights if weight.grad is None})
+
+    run(data, ran, tmp_path / "m", callbacks=[Watch("on_pre_optimizer_step", see)], **flags)
+    assert not any(without[0].values())
+    assert any("review" in name for name in without[0])
+
+
+def test_lora_model_can_be_trained_again(data, llama, tmp_path):
+    def vectors(folder: Path, **more: Any) -> np.ndarray:
+        return Encoder.load(folder, **more).encode(["the man is eating", "a dog"])
+
+    run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.005)
+    first = vectors(tmp_path / "first")
+    assert abs(first - vectors(llama, pooling="last")).max() > 1e-3
+    for name, further in {"whole": {}, "lora": {"lora": {"rank": 2}}}.items():
+        run(data, tmp_path / "first", tmp_path / name, optim__lr=1e-7, **further)
+        assert abs(vectors(tmp_path / name) - first).max() < 1e-3
+        assert (tmp_path / name / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(("lora", "frozen"), [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
+def test_only_weights_frozen_under_adapters_have_the_runs_precision(data, llama, tmp_path, lora, frozen):
+    kinds: set[torch.dtype] = set()
+    watch = Watch("on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype))
+    record = run(data, llama, tmp_path / "m", callbacks=[watch], lora=lora, run__precision="bf16")
+    assert kinds == {frozen}
+    assert np.isfinite(record["history"][-1]["loss"])
+    assert record["encoder"]["pooling"] == "last"
+    assert np.isfinite(Encoder.load(tmp_path / "m").encode(["the man is eating", "a dog"])).all()
+    name = "adapter_model.safetensors" if lora else "model.safetensors"
+    assert {weight.dtype for weight in load_file(tmp_path / "m" / name).values()} == {torch.float32}
+
+
+def test_single_texts_need_dropout(tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
+    where = {"data": str(tmp_path / "texts.txt")}, save_bert(tmp_path / "bert", dropout=0.0), tmp_path / "m"
+    with refusal(r"need a backbone with dropout.*lora=True"):
+        run(*where, preset="simcse-paper")
+    assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
+    assert run(*where, preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "trained"),
+    [({}, False), ({"run__trainer": {"optim": "sgd"}}, True), ({"optim__weight_decay": 0.1}, True)],
+    ids=["adamw", "sgd", "decay"],
+)
+def test_embeddings_of_unused_tokens_are_not_trained(shallow, tmp_path, flags, trained):
+    (tmp_path / "pairs.tsv").write_text(
+        "text1\ttext2\tlabel\n" + "the man\ta dog\t1\na cat\tthe road\t0\n" * 8
+    )
+    sizes: set[int] = set()
+    watch = Watch("on_step_end", lambda model: sizes.add(len(next(model.parameters()))))
+    run({"data": str(tmp_path / "pairs.tsv")}, shallow, tmp_path / "m", callbacks=[watch], **flags)
+    before, after = weights(shallow)[WORD_ROWS], weights(tmp_path / "m")[WORD_ROWS]
+    moved = (before != after).any(dim=1).sum()
+    # Six words, [CLS], [SEP] and the padding, which has no gradient.
+    assert (sizes, int(moved)) == ({len(before)}, moved) if trained else ({9}, 8)
+
+
+def test_column_prompts_equal_prompted_texts(tmp_path):
+    plain = write_columns(tmp_path / "plain.tsv", 24, 1)
+    header, *lines = plain.read_text().splitlines()
+    said = [line.split("\t") for line in lines]
+    written = ["\t".join([f"the man: {one}", f"a road {two}", three]) for one, two, three in said]
+    (tmp_path / "written.tsv").write_text("\n".join([header, *written]) + "\n")
+    # Equal texts are recognised in spite of prompts, but not of other words.
+    flags = {"preset": "cosent-paper", "batches__strategy": "shuffle"}
+    base = save_bert(tmp_path / "bert", dropout=0)
+    run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **flags)
+    run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **flags)
+    torch.testing.assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
+
+
+def test_trained_model_stores_its_prompts(tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
+    data = str(write_columns(tmp_path / "data.tsv", 24, 1))
+    dev = write_columns(tmp_path / "dev.tsv", 8, 2)
+    record = run({"data": data, "dev_data": str(dev)}, backbone, tmp_path / "m", prompts=BY_COLUMN)
+    expected = {"query": "the man: ", "document": "a road "}
+    ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
+    assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
+    for name in expected:
+        found = theirs.encode(["a cat"], prompt_name=name)
+        np.testing.assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
+    # The saved weights score best on texts with their prompts.
+    columns = zip(*(line.split("\t") for line in dev.read_text().splitlines()[1:]), strict=True)
+    anchor, positive, negative = (
+        ours.encode(list(texts), prompt=words, normalize=True)
+        for texts, words in zip(columns, [*BY_COLUMN.values(), ""], strict=True)
+    )
+    nearer = (anchor * (positive - negative)).sum(1) / np.linalg.norm(anchor, axis=1)
+    assert np.abs(nearer).min() > 1e-4
+    assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
+
+
+def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
+    backbone = save_bert(tmp_path / "bert", layers=1)
+
+    def train(name: str, share: float = 0.25) -> None:
+        aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / name, interpolate=share, **FAST)
+
+    train("trained", 1)
+    train("mixed")
+    first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
+    torch.testing.assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
+    assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5
+
+
+def test_interpolate_averages_products_of_adapters(tmp_path):
+    backbone = save_llama(tmp_path / "llama", layers=1)
+    how = {**FAST, "lora": True, "settings": {"lora.rank": 2, "lora.dropout": 0.0}}
+    for share in (1.0, 0.5):
+        aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / f"{share}", interpolate=share, **how)
+        aoe_train.export(tmp_path / f"{share}", out=tmp_path / f"whole-{share}")
+    first, trained, mixed = (weights(tmp_path / name) for name in ("llama", "whole-1.0", "whole-0.5"))
+    moved = [name for name, weight in mixed.items() if not torch.equal(weight, first[name])]
+    assert any("mlp" in name for name in moved)
+    for name in moved:
+        torch.testing.assert_close(mixed[name], first[name].lerp(trained[name], 0.5))

@@ -1,0 +1,169 @@
+"""Runs stopped by signals, and the documented Slurm script."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import TrainerCallback
+
+import aoe_train
+from tests.aoe_train.tiny import same_weights, write_pairs
+
+SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
+
+
+@pytest.fixture(autouse=True)
+def _default_sigterm(interruptible):
+    """Remove coverage's handler of SIGTERM, since runs keep foreign handlers."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+class Signals(TrainerCallback):
+    """Send this process a signal at the end of a step."""
+
+    def __init__(self, kind: int, step: int) -> None:
+        self._kind, self._step = kind, step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == self._step:
+            os.kill(os.getpid(), self._kind)
+
+
+@pytest.fixture(scope="module")
+def fit(shallow, tmp_path_factory):
+    """Train six steps."""
+    data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 0)
+
+    def fit(out: Path, *callbacks: TrainerCallback, progress: bool = False) -> aoe_train.Trained:
+        how: dict[str, Any] = {"preset": "angle-paper", "batch_size": 16, "progress": progress}
+        return aoe_train.train(data, backbone=shallow, out=out, callbacks=callbacks, **how)
+
+    return fit
+
+
+def test_stopped_run_continues_to_the_same_weights(fit, tmp_path, capsys):
+    fit(tmp_path / "whole")
+    for kind in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+        before, out = signal.getsignal(kind), tmp_path / signal.Signals(kind).name
+        with pytest.raises(KeyboardInterrupt, match="stopped after step 3"):
+            fit(out, Signals(kind, 3))
+        assert (out.with_name(out.name + ".work") / "step-3.pt").is_file()
+        assert not out.exists()
+        fit(out, progress=True)
+        assert "continuing after step 3" in " ".join(capsys.readouterr().err.split())
+        assert same_weights(tmp_path / "whole", out)
+        assert signal.getsignal(kind) == before
+
+
+def test_second_ctrl_c_stops_immediately(fit, tmp_path):
+    with pytest.raises(KeyboardInterrupt) as ended:
+        fit(tmp_path / "m", Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
+    assert "stopped" not in str(ended.value)
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+def test_signal_at_the_last_step_finishes_the_run(fit, tmp_path):
+    fit(tmp_path / "m", Signals(signal.SIGTERM, 6))
+    assert (tmp_path / "m" / "model.safetensors").exists()
+    assert not (tmp_path / "m.work").exists()
+
+
+def test_ignored_signals_stop_nothing(fit, tmp_path):
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        assert fit(tmp_path / "m", Signals(signal.SIGUSR1, 3)).steps == 6
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_run_outside_the_main_thread_handles_no_signals(fit, tmp_path):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(fit, tmp_path / "m").result().steps == 6
+
+
+@pytest.fixture
+def job(tmp_path):
+    """The documented script."""
+    found = re.findall(r"```bash\n(#!/bin/bash\n.*?)```", SCRIPT.read_text(), re.DOTALL)
+    (script,) = [block for block in found if "scontrol requeue" in block]
+    (tmp_path / "job.sh").write_text(script)
+    return ["bash", str(tmp_path / "job.sh")]
+
+
+def stand_in(folder: Path, name: str, line: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/bash\n{line}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(("ends_with", "queued"), [(130, "requeue 77\n"), (0, "")])
+def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, queued):
+    """The training ends after its signal, stopped or finished."""
+    bin_folder, log = tmp_path / "bin", tmp_path / "queued"
+    log.touch()
+    stand_in(bin_folder, "scontrol", f'echo "$@" >> {log}')
+    stand_in(bin_folder, "aoe", f"trap 'exit {ends_with}' USR1; touch begun; while :; do sleep 0.05; done")
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"}
+    script = subprocess.Popen(job, cwd=tmp_path, env=environment)
+    until = time.monotonic() + 300
+    while not (tmp_path / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    script.send_signal(signal.SIGUSR1)
+    assert script.wait(300) == ends_with
+    assert log.read_text() == queued
+
+
+@pytest.mark.slow
+def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
+    """With the documented option; only torchrun gets the signal."""
+    (handled,) = set(re.findall(r"--signals-to-handle \S+", SCRIPT.read_text()))
+    data = write_pairs(tmp_path / "train.tsv", 90, 0)
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "AOE_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": str(SCRIPT.parents[2]),
+    }
+
+    def begin(out: str) -> subprocess.Popen[bytes]:
+        command = (
+            f"{sys.executable} -m torch.distributed.run --standalone {handled} --nproc-per-node 2"
+            f" -m aoe_train train --data {data} --backbone {shallow} --out {out} --set log.steps=2 -q"
+        )
+        return subprocess.Popen(command.split(), cwd=tmp_path, env=environment)
+
+    launcher = begin("stopped")
+    while len(ranks := [pid for pid in children_of(launcher.pid) if handles_the_signal(pid)]) < 2:
+        assert launcher.poll() is None
+        time.sleep(0.02)
+    launcher.send_signal(signal.SIGUSR1)
+    assert launcher.wait(120) != 0
+    assert not [pid for pid in ranks if Path(f"/proc/{pid}").exists()]
+    assert len(list((tmp_path / "stopped.work").glob("step-*"))) == 1
+    assert begin("stopped").wait(300) == 0
+    assert begin("whole").wait(300) == 0
+    assert same_weights(tmp_path / "whole", tmp_path / "stopped")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def handles_the_signal(pid: int | None) -> bool:
+    """Whether training has started, which then catches SIGUSR1."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = int(re.findall(r"SigCgt:\s*(\w+)", status)[0], 16)
+    return bool(caught >> (signal.SIGUSR1 - 1) & 1) and "python" in status.splitlines()[0]

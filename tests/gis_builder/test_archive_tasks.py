@@ -1,0 +1,354 @@
+"""Inside an archive: threads from rows, what is judged again, names of files, and failing tasks."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import gis_builder
+from gis_builder.crawling.github.negative_sample import number_order
+from gis_builder.gh_archive import archive_rows as r
+from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
+from gis_builder.gh_archive.hours import hours_between
+from gis_builder.gh_archive.judge_threads import (
+    Exclusions,
+    RepoThreads,
+    read_exclusions,
+    sample_order,
+    threads_of,
+)
+from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
+from pairkit import DataError
+from tests.gis_builder.archive_world import (
+    HOURS,
+    MORE,
+    RANGE,
+    Thread,
+    build,
+    command,
+    events_of,
+    files,
+    lines_of,
+    world,
+    write_hours,
+)
+from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
+from tests.two_nodes import two_nodes
+
+from .detect_threads import thread
+
+PACKAGE = Path(gis_builder.__file__).parent
+
+
+def test_workers_and_buckets_do_not_change_the_dataset(
+    built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
+    for buckets, size in ((1, 1 << 30), (1, 4000)):  # one bucket, and a number that depends on the size
+        monkeypatch.setattr("gis_builder.gh_archive.archive_run._MIN_BUCKETS", buckets)
+        monkeypatch.setattr("gis_builder.gh_archive.archive_run._BUCKET_BYTES", size)
+        monkeypatch.setattr("gis_builder.gh_archive.archive_run._SORT_BYTES", 20_000)
+        other = build(source, tmp_path / f"of-{size}")
+        assert files(other.out) == files(built.out)
+        (rows,) = other.work.glob("rows-*")
+        assert (len(list(rows.iterdir())) == 1) == (size > 4000)
+
+
+def test_only_repositories_with_changed_rows_are_judged_again(
+    threads: dict[str, list[Thread]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+
+    def recorded(rows: Any) -> RepoThreads:
+        judged.append((repo := threads_of(rows)).repo_id)
+        return repo
+
+    monkeypatch.setattr("gis_builder.gh_archive.judge_threads.threads_of", recorded)
+    source, out = tmp_path / "hours", tmp_path / "gis"
+    first, second = threads.values()
+    write_hours(source, world(threads), HOURS)
+    build(source, out)
+    steps = (
+        (RANGE, lines_of(events_of(7, first[:90])), {7}, 3),  # an hour is added,
+        (RANGE, lines_of(events_of(7, first[:50]) + events_of(101, second[:9])), {7, 101}, 3),  # replaced,
+        (RANGE, [b'{"id":"9","type":"WatchEvent"}'], {101}, 2),  # emptied,
+        (RANGE.replace("-2", "-1"), [], set(), 2),  # and left out
+    )
+    for hours, lines, changed, count in steps:
+        if lines:
+            write_hours(source, lines, [MORE])
+        judged.clear()
+        again = gis_builder.archive(hours, source, out, workers=1, progress=False, fresh=True)
+        assert (set(judged), len(judged)) == (changed, len(changed))
+        scratch = gis_builder.archive(
+            *(hours, source, tmp_path / "scratch"), work=tmp_path / hours / str(changed), workers=1,
+            progress=False, fresh=True,
+        )  # fmt: skip
+        assert files(again.out) == files(scratch.out)
+        assert again.statistics["archive_repositories"]["with_duplicates"] == count
+
+
+def test_statistics_name_some_repositories_and_count_all(
+    built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gis_builder.gh_archive.write._MAX_NAMED", 1)
+    made = build(source, tmp_path / "gis")
+    assert made.statistics["repository_count"] == built.statistics["repository_count"] == 2
+    assert "2 repositories." in (made.out / "README.md").read_text()
+    detail = pl.read_parquet(made.work / "repositories.parquet")
+    for split, named in made.statistics["repositories"].items():
+        own = detail.filter(pl.col("split") == split)
+        ((repo, counts),) = named.items()
+        (row,) = own.filter(pl.col("repo") == repo).rows(named=True)
+        assert counts == {"positive": own["positive"].max(), "negative": row["negative"]}
+    assert detail["positive"].sum() == made.positives
+
+
+@pytest.mark.parametrize(
+    ("parts", "own"),
+    [
+        (EXTRACT, ["extract", "archive_rows"]),
+        (SORT, ["archive_rows"]),
+        (JUDGE, ["archive_rows", "judge_threads"]),
+        (DRAW, ["settle"]),
+    ],
+    ids=["extract", "sort", "judge", "draw"],
+)
+def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
+    # Settings are hashed separately; `runners` does not affect contents.
+    known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
+    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
+    imported = {
+        f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gis_builder.")
+        for path in [str(node.module).removeprefix("gis_builder.").replace(".", "/")]
+        for alias in node.names
+    }
+    assert imported
+    assert not {name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)}
+
+
+def test_memory_of_an_hour_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [comment(n % 60, 1 + n % 7, f"{n:05d} " * 100, id=n) for n in range(100)]
+    rows, _ = read(tmp_path, lines)
+    inside = "gis_builder.gh_archive.extract"
+    for name, size in {"_CHUNK_BYTES": 2000, "_COMPACT_BYTES": 20_000, "_COMPACT_AGAIN": 5000}.items():
+        monkeypatch.setattr(f"{inside}.{name}", size)
+    assert read(tmp_path, lines)[0] == rows  # compacted repeatedly
+    monkeypatch.setattr(f"{inside}._MAX_BYTES", 30_000)
+    rows, counts = read(tmp_path, [*lines, event(1, "PullRequestEvent", {"number": 90})])
+    assert 10 < comments_in(rows) < 90
+    assert counts["broken_lines"]["the hour exceeds the size limit"] > 10
+    assert counts["events"] + sum(counts["broken_lines"].values()) == 101
+    assert any(row["kind"] == "pull" for row in rows)  # takes little memory
+
+
+def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
+    """Fail a number of times, with an error or by a signal, then write."""
+    with log.open("a") as file:
+        file.write(".")
+    if len(log.read_text()) <= failures:
+        if signal_number:
+            os.kill(os.getpid(), signal_number)
+        raise OSError(errno.EIO, "Input/output error")
+    yield b"done"
+
+
+@pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])
+def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) -> None:
+    def tasks(*failures: int) -> list[FileTask]:
+        folder = tmp_path / "-".join(map(str, failures))
+        folder.mkdir()
+        return [
+            FileTask((folder / f"{n}.out",), attempted, (folder / f"{n}.log", count, how))
+            for n, count in enumerate(failures)
+        ]
+
+    why = "worker lost (killed), probably for lack of memory; use fewer" if how else "Input/output"
+    given = tasks(0, 2, 0, 0, 9)
+    with Pool(2) as pool, pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
+        list(pool.run(given))
+    assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: Path) -> None:
+    """Kill a node during the run. Slow, because a cluster takes half a minute to start."""
+    with two_nodes() as (cluster, second):
+        ray = {"engine": "ray", "address": cluster.address, "workers": None}
+        assert files(build(source, tmp_path / "gis", **ray).out) == files(built.out)
+        out = tmp_path / "again"
+        driver = subprocess.Popen(command(source, out, "--engine", "ray", "--address", cluster.address))
+        while not list((tmp_path / "again.work").glob("hours/*.parquet")) and driver.poll() is None:
+            time.sleep(0.01)
+        cluster.remove_node(second, allow_graceful=False)
+        assert driver.wait() == 0
+        assert files(out) == files(built.out)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_its_largest_machine_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
+    tasks = [
+        FileTask((tmp_path / f"{n}.out",), attempted, (tmp_path / f"{n}.log", n % 3, 0), 3 << 30)
+        for n in range(9)
+    ]
+    with two_nodes(head=1 << 30) as (cluster, second), OnRay(cluster.address) as ray:
+        ray.check_shared(tmp_path, None)
+        for place, _ in enumerate(ray.run(tasks)):
+            if place == 1:
+                cluster.remove_node(second, allow_graceful=False)
+        assert all(task.outs[0].exists() for task in tasks)
+        (tmp_path / ".shared").write_text("that of another machine")
+        with pytest.raises(DataError, match=rf"host {socket.gethostname()}: {tmp_path} is not shared"):
+            list(ray.run([FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]))
+    assert "state-dump" not in "".join(capsys.readouterr())
+
+
+def place(minute: int, event_id: int | None = None) -> r.Source:
+    return r.Source(r.key_of(7), 7, f"2015-01-01T00:{minute:02d}:00Z", event_id or minute)
+
+
+def at(minute: int) -> str:
+    return f"2015-01-01T00:{minute:02d}:00Z"
+
+
+def issue(number: int, minute: int, **more: Any) -> Issue:
+    still_open = {"state": "open", "state_reason": None, "closed_at": None, "closed_by": None}
+    given = {"title": "t", "body": "", "created_at": at(0), "updated_at": at(minute), **still_open, **more}
+    return thread(repo="acme/rocket", number=number, **given).issue
+
+
+def shown(number: int, minute: int, association: str | None = "NONE", **more: Any) -> r.Row:
+    own = issue(number, minute, **more)
+    return r.row(place(minute), r.ISSUE, own, changed_at=own.updated_at, association=association)
+
+
+def said(number: int, minute: int, author: str, association: str | None) -> r.Row:
+    own = Comment(minute, author, "NONE", at(minute), f"by {author}")
+    return r.row(place(minute), r.COMMENT, own, number=number, association=association)
+
+
+def done(number: int, minute: int, kind: str = "closed", actor: str = "max") -> r.Row:
+    values = {"number": number, "id": minute, "created_at": at(minute)}
+    return r.row(place(minute), r.EVENT, action=kind, author=actor, **values)
+
+
+def named(minute: int, name: str) -> r.Row:
+    return r.row(place(minute), r.REPO, name=name)
+
+
+def repo(rows: Sequence[r.Row]) -> RepoThreads:
+    return threads_of(r.table_of([named(0, "acme/rocket"), *rows]).iter_rows(named=True))
+
+
+def test_the_newest_version_counts_in_any_order() -> None:
+    early, late = shown(1, 5, title="was"), shown(1, 9, title="is")
+    assert repo([early, late]).threads[1].issue.title == "is"
+    assert repo([late, early]).threads[1].issue.title == "is"
+    table = pl.concat([r.table_of([late]), r.table_of([early])])
+    assert r.newest(table)["title"].to_list() == ["is"]
+
+
+def test_the_latest_name_of_a_repository_counts() -> None:
+    found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2)])
+    assert found.name == found.threads[1].issue.repo == "acme/Comet"
+    assert found.rules.former_names == {"acme/rocket", "acme/probe"}
+    assert found.kind_of(IssueRef("Acme/Rocket", 1)) is Kind.ISSUE
+    assert found.named_at == (at(9), 9)
+
+
+def test_kinds_of_references() -> None:
+    found = repo([shown(1, 2), r.row(place(3), r.PULL, number=5)])
+    kinds = [found.kind_of(IssueRef("acme/rocket", number)) for number in (1, 5, 6)]
+    assert kinds == [Kind.ISSUE, Kind.PULL, Kind.UNKNOWN]
+    assert found.kind_of(IssueRef("acme/other", 1)) is Kind.UNKNOWN
+    assert found.highest == 5
+
+
+def test_pushers_and_owners_are_members_without_an_association() -> None:
+    member = r.row(place(1), r.MEMBER, name="max")
+    comments = [
+        said(1, 2, "max", None),
+        said(1, 3, "Acme", None),
+        said(1, 4, "eve", None),
+        said(1, 5, "max", "NONE"),
+    ]
+    thread = repo([shown(1, 1), member, *comments]).threads[1]
+    assert [c.author_association for c in thread.comments] == ["MEMBER", "OWNER", "NONE", "NONE"]
+
+
+def test_the_last_closing_decides_closed_by() -> None:
+    closed = shown(1, 8, state="closed", closed_at=at(8))
+    thread = repo([closed, done(1, 3), done(1, 5, "reopened"), done(1, 8, actor="eve")]).threads[1]
+    assert thread.issue.closed_by == "eve"
+    assert [event.kind for event in thread.events] == ["closed", "reopened", "closed"]
+
+
+def test_a_lost_closing_event_is_restored() -> None:
+    closed = shown(1, 9, state="closed", closed_at=at(8))
+    thread = repo([closed, done(1, 3), done(1, 5, "reopened")]).threads[1]
+    assert thread.issue.closed_by is None
+    assert thread.events[-1] == Event("closed", None, at(8))
+    # Within a minute it is the same closing.
+    near = repo([shown(1, 9, state="closed", closed_at="2015-01-01T00:08:30Z"), done(1, 8)]).threads[1]
+    assert near.issue.closed_by == "max"
+    assert len(near.events) == 1
+
+
+def test_hours_of_a_range() -> None:
+    hours = [f"2015-01-{hour}" for hour in ("31-22", "31-23")] + [f"2015-02-01-{hour}" for hour in "01"]
+    assert hours_between("2015-01-31-22..2015-02-01-1") == hours
+    assert len(hours_between("2016-02-28..2016-03-01")) == 72
+    assert hours_between("2015-01-01-7") == ["2015-01-01-7"]
+    assert len(hours_between("2025-05-23..2025-05-24")) == 48
+    spellings = ("2015-01-01..2015-01-31", "2015-01-01-0..2015-01-31-23", "2015-01-01 .. 2015-01-31")
+    ends = {(hours[0], hours[-1]) for hours in map(hours_between, spellings)}
+    assert ends == {("2015-01-01-0", "2015-01-31-23")}
+
+
+def test_exclusions(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n")
+    assert read_exclusions(path) == ("@ann", "@helper", "acme/*", "acme/rocket#3", "foo/bar")
+    out = Exclusions(["@ann", "acme/rocket#3", "foo/bar", "baz/*"])
+    assert out.has_repo("Foo/Bar")
+    assert out.has_repo("new/name", "baz/old")
+    assert not out.has_repo("acme/rocket")
+    found = [issue(3, 1, author="eve"), issue(4, 1), issue(4, 1, author="eve")]
+    assert list(map(out.has_issue, found)) == [True, True, False]
+    for entry in ("foo bar", "foo/bar#012"):
+        path.write_text(f"foo/bar\n{entry}\n")
+        with pytest.raises(DataError, match=r"out\.txt:2: expected owner/name"):
+            read_exclusions(path)
+
+
+def test_a_forged_number_does_not_exhaust_memory() -> None:
+    honest = repo([shown(number, 2) for number in range(1, 9)])
+    as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
+    assert list(sample_order(honest, 42)) == as_crawled
+    forged = repo([*(shown(number, 2) for number in range(1, 9)), r.row(place(3), r.PULL, number=9_999_999)])
+    tracemalloc.start()
+    assert sorted(sample_order(forged, 42)) == list(range(1, 9))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    assert list(sample_order(forged, 42)) != list(sample_order(forged, 43))

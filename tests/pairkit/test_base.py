@@ -1,0 +1,278 @@
+"""Settings, text for terminals, tables and progress."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+from rich.console import Console
+
+from pairkit import ConfigError, Progress
+from pairkit.base.cli import progress as module
+from pairkit.base.cli.progress import Display, duration, stage
+from pairkit.base.cli.result_table import ResultTable
+from pairkit.base.cli.terminal import out
+from pairkit.base.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
+from pairkit.base.settings import Settings, load_settings, merge
+from tests.support.linear import assert_linear, repeated
+
+
+class Inner(Settings):
+    seed: int = 42
+    name: str = "a"
+
+
+class Server(Settings):
+    kind: str
+    api_key_env: str = Field(default="", max_length=9)
+
+
+class Outer(Settings):
+    inner: Inner = Inner()
+    ratio: float = Field(default=1.0, ge=0)
+    servers: dict[str, Server] = Field(default_factory=dict)
+
+
+TABLE = {"seed": "inner.seed", "ratio": "ratio"}
+
+
+def test_layers(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
+    none = dict.fromkeys(TABLE)
+    words = ["inner.seed=2", "inner.name=plain text"]
+    merged = merge(Outer, TABLE, none | {"seed": 3}, config=file, settings=words)
+    assert merged == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
+    assert merge(Outer, TABLE, none, config=str(file), settings={"inner.seed": 2}).inner.seed == 2
+    with pytest.raises(ConfigError, match=r"inner\.seed"):
+        merge(Outer, TABLE, none | {"seed": "seven"})
+
+
+@pytest.mark.parametrize(
+    ("assignments", "message"),
+    [
+        (["inner.sed=3"], r"unknown setting 'inner.sed'; known here: name, seed"),
+        (["sed=3"], r"unknown setting 'sed'; known here: inner, ratio, servers"),
+        (["ratio=-1"], r"setting 'ratio' = -1: input should be greater than or equal to 0"),
+        (["inner.seed=x"], r"setting 'inner.seed' = 'x': input should be a valid integer"),
+        (["inner"], r"expected key=value"),
+        (["ratio=1", "ratio.x=2"], r"ratio is a value, not a section"),
+    ],
+)
+def test_invalid_values(assignments: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_settings(Outer, assignments=assignments)
+
+
+KEY = "gsk_Ab1cD2eF3gH4"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"servers.x": {"api_key": KEY}}, "setting 'servers.x.kind': field required; unknown setting"),
+        ({"servers.x": KEY}, "setting 'servers.x': input should be a valid dictionary"),
+        ({"servers": [KEY]}, "setting 'servers': input should be a valid dictionary"),
+        ({"servers.x": {"kind": "a", "api_key_env": KEY}}, "setting 'servers.x.api_key_env': string should"),
+        ({"inner.kye": KEY}, "unknown setting 'inner.kye'; known here"),
+        ({1: KEY}, "settings = 1: input should be a valid string"),
+        ([f"servers.x.api_key: {KEY}"], "setting 'servers.x.api_key': expected key=value"),
+        ([5, KEY], "settings = 5: input should be a valid string"),
+    ],
+)
+def test_errors_show_no_other_values_and_no_keys(settings: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        merge(Outer, {}, {}, settings=settings)
+    assert str(caught.value).startswith(message)
+    assert KEY not in str(caught.value)
+
+
+def test_invalid_toml(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such configuration file"):
+        load_settings(Outer, file=tmp_path / "none.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("a = = 1")
+    with pytest.raises(ConfigError, match="not readable as TOML"):
+        load_settings(Outer, file=bad)
+
+
+def test_one_line() -> None:
+    assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
+    assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
+    assert all(map(holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")))
+    assert one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz") == "no error: done\ufffd[0m x y z"
+    assert one_line("half \ud83d") == "half \ufffd"
+    assert one_line("x" * 301) == "x" * 299 + "…"
+    assert one_line("x" * 300) == "x" * 300
+    assert one_line("x" * 301, None) == "x" * 301
+
+
+@given(st.text(st.characters(codec=None)))
+def test_any_text_can_be_printed(text: str) -> None:
+    line = one_line(text)
+    assert len(line.splitlines()) <= 1
+    line.encode()
+    assert one_line(line) == line
+    assert printable(printable(text)) == printable(text)
+
+
+FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_normalize_limits_marks(form: Literal["NFC", "NFKC"]) -> None:
+    assert normalize(form, "x" + "\u0316" * 30 + "y") == "x" + "\u0316" * 30 + "y"
+    assert normalize(form, "x" + "\u0316" * 31 + "y") == "x" + "\u0316" * 30 + "y"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"])
+def test_normalize_takes_linear_time(form: Literal["NFC", "NFKC"], unit: str) -> None:
+    assert_linear(lambda text: normalize(form, text), repeated(unit, "same "), 200_000)
+
+
+_SIGNS = st.text(alphabet="'=+-@\t\r\n＝＋－＠ ab", max_size=6)
+
+
+@given(st.lists(_SIGNS | st.text(max_size=5), min_size=1, max_size=8))
+def test_inert_and_back(texts: list[str]) -> None:
+    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    sheet = inert(rows)
+    assert not any(text[:1] in tuple("=+-@\t\r\n＝＋－＠") for text in sheet["text"].to_list() if text)
+    assert [
+        text[1:] if text != old else text for text, old in zip(sheet["text"], texts, strict=True)
+    ] == texts
+    # Exactly the texts that would be formulas without their first apostrophe.
+    assert [re.sub(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])", "", text) for text in sheet["text"]] == texts
+    assert sheet.select(without_apostrophes(pl.col("text"))).equals(
+        rows.select(without_apostrophes(pl.col("text")))
+    )
+
+
+def drawn(table: ResultTable, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    with console.capture() as text:
+        console.print(table)
+    return [line.rstrip() for line in text.get().splitlines()]
+
+
+def counts() -> ResultTable:
+    table = ResultTable("split", "pairs", "long", title="gis", caption="two splits")
+    table.add_row("train", 18_565, "61 %")
+    table.add_rule()
+    table.add_row("test", None, 0.5)
+    return table
+
+
+def test_alignment() -> None:
+    assert str(counts()).splitlines() == [
+        "gis",
+        "split    pairs   long",
+        "─────────────────────",
+        "train   18,565   61 %",
+        "─────────────────────",
+        "test         –    0.5",
+        "two splits",
+    ]
+
+
+@pytest.mark.parametrize("width", [24, *range(60, 121)])
+def test_narrow_terminal(width: int) -> None:
+    table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
+    table.add_row("a folder with a long name of many words", *range(1_000_000, 1_000_012), 3)
+    lines = drawn(table, width)
+    assert max(map(len, lines)) <= width
+    for number in (*range(1_000_000, 1_000_012), 3):
+        assert f"{number:,}" in "\n".join(lines).split()
+
+
+def test_no_folding_in_files(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ResultTable("text", "n")
+    table.add_row("word " * 100, 1)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    out.print(table)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    monkeypatch.setenv("COLUMNS", "80")
+    out.print(table)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_cells_are_not_markup() -> None:
+    table = ResultTable("who", "<b>", title="[red]")
+    table.add_row("[bold]dependabot[bot]", "<script>\x1b[2J")
+    assert "[bold]dependabot[bot]" in str(table)
+    assert "\x1b" not in str(table)
+    assert "&lt;script&gt;\ufffd[2J" in table._repr_html_()
+    assert "<b>" not in table._repr_html_().replace("<b>[red]</b>", "")
+
+
+class Clock:
+    now = 1000.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock.now)
+    return clock
+
+
+def console(*, terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=120, soft_wrap=True)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_stage_without_steps() -> None:
+    received: list[Progress] = []
+    with Display(received.append) as show, stage("load minilm", show):
+        assert received == [Progress("load minilm")]
+    assert received == [Progress("load minilm"), Progress("load minilm", ended=True)]
+
+
+def test_lines_without_terminal(clock: Clock) -> None:
+    log = console(terminal=False)
+    with Display(console=log) as show:
+        for second in range(200):
+            clock.now = 1000.0 + second
+            show(Progress("train", second, 400, "loss 0.50"))
+    lines = written(log).splitlines()
+    assert lines[0] == "train: 10 of 400 (2%), 1.0/s, 6 min 30 s left, loss 0.50"
+    assert len(lines) == 4  # at 10, 70, 130 and 190 seconds
+
+
+def test_unknown_length_and_restarted_stage(clock: Clock) -> None:
+    log = console(terminal=False)
+    with Display(console=log) as show:
+        show(Progress("reading", 0))
+        clock.now += 20
+        show(Progress("reading", 40))
+        show(Progress("reading", 40, ended=True))
+        clock.now += 100
+        show(Progress("reading", 41))
+    assert written(log) == "reading: 40, 2.0/s\n"
+
+
+def test_bar_on_terminal(clock: Clock) -> None:
+    screen = console(terminal=True)
+    with Display(console=screen) as show:
+        show(Progress("[b]training[/b]", 0, 10))
+        clock.now += 45
+        show(Progress("[b]training[/b]", 1, 10, "loss 0.5"))
+    assert "[b]training[/b]" in written(screen)
+    assert "1 of 10 (10%), 45 s each, 6 min 45 s left, loss 0.5" in written(screen)
+
+
+def test_durations() -> None:
+    words = {0.0421: "42 ms", 8.4: "8 s", 65: "1 min 05 s", 7_800: "2 h 10 min", 273_600: "3 d 4 h"}
+    assert {seconds: duration(seconds) for seconds in words} == words

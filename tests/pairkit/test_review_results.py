@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pairkit
+from pairkit import ConfigError, DataError, LeakError, Review
+from tests.pairkit.review_material import judge_all, rows
+
+WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
+
+
+def reviewed(place: Path, labels: tuple[float, ...] = (1,) * 6, **answers: str) -> Review:
+    """A review of all pairs with a letter or grade for each pair, by person."""
+    pairs = [{"text1": f"{n} one", "text2": f"other {n}", "label": label} for n, label in enumerate(labels)]
+    review = pairkit.review(pairs, place / "d.review", n=len(pairs))
+
+    def judge(person: str, letters: str) -> None:
+        def answer(texts: str) -> str:
+            letter = letters[int(texts.split()[0])]
+            return WORDS.get(letter, letter)
+
+        judge_all(review, answer, person)
+
+    for person, letters in answers.items():
+        judge(person, letters)
+    return review
+
+
+def wilson(share: float, n: float) -> Any:
+    square = 1.959964**2
+    centre, half = share + square / (2 * n), sqrt(square * (share * (1 - share) / n + square / (4 * n * n)))
+    return pytest.approx(((centre - half) / (1 + square / n), (centre + half) / (1 + square / n)), abs=1e-6)
+
+
+def test_weighted_shares(tmp_path: Path) -> None:
+    kinds = ["closer"] * 80 + ["other"] * 15 + ["none"] * 5
+    rows = [
+        {"text1": f"{kind} {n}", "text2": f"text {n}", "label": int(kind != "none")}
+        | {"evidence": {"kind": kind, "url": "u", "who": "eve", "when": "2020"}}
+        for n, kind in enumerate(kinds)
+    ]
+    # Two of each stratum, and the other four by 78, 13 and 3 of 94: 3.3, 0.6, 0.1
+    review = pairkit.review(rows, tmp_path / "d.review", n=10, strata=["evidence"])
+    left = {"closer": iter("yyyny"), "other": iter("yyn"), "none": iter("ss")}
+    judge_all(review, lambda texts: WORDS[next(left[texts.split()[0]])])
+    found = review.report()
+    # 4 of 5 correct with weight 16; 2 of 3 with weight 5
+    assert found.total.right.value == pytest.approx((4 * 16 + 2 * 5) / 95)
+    assert found.total.right.interval == wilson(74 / 95, 95**2 / (5 * 16**2 + 3 * 5**2))
+    by = found.by["evidence"]
+    assert by["closer"].right == (0.8, wilson(4 / 5, 5), 5)
+    assert by["other"].right == (pytest.approx(2 / 3), wilson(2 / 3, 3), 3)
+    assert found.by["label"]["1"].right == found.total.right
+    assert found.unseen == {"evidence none": 5}
+    assert "not judged: 1 strata of 5 pairs, such as evidence none" in found.remarks()
+    low, high = found.total.right.interval or (0, 0)
+    assert found.words() == f"inspected by hand: 8.0 %, precision 0.78 [{low:.2f}, {high:.2f}]"
+    output = found.to_dict()
+    assert json.loads(json.dumps(output, allow_nan=False)) == output
+    assert "common" not in output["settings"]
+
+
+def test_unsure_and_disputed_pairs(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, ann="yyuyys", bob="ynuyys").report()
+    assert (found.total.judged, found.total.unsure, found.total.disputed) == (5, 1, 1)
+    assert (found.total.right.value, found.disputed) == (1, 1)
+    assert (found.people["ann"].skipped, found.people["ann"].minutes) == (1, 0.1)
+    assert found.kappa["ann", "bob"].value == 0  # they agree on three of four, bob says no once
+    assert found.to_dict()["kappa"]["ann and bob"]["n"] == 4
+
+
+def test_kappa(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, ann="ynyyyy", bob="ynyynn").report()
+    # 4 of 6 agree; by chance 5/6 * 3/6 + 1/6 * 3/6 = 1/2
+    low, high = found.kappa["ann", "bob"].interval or (0, 0)
+    assert f"kappa 0.33 [{low:.2f}, {high:.2f}]" in found.words()
+
+
+def test_relations(tmp_path: Path) -> None:
+    pairs = [{"text1": f"a{n}", "text2": f"b{n}", "label": 1, "relation": "same"} for n in range(2)]
+    review = pairkit.review(pairs, tmp_path / "d.review", n=2)
+    judge_all(review, relation="related")
+    judge_all(review, lambda texts: "yes" if "a0" in texts else "skip", "bob", relation="duplicate")
+    assert {*review.report().by["relation that people gave"]} == {"duplicate", "related"}
+
+
+def test_three_reviewers(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, ann="yynnyy", bob="yynyyy", dora="ynnnss").report()
+    assert [*found.kappa] == [("ann", "bob"), ("ann", "dora"), ("bob", "dora")]
+    assert f"alpha {found.alpha.value:.2f} [" in found.words()
+    assert found.alpha.n == 6
+    assert "ann and dora" in repr(found)
+    assert "Krippendorff" in found._repr_html_()
+
+
+def test_grades(tmp_path: Path) -> None:
+    review = reviewed(tmp_path, (1.0, 1.0, 1.0, 1.0, 4.5), ann="1152s", bob="2312s")
+    found = review.report()
+    # scores of 1 against mean grades of 1.5, 2, 3 and 2
+    assert found.words().startswith("inspected by hand: 80.0 %, right 0.75 [")
+    assert found.disputed == 2  # by more than one grade
+    assert sorted(pairkit.read(review.path)["test"]["label"]) == [1.5, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("labels", "grades", "answer", "right"),
+    [
+        *(((1,), None, "yes", True), ((0,), None, "yes", False)),
+        *(((1,), True, "3", True), ((1,), True, "2", False), ((0,), True, "2", True)),
+        *(((3.2,), None, "4", True), ((3.2,), None, "5", False), ((0.5,), None, "3", True)),
+        *(((0.5,), False, "yes", True), ((2.4,), False, "yes", False)),
+    ],
+)
+def test_right_labels(
+    tmp_path: Path, labels: tuple[float, ...], grades: bool | None, answer: str, right: bool
+) -> None:
+    pairs = [{"text1": "a", "text2": "b", "label": label} for label in labels]
+    review = pairkit.review(pairs, tmp_path / "d.review", grades=grades)
+    judge_all(review, lambda _: answer)
+    assert review.report().total.right.value == right
+
+
+def test_card_section(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    pairkit.write([{"text1": "a", "text2": "b", "label": 1}], folder)
+    before = (folder / "README.md").read_text()
+    review = reviewed(tmp_path, ann="yyynss")
+    review.report().save_card(folder)
+    once = (folder / "README.md").read_text()
+    assert once.count("## Inspected by hand\n") == 1
+    assert once.index("## Inspected by hand") < once.index("## Limitations")
+    assert "Inspected by hand: 66.7 %, precision 0.75 [0.30, 0.95]." in once
+    judge_all(review, person="bob")
+    review.report().save_card(folder)
+    twice = (folder / "README.md").read_text()
+    assert twice.count("## Inspected by hand\n") == 1
+    assert "6 of 6 pairs were judged by 2 people" in twice
+    a, b = twice.index("## Inspected by hand"), twice.index("## Limitations")
+    assert twice[:a] + twice[b:] == before
+    with pytest.raises(ConfigError, match="no readable dataset card"):
+        review.report().save_card(tmp_path / "nothing")
+
+
+def test_majority(tmp_path: Path) -> None:
+    review = reviewed(tmp_path, (1,) * 5, ann="yyyus", bob="ynnss", cid="nsnss")
+    pairs = pairkit.read(review.path)
+    assert pairs.label_kind == "binary"
+    assert sorted(pairs["test"].rows()) == [
+        ("0 one", "other 0", 1, ["ann", "bob", "cid"]),
+        ("2 one", "other 2", 0, ["ann", "bob", "cid"]),
+    ]
+    found = review.report()
+    assert (found.total.unsure, found.total.disputed, found.disputed) == (1, 1, 3)
+
+
+def test_reviews_without_results(tmp_path: Path) -> None:
+    review = reviewed(tmp_path, (1,))
+    with pytest.raises(DataError, match="no pair is judged yet"):
+        review.report()
+    judge_all(review, lambda _: "unsure")
+    with pytest.raises(DataError, match="no pair is decided yet"):
+        pairkit.read(review.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [("PRAGMA application_id = 7", "not a review"), ("DELETE FROM settings", "a review without settings")],
+)
+def test_other_databases_are_refused(tmp_path: Path, change: str, message: str) -> None:
+    path = reviewed(tmp_path, (1,)).path
+    with closing(sqlite3.connect(path, isolation_level=None)) as plain:
+        plain.execute(change)
+    with pytest.raises(DataError, match=message):
+        pairkit.read(path)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    made = pairkit.write({"train": rows(20)[:14], "test": rows(20)[14:]}, tmp_path / "d")
+    assert made.out is not None
+    return made.out
+
+
+def judged_by_ann(dataset: Path, answers: dict[str, str]) -> None:
+    """Judge all pairs by their texts, by default `yes`."""
+    judge_all(pairkit.review(dataset, n=1000), lambda text: answers.get(text.split()[1], "yes"))
+
+
+def test_rejected_pairs(dataset: Path, tmp_path: Path) -> None:
+    judged_by_ann(dataset, {"0": "no", "1": "no", "2": "unsure", "19": "no"})
+    before = pairkit.read(dataset)
+    made = pairkit.apply_review(dataset, tmp_path / "out")
+    # negatives are 0, 3, 6, …, of which only 0 was confirmed; positives 1 and 19 were rejected
+    wrong = [place for place in range(20) if place % 3 == 0 and place != 0] + [1, 19]
+    assert made.statistics["dropped_pairs"] == {"rejected_by_people": len(wrong)}
+    assert made.statistics["reviewed_pairs"] == 20 - len(wrong)
+    assert len(made.pairs) == len(before) - len(wrong)
+    assert made.pairs.rows.filter(text1=rows()[2]["text1"])["decision"].to_list() == ["unsure"]
+    assert set(made.dropped["left_out"]) == {"rejected_by_people"}
+    assert pairkit.read(tmp_path / "out").label_kind == "binary"
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "## Inspected by hand" in card
+    assert "| rejected by people | 8 |" in card
+
+
+def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
+    judged_by_ann(dataset, {"0": "no", "1": "no", "2": "unsure"})
+    made = pairkit.apply_review(dataset, tmp_path / "out", relabel=True)
+    labels = {row["text1"].split()[1]: row["label"] for row in made.pairs.rows.to_dicts()}
+    assert labels == {str(place): int(place > 1) for place in range(20)}
+    assert made.statistics["relabelled_pairs"] == 7  # six negatives and pair 1
+    assert made.statistics["dropped_pairs"] == {}
+
+
+def test_all_rows_of_a_pair(tmp_path: Path) -> None:
+    pairs = [{"text1": "a b", "text2": "c d", "label": 1}, {"text1": "e f", "text2": "g h", "label": 1}]
+    turned = {"text1": "c d", "text2": "a b", "label": 1}
+    store = tmp_path / "r.review"
+    judge_all(pairkit.review(pairs, store, n=1000), lambda text: "no" if "a" in text else "yes")
+    made = pairkit.apply_review([*pairs, turned], store=store)
+    assert made.statistics["dropped_pairs"] == {"rejected_by_people": 2}
+
+
+def test_graded_dataset(tmp_path: Path) -> None:
+    pairs = [{"text1": f"a {n}", "text2": f"b {n}", "label": n / 10} for n in range(10)]
+    store = tmp_path / "r.review"
+    judge_all(pairkit.review(pairs, store, n=1000), lambda _: "4")
+    made = pairkit.apply_review(pairs, store=store, relabel=True)
+    labels = {row["text1"]: round(row["label"], 3) for row in made.pairs.rows.to_dicts()}
+    # grade 4 is 0.8; labels within one grade, from 0.6 on, are unchanged
+    assert labels == {f"a {n}": n / 10 if n >= 6 else 0.8 for n in range(10)}
+    assert made.statistics["relabelled_pairs"] == 6
+
+
+def test_leaks_write_nothing(dataset: Path, tmp_path: Path) -> None:
+    judged_by_ann(dataset, {})
+    leaking = {"train": rows(20), "test": rows(20)[3:5]}
+    with pytest.raises(LeakError):
+        pairkit.apply_review(leaking, tmp_path / "out", store=tmp_path / "d.review")
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_or_other_review(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such review"):
+        pairkit.apply_review(dataset, tmp_path / "out")
+    judged_by_ann(dataset, {})
+    with pytest.raises(DataError, match="has no pair of"):
+        pairkit.apply_review([{"text1": "x", "text2": "y", "label": 1}], store=tmp_path / "d.review")

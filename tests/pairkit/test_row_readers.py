@@ -1,0 +1,364 @@
+"""Readers of rows and texts, which training, encoding and labelling use, and their limits."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import struct
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aoe_train.encoding.source import open_source
+from aoe_train.searching.text_rows import read_rows as read_index_rows
+from llm_labeler.dataset.texts import read_values
+from pairkit import ConfigError, DataError, PairkitError, audit, read
+from pairkit.dataset.labels import label_rules
+from pairkit.dataset.parquet import stream_parquet, write_parquet
+from pairkit.dataset.reading import parts, tables, untrusted_tables
+from pairkit.dataset.reading.parts import files_of
+from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
+from pairkit.dataset.reading.tables import read_table, table_rows
+from pairkit.dataset.reading.untrusted_tables import ParquetBatches
+from tests.pairkit.peak import peak_mib
+from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_same_rows_for_every_reader(tmp_path: Path, case: str) -> None:
+    path, first = put(tmp_path, *SAME[case]), [text for text, *_ in ROWS]
+    assert [row["text1"] for _, row in table_rows(path)] == first
+    assert [value for _, _, value in read_values(path, {"text": "text1"})] == first
+    assert read_index_rows(path, {"text": "text1"}).texts == first
+
+
+def test_sheets_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastexcel")
+    path = spreadsheet(tmp_path / "a.xlsx", {"A": [("text",)], "B": [("text",), ("x",)]})
+    assert [*table_rows(tmp_path / "a.xlsx:B")] == [(2, {"text": "x"})]
+    assert [*read_values(f"{path}:B", None)] == [(f"{path}:B", 2, "x")]
+    assert read_index_rows(f"{path}:B").texts == ["x"]
+    sheet = open_source(tmp_path / "a.xlsx:B")
+    assert (sheet.path, [*sheet.values()]) == (path, [(2, "x")])
+    monkeypatch.setattr(untrusted_tables, "FREE_BYTES", 0)
+    monkeypatch.setattr(untrusted_tables, "MAX_RATIO", 0)
+    with pytest.raises(DataError, match="more than 0 times its size"):
+        read_table(path)
+
+
+def test_blank_lines_of_a_text_file_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
+    assert [*open_source(path).values()] == [(1, "one"), (3, " two")]
+    assert "blank lines left out: 2" in caplog.text
+    for source in (path, ["one", "", " two", ""]):
+        assert read_rows(source)["train"]["text"].to_list() == ["one", " two"]
+
+
+def test_lists_of_positives() -> None:
+    rows = [
+        {"query": "q", "pos": ["a", "b"], "neg": ["c"], "pos_scores": [0.9, 0.8]},
+        {"query": "r", "pos": [], "neg": ["d"], "pos_scores": []},
+        {"query": "s", "pos": ["e"], "neg": ["f", ""], "pos_scores": [0.5]},
+    ]
+    with pytest.raises(DataError, match=r":2: positive is empty"):
+        read_rows(rows)
+    skip = label_rules(None, None, "skip")
+    found = read_rows(rows, rules=skip)
+    assert found["train"].rows() == [("q", "a", ["c"]), ("q", "b", ["c"]), ("s", "e", ["f"])]
+    assert [found.place("train", row).rpartition(":")[2] for row in range(3)] == ["1", "1", "3"]
+    pairs = read(rows, bad_rows="skip")["train"].select("text1", "text2", "label")
+    assert pairs.rows() == [("q", "a", 1), ("q", "b", 1), ("q", "c", 0), ("s", "e", 1), ("s", "f", 0)]
+
+
+def test_single_texts(tmp_path: Path) -> None:
+    lone = put(tmp_path, "a.csv", b"sentence\none\n")
+    assert read_rows(lone)["train"].to_dicts() == [{"text": "one"}]
+    titles = put(tmp_path, "b.csv", b"id,title\n1,one\n")
+    found = read_rows(titles, columns={"text": "title"})
+    assert (found["train"].to_dicts(), found.place("train", 0)) == ([{"text": "one"}], f"{titles}:2")
+    with pytest.raises(DataError, match="found the columns id, title"):
+        read_rows(titles)
+    with pytest.raises(DataError, match=r"or give columns=\{'text': 'text'\}"):
+        read_rows(put(tmp_path, "c.csv", b"intent,text\nx,one\n"))
+    with pytest.raises(ConfigError, match="perhaps negatives, or only text; found text1"):
+        read_rows(titles, columns={"text1": "title"})
+
+
+def test_text_files(tmp_path: Path) -> None:
+    path = put(tmp_path, "dev.txt", "one\x0c\u2028\ttwo\r\n\nthree\n".encode())
+    found = read_rows(path, rules=label_rules(None, None, "skip"))
+    assert found["validation"]["text"].to_list() == ["one\x0c\u2028\ttwo", "three"]
+    assert found.bad_rows.select("row", "reason").rows() == [(2, "empty_text")]
+    assert split_names(path) == ["validation"]
+
+
+def test_files_with_different_numbers_of_negatives(tmp_path: Path) -> None:
+    put(tmp_path, "train-0.csv", b"anchor,positive,negative\na,b,c\n")
+    put(tmp_path, "train-1.csv", b"anchor,positive,negative_1,negative_2\nd,e,f,g\n")
+    assert read_rows(tmp_path)["train"]["negatives"].to_list() == [["c"], ["f", "g"]]
+
+
+def rows_or_error(read: Any) -> Any:
+    try:
+        return read()
+    except PairkitError as error:
+        return str(error)
+
+
+CELL = st.text('a",;\t\n\r\x1c \xe9', max_size=4)
+QUOTED_CELL = st.builds(lambda text: '"' + text.replace('"', '""') + '"', CELL)
+LINE = st.lists(st.sampled_from(["a", "b c"]) | QUOTED_CELL | CELL, min_size=1, max_size=3)
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(["a.csv", "a.tsv"]),
+    st.lists(LINE, max_size=4),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, name: str, lines: list[list[str]], end: str, well_formed: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / name
+    separator = "\t" if name == "a.tsv" else ","
+    shown = [["h", "i"], *([(line * 2)[:2] for line in lines] if well_formed else lines)]
+    path.write_bytes(end.join(map(separator.join, [*shown, []])).encode())
+    one_by_one = rows_or_error(lambda: [[*row.values()] for _, row in table_rows(path)])
+    whole = rows_or_error(lambda: [[cell or "" for cell in row] for row in read_table(path).rows()])
+    assert whole == one_by_one
+
+
+def test_memory_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: set[object] = set()
+    counts: list[int] = []
+
+    def counted(path: Path, **options: Any) -> pl.DataFrame:
+        table = read_table(path, **options)
+        key = object()
+        alive.add(key)
+        weakref.finalize(table, alive.discard, key)
+        counts.append(len(alive))
+        return table
+
+    row = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
+    for place in range(6):
+        row.write_parquet(tmp_path / f"train-{place:05d}-of-00006.parquet")
+    monkeypatch.setattr(parts, "read_table", counted)
+    audit(tmp_path)
+    assert len(counts) == 18  # each for its labels, and in both passes
+    assert max(counts) <= 2  # the one that is read, and the one before it
+
+
+@pytest.mark.parametrize(
+    ("llms", "count"),
+    [
+        ([["chatgpt"], ["llama", "chatgpt"], [], None], 2),
+        (['["wordnet"]', "[]", "", None], 1),  # as in CSV
+        ([1, 2, 3, 4], 0),
+    ],
+)
+def test_rows_with_generated_texts(llms: list[object], count: int) -> None:
+    rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
+    columns = {"text": "text"}
+    assert read_rows(rows, columns=columns).written == {"train": count}
+    assert read_rows(rows.drop("prompt_hashes"), columns=columns).written == {"train": 0}  # another column
+
+
+def test_files_of_a_source(tmp_path: Path) -> None:
+    for name in ("data/train.csv", "triplet/train.csv", "x.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert files_of(tmp_path) == [tmp_path / "data/train.csv", tmp_path / "triplet/train.csv"]
+    assert files_of(f"{tmp_path}/*/train.csv") == files_of(tmp_path)
+    assert files_of(str(tmp_path / "x.md")) == [tmp_path / "x.md"]
+    assert files_of("owner/dataset") == []
+    assert files_of([{"text": "a"}]) == []
+
+
+MANY = pl.DataFrame(
+    {
+        "text1": [f"some words {n}" for n in range(3000)],
+        "label": [n % 2 for n in range(3000)],
+        "more": [[1, 2], [], None] * 1000,
+    }
+)
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_valid_files(tmp_path: Path, codec: str, version: str, dictionary: bool) -> None:
+    path = tmp_path / "a.parquet"
+    how = {"compression": codec, "data_page_version": version, "use_dictionary": dictionary}
+    pq.write_table(MANY.to_arrow(), path, row_group_size=700, data_page_size=2000, **how)
+    assert read_table(path).equals(MANY)
+    packed: Any = codec if codec == "zstd" else "lz4" if codec == "gzip" else None
+    (tmp_path / "a.arrow").write_bytes(stream(MANY, compression=packed))
+    assert read_table(tmp_path / "a.arrow").equals(MANY)
+    MANY.clear().write_parquet(path)
+    assert read_table(path).equals(MANY.clear())
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"text1": ["a"] * 200_000}, "has more than"),
+        ({"text1": ["a"], "x": [[7] * 50_000]}, "has more than"),
+        ({"text1": ["a" * 5_000_000]}, "decompresses to more than 200 times its size"),
+        ({"text1": ["a" * 100_000] * 90}, "has texts of more than 200 times its size"),
+        ({"negatives": [["a" * 100_000]] * 90}, "has texts of more than 200 times its size"),
+        ({f"c{n}": [1] for n in range(60)}, "has more than 50 columns"),
+    ],
+)
+def test_decompression_bombs(
+    tmp_path: Path, columns: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(untrusted_tables, "FREE_VALUES", 1000)
+    monkeypatch.setattr(untrusted_tables, "MAX_COLUMNS", 50)
+    monkeypatch.setattr(untrusted_tables, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), path, compression="zstd")
+    for packed in (path, tmp_path / "a.parquet.gz"):
+        packed.write_bytes(path.read_bytes() if packed == path else gzip.compress(path.read_bytes()))
+        with pytest.raises(DataError, match=says):
+            read_table(packed)
+
+
+def test_memory_for_a_small_file_of_many_rows(tmp_path: Path) -> None:
+    """Row groups that repeat one value many times."""
+    path = tmp_path / "a.parquet"
+    rows = pa.table(
+        {"text1": pa.DictionaryArray.from_arrays(pa.array([0] * (1 << 22), pa.int8()), ["a" * 99])}
+    )
+    with pq.ParquetWriter(path, rows.schema, compression="zstd") as writer:
+        for _ in range(3):
+            writer.write_table(rows)
+    assert path.stat().st_size < 300_000
+    imports = "import pyarrow.parquet\nfrom pairkit.dataset.reading.tables import read_table"
+    says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
+    assert "has more than 4,194,304 values" in says
+    assert mib < 80  # 1.2 GB decompressed
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool) -> None:
+    """An Arrow dictionary: 100 kB for each of 40,000 rows in a file of a few kB."""
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 40_000, pa.int32()), ["a" * 100_000])
+    column = pa.ListArray.from_arrays(list(range(0, 40_001, 20)), texts) if nested else texts
+    rows, path = pa.table({"text1": column}), tmp_path / name
+    if name == "a.parquet":
+        pq.write_table(rows, path, compression="zstd")
+    else:
+        with pa.ipc.new_stream(path, rows.schema) as writer:
+            writer.write_table(rows)
+    imports = "import pyarrow.parquet\nfrom pairkit.dataset.reading.tables import read_table"
+    says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
+    assert "one is in too many rows" in says
+    assert mib < 100  # 4 GB decompressed
+
+
+def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)])
+    pq.write_table(pa.table({"text": texts}), path)
+    batches = ParquetBatches(path).read(["text"])
+    assert 1000 < next(batches).num_rows < 1200
+
+
+def test_too_many_distinct_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(f'{{"text1": "a", "k{n}": 1}}' for n in range(300)))
+    assert read_table(path).shape == (300, 301)
+    monkeypatch.setattr(tables, "FREE_VALUES", 1000)
+    with pytest.raises(DataError, match="has 301 distinct keys in 300 lines"):
+        read_table(path)
+    path.write_text("\n".join(f'{{"text1": {{"k{n}": [{{"x{n}": 1}}]}}}}' for n in range(300)))
+    with pytest.raises(DataError, match="distinct keys in 300 lines"):
+        read_table(path)
+
+
+def stream(rows: pl.DataFrame, **options: Any) -> bytes:
+    file = io.BytesIO()
+    rows.write_ipc_stream(file, **options)
+    return file.getvalue()
+
+
+def test_rows_without_bytes(tmp_path: Path) -> None:
+    """A column of nulls has no bytes, so that its header may state any number of rows."""
+    claimed, many = struct.pack("<q", 12_345), 1 << 40
+    data = stream(pl.DataFrame({name: [None] * 12_345 for name in ("text1", "text2", "label")}))
+    assert claimed in data
+    path = tmp_path / "a.arrow"
+    path.write_bytes(data.replace(claimed, struct.pack("<q", many)))
+    with pytest.raises(DataError, match=f"has {many:,} rows in|not readable as an Arrow stream"):
+        read_table(path)
+
+
+BROKEN_FOOTER = b"PAR1" + b"\x19" * 40 + (40).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"ARROW1\0\0" * 9, b"\xff" * 99, struct.pack("<II", 0xFFFFFFFF, 1 << 30), BROKEN_FOOTER, b"PAR1"],
+)
+def test_invalid_files(data: bytes, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DataError, match="not readable"):
+        read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum, pl.List, pl.Array])
+def test_repeated_long_text_is_refused(tmp_path: Path, kind: type[pl.DataType]) -> None:
+    flat = pl.Series([LONG] * 1_000, dtype=pl.Enum([LONG]) if kind is pl.Enum else pl.Categorical)
+    rows = pl.DataFrame({"negative": flat.reshape((1_000, 1)) if kind in (pl.List, pl.Array) else flat})
+    if kind is pl.List:
+        rows = rows.select(pl.col("negative").arr.to_list())
+    rows = rows.with_columns(anchor=pl.lit("y"), positive=pl.lit("z"))
+    (tmp_path / "a.arrow").write_bytes(stream(rows))
+    with pytest.raises(DataError, match="one is in too many rows"):
+        read_pairs(tmp_path / "a.arrow")
+
+
+SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}
+
+
+def table(rows: int) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(f"row {n}", ["a", "b"][: n % 3], [{"judge": "x"}] * (n % 2)) for n in range(rows)],
+        schema=SCHEMA,
+        orient="row",
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 20_000])
+def test_stream_parquet(tmp_path: Path, rows: int) -> None:
+    one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
+    write_parquet(one, table(rows), private=True)
+    stream_parquet(other, [table(0), table(rows)], SCHEMA, private=True)
+    assert one.read_bytes() == other.read_bytes()
+    assert stat.S_IMODE(other.stat().st_mode) == 0o600
+
+
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
+    def frames() -> Iterator[pl.DataFrame]:
+        yield table(20_000)
+        raise DataError("damaged")
+
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"before")
+    with pytest.raises(DataError, match="damaged"):
+        stream_parquet(path, frames(), SCHEMA)
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("t.parquet", b"before")]

@@ -1,0 +1,325 @@
+"""Terms, BM25, groups and near-duplicates."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from math import log
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairkit.similarity import near_duplicates as similar
+from pairkit.similarity.bm25 import Bm25, best, words
+from pairkit.similarity.groups import Groups, connected, shared, singletons
+from pairkit.similarity.measures import (
+    common_words,
+    distinct_words,
+    estimated_tokens,
+    gap_auc,
+    share_long,
+    split_at_words,
+)
+from pairkit.similarity.near_duplicates import near_identical, similarity
+from pairkit.similarity.terms import places, terms
+from tests.pairkit.peak import peak_mib
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Can't open the_file 12 times!", ["can", "t", "open", "the_file", "12", "times"]),
+        ("Straße, café", ["straße", "café"]),
+        ("cafe\u0301", ["cafe\u0301"]),  # a combining accent
+        ("합병 #1 중복", ["합병", "1", "중복"]),  # Korean has blanks
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("合并至 #1", ["合并", "并至", "1"]),
+        ("字", ["字"]),
+        ("カードが届く。", ["カー", "ード", "ドが", "が届", "届く"]),
+        ("เปิดไม่ได้", ["เป", "ปิ", "ิด", "ดไ", "ไม", "ม่", "่ไ", "ได", "ด้"]),
+        ("打开 Excel文件", ["打开", "excel", "文件"]),
+        ("?! …", []),
+        ("", []),
+    ],
+)
+def test_terms_by_script(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+@given(st.text())
+def test_places_are_those_of_the_terms(text: str) -> None:
+    found = [*places(text)]
+    assert [text[start:end].lower() for _, start, end in found] == [term for term, _, _ in found]
+    if text.lower() == text:
+        assert [term for term, _, _ in found] == terms(text)
+
+
+@given(st.text())
+def test_every_letter_and_digit_is_in_a_term(text: str) -> None:
+    found = set("".join(terms(text)))
+    assert {letter for letter in text.lower() if letter.isalnum()} <= found
+
+
+def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
+    """Rows of (day of the first, day of the second, label)."""
+    times = [(f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y) for one, other, y in rows]
+    return pl.DataFrame(times, schema=["created_at1", "created_at2", "label"], orient="row")
+
+
+def test_gap_auc() -> None:
+    """Gaps 1 and 5 of positives against 3 and 5 of negatives: 1 < 3, 1 < 5, 5 > 3, 5 = 5."""
+    assert gap_auc(frame((1, 2, 1), (9, 4, 1), (1, 4, 0), (7, 2, 0))) == (1 + 1 + 0 + 0.5) / 4
+    assert gap_auc(frame((1, 2, 1), (1, 9, 0))) == 1.0
+    assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
+
+
+def test_gap_auc_undefined() -> None:
+    assert gap_auc(frame((1, 2, 1))) is None
+    assert gap_auc(frame((1, 2, 0))) is None
+    assert gap_auc(frame((1, 2, 1), (1, 9, 0)).drop("created_at1")) is None
+    unknown = frame((1, 2, 1), (1, 9, 0), (1, 3, 0)).with_columns(
+        created_at2=pl.Series(["2020-01-02T00:00:00Z", None, "some day"])
+    )
+    assert gap_auc(unknown) is None
+
+
+def test_estimated_tokens() -> None:
+    frame = pl.DataFrame({"t": ["", "a cat", "compilation", "x += 12345;"]})
+    # Two special tokens; six letters, two digits or one sign each.
+    assert frame.select(estimated_tokens(pl.col("t"))).to_series().to_list() == [2, 4, 4, 9]
+    long, short = "a " * 511, "a " * 510
+    rows = pl.DataFrame({"one": [long, short], "other": [long, long]})
+    assert share_long(rows, "one", "other") == 0.75
+    assert share_long(rows.clear(), "one") == 0.0
+
+
+def test_common_words() -> None:
+    texts = [f"the parser{n}" for n in range(400)] + ["rare word"] * 20 + ["often seen"] * 24
+    assert common_words(texts) == {"the", "often", "seen"}  # more than a twentieth of 444 texts
+    assert common_words(["startup crash"] * 10) == frozenset()
+    assert common_words(["startup crash"] * 11) == {"startup", "crash"}
+    assert distinct_words("We 保存文件 now") == {"now", "保存", "存文", "文件"}
+
+
+def test_split_at_words() -> None:
+    assert split_at_words("Crash, crashes", {"crash"}) == [("Crash", True), (", crashes", False)]
+    assert split_at_words("", {"crash"}) == []
+    assert split_at_words("文件保存失败", {"文件", "件保", "失败"}) == [
+        ("文件保", True),
+        ("存", False),
+        ("失败", True),
+    ]
+
+
+@settings(max_examples=40)
+@given(st.text(), st.sets(st.text(max_size=5), max_size=5))
+def test_pieces_join_to_the_text(text: str, marked: set[str]) -> None:
+    marked |= set(sorted(distinct_words(text))[:2])
+    pieces = split_at_words(text, marked)
+    assert "".join(piece for piece, _ in pieces) == text
+    assert all(piece.lower() in marked for piece, is_marked in pieces if is_marked)
+
+
+TIES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=25)
+
+
+@settings(max_examples=40)
+@given(TIES)
+def test_groups_are_connected_components(ties: list[tuple[int, int]]) -> None:
+    groups: Groups[int] = Groups(range(16))
+    near = {n: {n} for n in range(16)}
+    for one, other in ties:
+        groups.join(one, other)
+        merged = near[one] | near[other]
+        for member in merged:
+            near[member] = merged
+    for one in range(16):
+        assert groups.find(one) == min(near[one])
+        assert all((groups.find(one) == groups.find(other)) == (other in near[one]) for other in range(16))
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)
+
+
+@settings(max_examples=40)
+@given(PAIRS, PAIRS)
+def test_connected_equals_union_find(some: list[tuple[int, int]], more: list[tuple[int, int]]) -> None:
+    expected, groups = Groups(range(20)), singletons(20)
+    for pairs in (some, more):
+        for one, other in pairs:
+            expected.join(one, other)
+        before = groups.copy()
+        ends = np.array(pairs, np.int64).reshape(-1, 2)
+        found = connected(groups, ends[:, 0], ends[:, 1])
+        assert np.array_equal(groups, before)
+        groups = found
+    assert groups.tolist() == [expected.find(place) for place in range(20)]
+    assert [members.tolist() for members in shared(groups)] == [
+        members for members in expected.all().values() if len(members) > 1
+    ]
+
+
+BOATS = ["red boat", "red car red", "blue", "..."]
+
+
+def test_score() -> None:
+    """As Lucene: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
+    scores = Bm25(BOATS).scores("RED red")
+    idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
+    by_hand = [idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))]
+    assert scores == pytest.approx([*by_hand, 0, 0], abs=1e-6)
+    for text in ("green", "", "!"):
+        assert Bm25(BOATS).scores(text).tolist() == [0, 0, 0, 0]
+    assert Bm25([]).scores("red").tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Can't open x_1 in 3 of 12", ["can", "t", "open", "x_1", "in", "of", "12"]),
+        ("Größe geöffnet", ["größe", "geöffnet"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("打开 Excel文件", ["打开", "excel", "文件"]),
+    ],
+)
+def test_words_by_script(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+def test_best() -> None:
+    scores = np.array([0, 2, 1, 2, 1, 0.5], np.float32)
+    assert best(scores, 3).tolist() == [1, 3, 2]
+    assert best(scores, 6).tolist() == best(scores, 99).tolist() == [1, 3, 2, 4, 5]
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    texts = ["panic when saving", "", "E0277 when saving", "the window is red"]
+    index = Bm25(texts)
+    index.save(tmp_path)
+    again = Bm25.load(tmp_path, 4)
+    for asked in ("E0277 saving", "window", "unknown", ""):
+        assert again.scores(asked).tolist() == index.scores(asked).tolist()
+
+
+def test_a_search_by_words_finds_a_reworded_chinese_sentence_first() -> None:
+    texts = [
+        "无法保存文件，磁盘已满",
+        "打开编辑器时窗口崩溃",
+        "网络连接超时，请检查设置",
+        "菜单里的文字显示错误",
+    ]
+    assert best(Bm25(texts).scores("磁盘满了，文件保存不了"), 1).tolist() == [0]
+
+
+VOCABULARY = [f"w{n}" for n in range(300)]
+
+
+def text(seed: int, words: int = 60) -> str:
+    return " ".join(random.Random(seed).choices(VOCABULARY, k=words))
+
+
+def changed(original: str, *places: int) -> str:
+    words = original.split()
+    for place in places:
+        words[place] = "other"
+    return " ".join(words)
+
+
+def test_similarity() -> None:
+    # abc bcd cde | abc bcd cdf: two of four triples are common.
+    assert similarity("a b c d e", "a b c d f") == pytest.approx(2 / 4)
+    assert similarity("A, b c!", "a b c") == 1.0
+    assert similarity("a b", "a b") == 1.0
+    assert similarity("a b", "b a") == 0.0
+    assert similarity("", "a") == similarity("!!", "!!") == 0.0
+    chinese = ("无法保存文件，因为磁盘已满，请重试一次", "无法保存文件，因为磁盘已满，请重试两次")
+    assert similarity(*chinese) > 0.6
+
+
+def test_near_identical() -> None:
+    texts = [text(n) for n in range(200)]
+    texts += [changed(texts[3], 30), texts[7].upper(), changed(texts[9], 5, 15, 25, 35, 45, 55)]
+    assert near_identical(texts) == [[3, 200], [7, 201]]
+    assert near_identical(["", "", "!!!", "!!!", "..."]) == near_identical([]) == []
+
+
+def test_chains() -> None:
+    first = text(1, 90)
+    second = changed(first, 20)
+    third = changed(second, 50)
+    assert similarity(first, third) < 0.9 <= similarity(first, second)
+    assert near_identical([first, second, third], 0.9) == [[0, 1, 2]]
+    assert near_identical([first, second, first + "!"], 1.0) == [[0, 2]]
+
+
+def of_template(seed: int, slots: int, *, values: int) -> str:
+    """A text of 90 words with a number of slots, each with one of several values."""
+    words, random_ = text(1, 90).split(), random.Random(seed)
+    for slot in range(slots):
+        words[90 // slots * slot] = f"value{random_.randrange(values)}"
+    return " ".join(words)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.integers(0, 200), min_size=2, max_size=40),
+    st.integers(1, 8),
+    st.sampled_from([2, 1000]),
+    st.randoms(use_true_random=False),
+)
+def test_template(seeds: list[int], slots: int, values: int, random_: random.Random) -> None:
+    """Groups need similarity, don't depend on order, and a subset has no additional ones."""
+    texts = [of_template(seed, slots, values=values) for seed in seeds]
+    exact = Groups(range(len(texts)))
+    for one, other in combinations(range(len(texts)), 2):
+        if similarity(texts[one], texts[other]) >= 0.8:
+            exact.join(one, other)
+    found = near_identical(texts)
+    assert all(exact.find(group[0]) == exact.find(place) for group in found for place in group)
+    order = random_.sample(range(len(texts)), len(texts))
+    moved = near_identical([texts[place] for place in order])
+    assert sorted(sorted(order[place] for place in group) for group in moved) == sorted(found)
+    whole = {place: number for number, group in enumerate(found) for place in group}
+    for group in near_identical(texts[: len(texts) // 2]):
+        assert len({whole[place] for place in group}) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40), st.integers(0, 3000))
+def test_texts_on_disk(kinds: list[tuple[int, int]], in_memory: int) -> None:
+    texts = [changed(text(kind), place) for kind, place in kinds]
+    expected = near_identical(texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similar, "_IN_MEMORY", in_memory)
+        patch.setattr(similar, "CHUNK", 3)
+        assert near_identical(texts) == expected
+
+
+@pytest.mark.parametrize(("changes", "least"), [(3, 0.99), (6, 0.93)])
+def test_recall_at_the_threshold(changes: int, least: float) -> None:
+    """Pairs at 0.9 almost surely, at 0.8 with probability 0.95."""
+    count = 300
+    first = [" ".join(f"p{n}w{k}" for k in range(170)) for n in range(count)]
+    other = [changed(one, *range(10, 10 + 27 * changes, 27)) for one in first]
+    assert {round(similarity(*pair), 1) for pair in zip(first, other, strict=True)} == {
+        0.9 if changes == 3 else 0.8
+    }
+    assert len(near_identical(first + other)) >= least * count
+
+
+def test_memory_for_a_template(tmp_path: Path) -> None:
+    """Nearly all pairs are just below the threshold."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from pairkit.similarity.near_duplicates import near_identical\n"
+        "from tests.pairkit.test_similarity import of_template\n"
+        "near_identical([of_template(seed, 9, values=10**6) for seed in range(3000)])\n"
+    )
+    imports = "import runpy\nimport tests.pairkit.test_similarity"
+    says, taken = peak_mib(imports, "runpy.run_path(sys.argv[1])", program)
+    assert says == "done"
+    assert taken < 150

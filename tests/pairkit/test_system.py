@@ -1,0 +1,385 @@
+"""Files, folders, databases, servers and clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pairkit import ConfigError, DataError, RemoteError
+from pairkit.base.system import database
+from pairkit.base.system.cluster import Cluster, WorkerLost, address_of, joined
+from pairkit.base.system.database import Schema, connect, database_errors, open_database
+from pairkit.base.system.files import (
+    check_free,
+    open_own,
+    sha256,
+    whole_folder,
+    write_errors,
+    write_json,
+    write_text,
+)
+from pairkit.base.system.folders import check_apart, differing, held_folder, work_beside
+from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
+from pairkit.base.system.machine import cores, is_out_of_memory, peak_rss_mb
+
+
+def test_write_text_replaces_atomically(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a.txt"
+    write_text(path, "one")
+    write_text(path, "zwei ✓")
+    assert path.read_text(encoding="utf-8") == "zwei ✓"
+    assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk() -> None:
+    path = Path("/dev/full")
+    with pytest.raises(ConfigError, match="No space left"), write_errors(path), path.open("wb") as file:
+        file.write(b"x" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("Error while serializing: I/O error: No space left on device (os error 28)", "No space left"),
+        (
+            "[enforce fail at inline_container.cc:672] . unexpected pos 109760 vs 109652",
+            "most likely no space",
+        ),
+        ("288000 requested and 30688 written", "most likely no space"),  # an OSError of numpy
+    ],
+)
+def test_disk_errors_wrapped_by_libraries(message: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=rf"a: can't be written \({reason}"), write_errors(Path("a")):
+        raise OSError(message) if "requested" in message else RuntimeError(message)
+
+
+def test_whole_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with whole_folder(out) as partial:
+        (partial / "a").write_text("1")
+        assert not out.exists()
+    assert (out / "a").read_text() == "1"
+    with whole_folder(out) as partial:
+        (partial / "b").write_text("2")
+    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
+        (partial / "c").write_text(str(1 // 0))
+    assert [p.name for p in (*out.iterdir(), *tmp_path.iterdir())] == ["b", "out"]
+
+
+def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with whole_folder(out) as partial:
+        (partial / "a").write_text("1")
+    program = (
+        "import sys, time; from pathlib import Path; from pairkit.base.system.files import whole_folder\n"
+        "with whole_folder(Path(sys.argv[1])) as p:\n"
+        "    (p / 'b').write_text('2'); print('ready', flush=True); time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(out)], stdout=subprocess.PIPE)
+    if process.stdout is None:
+        pytest.fail("no pipe")
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert [p.name for p in out.iterdir()] == ["a"]
+    with whole_folder(out) as partial:
+        assert list(partial.iterdir()) == []
+        (partial / "c").touch(0o600)  # as safetensors writes
+    (partial := tmp_path / "usual").touch()
+    assert (out / "c").stat().st_mode == partial.stat().st_mode
+    partial.unlink()
+    assert [p.name for p in out.iterdir()] == ["c"]
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_open_own(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with open_own(path, private=True) as file:
+        file.write(b"one")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with open_own(path) as file:
+        file.seek(3)
+        file.write(b"two")
+    assert path.read_bytes() == b"onetwo"
+    open_own(path, "wb").close()
+    assert path.read_bytes() == b""
+
+
+def test_write_json_and_check_free(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
+    write_json(tmp_path / "b.json", {"a": "ä", "b": 1})
+    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
+    with pytest.raises(ConfigError, match="already exists"):
+        check_free(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
+def test_working_folder_in_the_dataset_folder(work: str) -> None:
+    with pytest.raises(ConfigError, match="would replace"):
+        check_apart(Path("pairs"), Path(work))
+    check_apart(Path("work/pairs"), Path("work"))
+
+
+def test_lock(tmp_path: Path) -> None:
+    with (
+        held_folder(tmp_path / "w", "busy; wait"),
+        pytest.raises(ConfigError, match="w: busy; wait"),
+        held_folder(tmp_path / "w", "busy; wait"),
+    ):
+        pass
+    with held_folder(tmp_path / "w", "busy; wait"):
+        pass
+
+
+def test_default_working_folder() -> None:
+    assert work_beside(Path("pairs.v1")).name == "pairs.v1.work"
+
+
+def test_differing() -> None:
+    there = {"seed": 1, "model": {"name": "a", "layers": [1, 2]}, "gone": True}
+    here = {"seed": 2, "model": {"name": "a", "layers": (1, 2)}}
+    assert differing(there, here) == ["gone (True there, None now)", "seed (1 there, 2 now)"]
+    assert differing(there, there) == []
+
+
+TOYS = Schema("toy store", 0x544F5931, 2, "CREATE TABLE toys (name TEXT);")
+
+
+def opened(path: Path, schema: Schema = TOYS) -> sqlite3.Connection:
+    return open_database(path, schema, create=False, absent="nothing is here")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "deep" / "toys.sqlite"
+    open_database(path, TOYS, create=True, absent="").close()
+    return path
+
+
+def test_new_file_is_private(store: Path) -> None:
+    assert stat.S_IMODE(store.stat().st_mode) == 0o600
+    connection = opened(store)
+    connection.execute("INSERT INTO toys VALUES ('bear')")
+    connection.close()
+    assert opened(store).execute("SELECT name FROM toys").fetchall() == [("bear",)]
+
+
+def test_other_kinds_and_versions(store: Path) -> None:
+    with pytest.raises(DataError, match="not a doll store"):
+        opened(store, Schema("doll store", 1, 2, ""))
+    with pytest.raises(DataError, match="newer version"):
+        opened(store, Schema("toy store", TOYS.application, 1, ""))
+    with pytest.raises(DataError, match="an older version"):
+        opened(store, Schema("toy store", TOYS.application, 3, ""))
+
+
+def test_invalid_database(tmp_path: Path) -> None:
+    path = tmp_path / "no.sqlite"
+    path.write_bytes(b"nothing of the kind" * 60)
+    with pytest.raises(DataError, match="move it away"):
+        opened(path)
+
+
+def test_busy_database(store: Path) -> None:
+    first, second = opened(store), opened(store)
+    second.execute("PRAGMA busy_timeout = 10")
+    first.execute("BEGIN IMMEDIATE")
+    with pytest.raises(ConfigError, match="another process writes"), database_errors(store):
+        second.execute("BEGIN IMMEDIATE")
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")])
+def test_write_ahead_log_only_on_local_disks(
+    store: Path, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts, shared = store.with_name("mounts"), store.parent / "my files"
+    place = str(shared).replace(" ", "\\040")
+    mounts.write_text(f"/dev/sda / ext4 rw 0 0\nserver:/home {place} {kind} rw 0 0\n")
+    monkeypatch.setattr(database, "_MOUNTS", mounts)
+    shared.mkdir()
+    for name in ("new.sqlite", "old.sqlite"):
+        if name == "old.sqlite":
+            store.rename(shared / name)
+        with closing(open_database(shared / name, TOYS, create=True, absent="")) as connection:
+            connection.execute("INSERT INTO toys VALUES ('bear')")
+            assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
+            names = {path.name for path in shared.glob(f"{name}-*")}
+            assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
+
+
+def test_read_only_connection(store: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
+        connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
+    with pytest.raises(ConfigError, match="nothing is here"):
+        opened(store.with_name("none"))
+
+
+def test_engine_and_address() -> None:
+    assert address_of("local", None) is None
+    assert address_of("ray", "10.0.0.1:6379") == "10.0.0.1:6379"
+    with pytest.raises(ConfigError, match=r"10\.0\.0\.1:6379': is for engine='ray'"):
+        address_of("local", "10.0.0.1:6379")
+    with pytest.raises(ConfigError, match="needs address="):
+        address_of("ray", None)
+    with pytest.raises(ConfigError, match=r"engine='spark': expected local or ray"):
+        address_of("spark", None)
+
+
+def test_invalid_addresses() -> None:
+    for address in ("auto", "ray://head", "10.0.0.1"):
+        with pytest.raises(ConfigError, match="expected HOST:PORT"), joined(address):
+            pass
+    for address in ("127.0.0.1:1", "10..0.1:6379"):
+        with pytest.raises(ConfigError, match="no Ray cluster answers there"), joined(address):
+            pass
+
+
+def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    message = r"engine='ray' needs ray, .* 'aoe-toolkit\[ray\]'"
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(ConfigError, match=message):
+        joined(f"127.0.0.1:{listening.getsockname()[1]}").__enter__()
+
+
+class _RayError(Exception):
+    pass
+
+
+class _LocalRayletDiedError(_RayError):
+    pass
+
+
+class _RaySystemError(_RayError):
+    pass
+
+
+class _RayTaskError(_RayError, OSError):
+    """As Ray's errors, which are also of the class of the cause."""
+
+    cause = DataError("a fault of its own", path="a.json", row=3)
+
+
+EXCEPTIONS = SimpleNamespace(
+    RayError=_RayError,
+    RayTaskError=_RayTaskError,
+    LocalRayletDiedError=_LocalRayletDiedError,
+    RaySystemError=_RaySystemError,
+)
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "words"),
+    [
+        (_RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
+        (_LocalRayletDiedError(), RemoteError, "run the same command again"),
+        (BrokenPipeError(), RemoteError, "run the same command again"),
+        (_RayError(), WorkerLost, "_RayError"),
+    ],
+)
+def test_errors_of_tasks_and_workers(raised: Exception, expected: type[Exception], words: str) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise raised
+
+    cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=EXCEPTIONS), "auto")
+    with pytest.raises(expected, match=words):
+        cluster.fetched(object())
+    if expected is RemoteError:
+        with pytest.raises(RemoteError, match=words):
+            cluster.first([object()])
+        with pytest.raises(RemoteError, match=words):
+            cluster.begun(fail, 1)
+
+
+def test_first_finished_call() -> None:
+    ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=EXCEPTIONS)
+    assert Cluster(ray, "auto").first(["a", "b"], 1.0) == "b"
+    assert Cluster(ray, "auto").first(["a"], 1.0) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("could not create a memory object"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+)
+def test_out_of_memory_messages(error: BaseException) -> None:
+    assert is_out_of_memory(error)
+
+
+def test_other_errors() -> None:
+    assert not is_out_of_memory(RuntimeError("size mismatch"))
+    assert not is_out_of_memory(ValueError("out of memory"))
+
+
+def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert peak_rss_mb() > 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
+
+
+def get(port: int) -> tuple[int, bytes, dict[str, str]]:
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=30)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    found = answer.status, answer.read(), dict(answer.getheaders())
+    connection.close()
+    return found
+
+
+def test_close_finishes_requests_and_frees_the_port():
+    begun, free = threading.Event(), threading.Event()
+
+    async def application(scope, receive, send):
+        begun.set()
+        while not free.is_set():
+            await asyncio.sleep(0.01)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    listening = listening_socket(LOOPBACK, 0)
+    port = listening.getsockname()[1]
+    server = HttpServer(application, listening, name="test", connections=8, stop_s=30)
+    with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
+        listening_socket(LOOPBACK, port)
+    answers: list[tuple[int, bytes, dict[str, str]]] = []
+    asking = threading.Thread(target=lambda: answers.append(get(port)))
+    asking.start()
+    assert begun.wait(30)
+    closing = threading.Thread(target=server.close)
+    closing.start()
+    free.set()
+    closing.join(30)
+    asking.join(30)
+    status, body, headers = answers[0]
+    assert (status, body) == (200, b"done")
+    assert "server" not in headers
+    server.close()
+    server.wait()
+    listening_socket(LOOPBACK, port).close()
+
+
+@pytest.mark.parametrize("port", [-1, 65_536, 99_999])
+def test_ports_out_of_range_are_refused(port: int):
+    with pytest.raises(ConfigError, match=rf"port=.*{port}.*: expected 0 .* to 65535"):
+        listening_socket(LOOPBACK, port)
