@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.llm_labeler.answer_formats import NAMES, precision_and_recall, read
+from tests.llm_labeler.answer_formats import NAMES, Format, read
+
+
+def precision_and_recall(formats: Iterable[Format]) -> tuple[float, float]:
+    """Precision and recall of exact sentences."""
+    kept = expected = correct = 0
+    for one in formats:
+        sentences, reference = Counter(one.parsed()), Counter(one.expected)
+        kept += sentences.total()
+        expected += reference.total()
+        correct += (sentences & reference).total()
+    return correct / kept, correct / expected
+
 
 print("| answers | formats | precision | recall | not as expected |")
 print("|---|---:|---:|---:|---:|")

@@ -137,16 +137,9 @@ def generate(
     from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
 
-    given: dict[str, Any] = {
-        "llm": llm,
-        "judges": judges,
-        "task": task,
-        "size": size,
-        "samples": samples,
-        "seed": seed,
-    }
+    given: dict[str, Any] = {"llm": llm, "judges": judges, "task": task, "size": size, "samples": samples}
     given |= {"examples": examples, "prompt": prompt, "polarity": polarity, "aggregation": aggregation}
-    given |= {"limit": limit, "draw": draw, "local_only": local_only}
+    given |= {"limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
     given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
     resolved, functions = read_arguments(setting_keys(generate), given, config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
@@ -179,8 +172,8 @@ def plan(arguments: dict[str, Any]) -> Plan:
     from llm_labeler.runs.arguments import read_arguments
     from pairkit.base.settings import argument
 
-    config, settings = arguments["config"], arguments["settings"]
-    resolved, functions = read_arguments(setting_keys(generate), arguments, config=config, settings=settings)
+    given = {name: arguments[name] for name in ("config", "settings")}
+    resolved, functions = read_arguments(setting_keys(generate), arguments, **given)
     folders = argument("out", arguments["out"], Path), argument("work", arguments["work"], Path | None)
     return _label.plan(
         arguments["data"],

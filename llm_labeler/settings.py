@@ -1,8 +1,7 @@
-"""All settings of a labelling run, and the kinds of LLMs, aggregations and tasks."""
+"""All settings of a labelling run, with the kinds of LLMs, the aggregations and the tasks."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
-from pairkit.base.errors import ConfigError
 from pairkit.base.openai_api.credentials import variable_name
 from pairkit.base.settings import Settings, setting
 
@@ -23,14 +21,6 @@ class Aggregation:
     meaning: str
     is_judged: bool = False
     is_graded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LabellingKind:
-    """A labelling task: the kind of sentences that LLMs write for each text."""
-
-    triplets: bool = True
-    is_judged: bool = False
 
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
@@ -51,14 +41,9 @@ AGGREGATIONS: Mapping[str, Aggregation] = {
     ),
 }
 
-TASKS: Mapping[str, LabellingKind] = {
-    "paraphrase": LabellingKind(triplets=False, is_judged=True),
-    "triplet": LabellingKind(is_judged=True),
-    "query": LabellingKind(),
-}
+PARAPHRASE = "paraphrase"  # the default task; the others make triplets
+TASKS = (PARAPHRASE, "triplet", "query")
 
-
-_ANSWER_FIELDS = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra", "structured")
 Structured = Literal["auto", "off", "strict"]
 Tree = dict[str, Any]
 
@@ -87,6 +72,11 @@ def _names(value: object) -> object:
     return names
 
 
+def _as_text(value: object) -> object:
+    """A path as text."""
+    return str(value) if isinstance(value, Path) else value
+
+
 def _polarities(value: object) -> object:
     """Accept `both` or the name of one polarity."""
     if not isinstance(value, str):
@@ -99,6 +89,9 @@ def _polarities(value: object) -> object:
 Changes = Annotated[tuple[ChangeKind, ...], BeforeValidator(_names)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Polarities = Annotated[tuple[Polarity, ...], BeforeValidator(_polarities)]
+
+
+_PRICE = "US dollars per million {} tokens. Default: published price, 0 on your own server, else unknown."
 
 
 class LlmSettings(Settings):
@@ -127,18 +120,8 @@ class LlmSettings(Settings):
         None, "File of trusted certificates (PEM). Default: that of SSL_CERT_FILE, else the system's."
     )
     must_be_listed: bool = setting(True, "Stop if the model is not in the server's list of models.")
-    price_in: float | None = setting(
-        None,
-        "US dollars per million prompt tokens. Default: published price, 0 on your own server, else unknown.",
-        ge=0,
-        le=MAX_PRICE,
-    )
-    price_out: float | None = setting(
-        None,
-        "US dollars per million answer tokens. Default: published price, 0 on your own server, else unknown.",
-        ge=0,
-        le=MAX_PRICE,
-    )
+    price_in: float | None = setting(None, _PRICE.format("prompt"), ge=0, le=MAX_PRICE)
+    price_out: float | None = setting(None, _PRICE.format("answer"), ge=0, le=MAX_PRICE)
     concurrency: int = setting(16, "Maximum number of concurrent calls.", ge=1)
     rpm: int | None = setting(None, "Maximum number of requests per minute. Default: unlimited.", ge=1)
     tpm: int | None = setting(None, "Maximum number of tokens per minute. Default: unlimited.", ge=1)
@@ -153,17 +136,6 @@ class LlmSettings(Settings):
     )
     extra: Tree = setting({}, "Additional fields of each request, such as {top_k = 40}.")
 
-    def answer_parameters(self, name: str, url: str) -> str:
-        """The parameters that affect answers, as JSON."""
-        values = {field: getattr(self, field) for field in _ANSWER_FIELDS} | {"base_url": url}
-        try:
-            return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(
-                f"llm {name}: extra can't be written as JSON ({error}); use strings, numbers, lists and"
-                f" tables in [llm.{name}.extra]"
-            ) from error
-
     @field_validator("kind", mode="before")
     @classmethod
     def _without_alias(cls, value: object) -> object:
@@ -173,7 +145,7 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """The prompts sent to the LLMs."""
 
-    template: str = setting(
+    template: Annotated[str, BeforeValidator(_as_text)] = setting(
         "hardened",
         "Prompt of the task paraphrase: hardened, paper, or a file with {text}, {size} and {polarity}. "
         "The tasks triplet and query have their own prompt, which a file replaces.",
@@ -292,7 +264,6 @@ class TextSplitSettings(Settings):
         return self
 
 
-PARAPHRASE = "paraphrase"  # the default task
 # `--config` adds entries and overrides fields of these.
 BUILT_IN_LLMS: Mapping[str, Tree] = {
     "chatgpt": {"kind": "openai", "model": "gpt-4o-mini"},
@@ -344,19 +315,17 @@ class LabelSettings(Settings):
     def _merge_built_in_llms(cls, tree: object) -> object:
         if not isinstance(tree, dict) or not isinstance(configured := tree.get("llm", {}), dict):
             return tree
-        entries: Tree = {name: dict(entry) for name, entry in BUILT_IN_LLMS.items()}
-        for name, entry in configured.items():
-            built_in = entries.get(name, {})
-            if isinstance(entry, dict) and entry.get("kind", built_in.get("kind")) == built_in.get("kind"):
+        entries: Tree = {**BUILT_IN_LLMS, **configured}
+        for name, built_in in BUILT_IN_LLMS.items():
+            entry = entries[name]
+            if isinstance(entry, dict) and entry.get("kind", built_in["kind"]) == built_in["kind"]:
                 entries[name] = {**built_in, **entry}
-            else:
-                entries[name] = entry
         return {**tree, "llm": entries}
 
     @model_validator(mode="before")
     @classmethod
     def _default_prompt_of_task(cls, tree: object) -> object:
-        """Every task but `papers` has its own default prompt."""
+        """Every task but `paraphrase` has its own default prompt."""
         if not isinstance(tree, dict) or (task := tree.get("task", PARAPHRASE)) == PARAPHRASE:
             return tree
         if task == "judge":
@@ -376,7 +345,7 @@ class LabelSettings(Settings):
         if set(self.prompt.polarities) != {*POLARITIES}:
             raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
         aggregation = self.ensemble.aggregation
-        if AGGREGATIONS[aggregation].is_judged and not TASKS[self.task].is_judged:
+        if AGGREGATIONS[aggregation].is_judged and self.task == "query":
             raise ValueError(
                 f"ensemble.aggregation {aggregation}: judges compare meanings, and the task {self.task} pairs"
                 " texts of different meaning; use union"
@@ -384,28 +353,24 @@ class LabelSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _names_are_known(self) -> LabelSettings:
+    def _llms_can_be_used(self) -> LabelSettings:
         for name in (*self.proposers, *self.judge.llms):
             if name not in self.llm:
                 raise ValueError(
                     f"no LLM is named {name!r}; expected {', '.join(sorted(self.llm))} or ensemble, or add"
                     f" [llm.{name}] to a file for --config"
                 )
-        if AGGREGATIONS[self.ensemble.aggregation].is_judged and self.llms and not self.judges:
-            raise ValueError(
-                f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in "
-                "judge.llms, or use union"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _samples_differ(self) -> LabelSettings:
         for name in self.proposers if self.samples > 1 else ():
             if self.llm[name].temperature == 0:
                 raise ValueError(
                     f"samples {self.samples}: all answers of {name} are equal at temperature 0; set"
                     f" llm.{name}.temperature, for example to 0.8"
                 )
+        if AGGREGATIONS[self.ensemble.aggregation].is_judged and self.llms and not self.judges:
+            raise ValueError(
+                f"ensemble.aggregation {self.ensemble.aggregation}: rules can't judge; name an LLM in "
+                "judge.llms, or use union"
+            )
         return self
 
     @property

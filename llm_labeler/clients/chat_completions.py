@@ -19,7 +19,6 @@ from pairkit.base.printable import one_line
 
 # Fields that `extra` must not set; it is saved, so it can't have a key.
 _RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "api_key", "headers"}
-NOT_UTF8 = "the text has half a surrogate pair, which can't be sent"
 _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
     re.IGNORECASE,
@@ -129,11 +128,6 @@ class Dialect:
             f"llm {self._name}: the server refused the value of {min(named)} ({refusal.message}); change"
             f" it in [llm.{self._name}]"
         )
-
-
-def can_be_sent(ask: Ask) -> bool:
-    """Whether the prompt can be encoded as UTF-8, which lone surrogates can't."""
-    return not any(re.search("[\ud800-\udfff]", message.content) for message in ask.messages)
 
 
 _EXCERPT_CHARS = 120  # of an unexpected body in an error

@@ -13,10 +13,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from llm_labeler.clients.chat_completions import (
-    NOT_UTF8,
     Dialect,
     call_error,
-    can_be_sent,
     models_of,
     read_body,
     reply_of,
@@ -93,6 +91,7 @@ _DEFAULT_URLS = {
     "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
 }
 _EXAMPLE = "http://localhost:8000/v1"
+_ANSWER_FIELDS = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra", "structured")
 
 
 class ServerProvider:
@@ -109,7 +108,7 @@ class ServerProvider:
         self.address = _find_address(name, settings)
         self.dialect = Dialect(name, settings)
         self.refused = self.dialect.refused
-        self.parameters_text = settings.answer_parameters(name, self.address.url)
+        self.parameters_text = _answer_parameters(name, settings, self.address)
         self.parameters = content_hash(self.parameters_text)
         self.prices = find_prices(settings, self.address)
         self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
@@ -126,7 +125,7 @@ class ServerProvider:
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call."""
-        sizes = [len(message.content.encode("utf-8", "surrogatepass")) for message in ask.messages]
+        sizes = [len(message.content.encode()) for message in ask.messages]
         has_schema = self.dialect.form(ask).format == "json_schema"
         schema = len(json.dumps(ask.schema).encode()) if has_schema else 0
         prompt = sum(sizes) + _TOKENS_PER_MESSAGE * len(sizes) + _TOKENS_PER_CALL + schema
@@ -156,8 +155,6 @@ class ServerProvider:
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Send the question; if the server refuses the form of the request, try another form."""
-        if not can_be_sent(ask):
-            raise CallFailed("rejected", NOT_UTF8, retry=False, final=True)
         while True:
             form = self.dialect.form(ask)
             try:
@@ -240,6 +237,18 @@ class ServerProvider:
 def _spellings(model: str) -> tuple[str, ...]:
     """A model's names in lists: Ollama adds a tag, Gemini a prefix."""
     return model, f"{model}:latest", f"models/{model}"
+
+
+def _answer_parameters(name: str, settings: LlmSettings, address: Address) -> str:
+    """The parameters that affect answers, as JSON."""
+    values = {field: getattr(settings, field) for field in _ANSWER_FIELDS} | {"base_url": address.url}
+    try:
+        return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"llm {name}: extra can't be written as JSON ({error}); use strings, numbers, lists and"
+            f" tables in [llm.{name}.extra]"
+        ) from error
 
 
 def _find_address(name: str, settings: LlmSettings) -> Address:

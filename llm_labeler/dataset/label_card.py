@@ -62,14 +62,8 @@ def label_card(
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, int]] = counts["splits"]
     lines = [
-        (name, *(split[key] for split in splits.values()))
-        for name, key in (
-            ("source sentences", "texts"),
-            ("positive", "positive"),
-            ("negative", "negative"),
-            ("total", "total"),
-            ("triplets", "triplets"),
-        )
+        ("source sentences" if key == "texts" else key, *(split[key] for split in splits.values()))
+        for key in ("texts", *POLARITIES, "total", "triplets")
     ]
     by_llm = [(_code(name), *(llm[p] for p in POLARITIES)) for name, llm in counts["llms"].items()]
     kinds = counts.get("negative_kinds", {})
@@ -131,7 +125,7 @@ def write(
 
 def _why_empty(dropped: Mapping[str, int], statistics: Mapping[str, Any]) -> str:
     reasons = {**statistics.get("dropped", {}), **dropped}
-    problem = f"no pair is left to write ({format_counts(reasons) or 'no LLM proposed any'})"
+    problem = f"no pair is left to write ({format_counts(reasons)})"
     if reasons.get("not_answered") and not statistics.get("proposals"):
         return (
             f"{problem}: no question was answered; run `label generate` again, with a higher"

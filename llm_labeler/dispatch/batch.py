@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from llm_labeler.clients.chat_completions import NOT_UTF8, can_be_sent
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from llm_labeler.dispatch.openai_batches import (
@@ -25,7 +24,7 @@ from llm_labeler.dispatch.openai_batches import (
     read_results,
 )
 from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, finish
-from llm_labeler.records import Ask, AskKey, Failure, Provider, TokenUsage
+from llm_labeler.records import Ask, AskKey, Provider, TokenUsage
 from llm_labeler.settings import BreakerSettings
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import ConfigError, RemoteError
@@ -110,12 +109,7 @@ class _Batcher:
             collected = sum(ask.key in self._collected for ask in chunk)
             self._meter.done += collected
             self._meter.cached += len(chunk) - len(missing) - collected
-            for ask in missing:
-                if can_be_sent(ask):
-                    yield ask
-                else:
-                    self._store.save_failure(Failure(ask.key, "rejected", NOT_UTF8, 0, final=True))
-                    self._meter.failed += 1
+            yield from missing
 
     async def _ask_directly(self, ask: Ask) -> bool:
         """Ask one question without a batch; return whether the budget allows more."""

@@ -156,10 +156,6 @@ class Budget:
         self, llm: str, max_usage: TokenUsage, cost: float | None, *, in_bulk: bool = False
     ) -> Reservation | None:
         """Reserve the bound of a call; None if it has to wait for other calls."""
-        if cost is None and self._limits[2] is not None:
-            raise ConfigError(
-                f"max_cost can't be checked: {llm}'s price is unknown; set its price_in and price_out"
-            )
         plain = (1, max_usage.total, picodollars(cost or 0.0))
         excess = self._excess.get(llm, _NO_EXCESS)
         requests, tokens, money = (

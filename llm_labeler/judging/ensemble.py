@@ -9,17 +9,262 @@
 `same` confirms a positive, `opposite` a negative. With `unrelated_is_negative`, `opposite` and `unrelated`
 both confirm a negative and are added up, so that judges who differ only between these two still outvote
 `same`. Positives judged opposite and negatives judged same are dropped or change polarity (`reversed_pairs`).
+
+The accuracy of each judge is estimated with the one-coin model of Dawid and Skene (1979): judge j names the
+true class with probability a_j (its accuracy), else one of the other two classes with equal probability.
+Expectation-maximisation estimates classes and accuracies in turn, starting from the shares of the votes.
+Abstentions have no weight. The model assumes independent errors; those of LLMs correlate, so the posteriors
+are somewhat overconfident.
+
+A ballot is the votes of all judges on a candidate. Equal ballots are stored once with their count, so the
+cost depends on the number of distinct ballots.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any, Literal
 
-from llm_labeler.judging.judges import CLASSES, Judges, share_of_votes
-from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Vote
+import numpy as np
+import numpy.typing as npt
+
+from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings import EnsembleSettings
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.reviews.agreement import nominal_alpha
+
+CLASSES: tuple[Vote, ...] = ("same", "opposite", "unrelated")  # of candidates; `unsure` abstains
+ABSTAINS = -1
+_SEED = 20240621
+
+_BITS: Mapping[Vote, int] = {vote: 1 << index for index, vote in enumerate(VOTES)}
+# Class by the bits of all votes of a judge on a candidate; contradictory votes abstain.
+_CLASS = np.full(1 << len(VOTES), ABSTAINS, np.int8)
+_CLASS[[_BITS[vote] for vote in CLASSES]] = range(len(CLASSES))
+
+
+@dataclass(frozen=True, slots=True)
+class Ballots:
+    """The distinct ballots with their counts; the axes of `votes` are ballot and judge."""
+
+    names: tuple[str, ...]
+    votes: npt.NDArray[np.int8]
+    counts: npt.NDArray[np.int64]
+    judged: npt.NDArray[np.int64]
+    unsure: npt.NDArray[np.int64]
+
+    @property
+    def chosen(self) -> npt.NDArray[np.bool_]:
+        """Whether the judge of a ballot voted for a class; axes ballot, judge, class."""
+        return np.equal(self.votes[:, :, None], np.arange(len(CLASSES), dtype=np.int8))
+
+    @property
+    def voters(self) -> npt.NDArray[np.int64]:
+        """Number of judges that did not abstain, by ballot."""
+        return np.asarray((self.votes != ABSTAINS).sum(axis=1, dtype=np.int64))
+
+
+def collect(votes: Iterable[JudgeVote]) -> Ballots:
+    """Count the ballots."""
+    judges: dict[str, int] = {}
+    items, columns, bits = array("Q"), array("I"), array("B")
+    for vote in votes:
+        items.append(keyed_hash(_SEED, vote.candidate_id))
+        columns.append(judges.setdefault(vote.judge, len(judges)))
+        bits.append(_BITS[vote.vote])
+    candidates, rows = np.unique(np.asarray(items), return_inverse=True)
+    masks = np.zeros((len(candidates), len(judges)), np.uint8)
+    np.bitwise_or.at(masks, (rows, np.asarray(columns)), np.asarray(bits))
+    names = tuple(sorted(judges))
+    masks = masks[:, [judges[name] for name in names]]
+    ballots, counts = masks, np.zeros(0, np.int64)
+    if masks.size:
+        ballots, counts = np.unique(masks, axis=0, return_counts=True)
+    classes = _CLASS[ballots]
+    judged, unsure = (ballots > 0), (ballots > 0) & (classes == ABSTAINS)
+    return Ballots(names, classes, counts, counts @ judged, counts @ unsure)
+
+
+Floats = npt.NDArray[np.float64]
+
+# Pseudo-votes: right and wrong ones for each judge, and one for each class. Without them, the votes of a
+# judge with no known error would decide alone.
+SMOOTHING = 1.0
+_TOLERANCE = 1e-7  # change of accuracies and prior between two rounds
+_MAX_ROUNDS = 5000
+_MIN_ERROR = 1e-10  # minimum distance of accuracies from 0 and 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The estimates; the axes are judge, class, and (ballot, class)."""
+
+    accuracy: Floats
+    prior: Floats
+    posterior: Floats
+    converged: bool
+
+
+def fit(ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _TOLERANCE) -> Fit:
+    """Estimate accuracies and prior; ballots on which all abstain are ignored."""
+    voted = ballots.voters > 0
+    chosen, counts = ballots.chosen[voted].astype(np.float64), ballots.counts[voted].astype(np.float64)
+    posterior = chosen.sum(axis=1) / ballots.voters[voted, None]
+    accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
+    converged = False
+    for _ in range(_MAX_ROUNDS):
+        scores = np.einsum("bjk,j->bk", chosen, log_odds(accuracy, prior.size))
+        posterior = softmax(scores + np.log(np.maximum(prior, _MIN_ERROR)))
+        old, (accuracy, prior) = (accuracy, prior), _maximise(posterior, chosen, counts, smoothing)
+        change = max(float(np.abs(accuracy - old[0]).max()), float(np.abs(prior - old[1]).max()))
+        if change < tolerance:
+            converged = True
+            break
+    return Fit(accuracy, prior, posterior, converged)
+
+
+def log_odds(accuracy: Floats, classes: int) -> Floats:
+    """How much a vote raises the log-odds of its class against each other class."""
+    return np.asarray(np.log(accuracy) - np.log((1 - accuracy) / (classes - 1)))
+
+
+def softmax(scores: Floats) -> Floats:
+    """Normalise log-probabilities over the last axis."""
+    likely = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(likely / likely.sum(axis=-1, keepdims=True))
+
+
+def smoothed_accuracy(right: Floats, votes: Floats, smoothing: float = SMOOTHING) -> Floats:
+    """Share of right votes, with `smoothing` pseudo-votes of either kind."""
+    share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _MIN_ERROR)
+    return np.asarray(np.clip(share, _MIN_ERROR, 1 - _MIN_ERROR))
+
+
+def _maximise(posterior: Floats, chosen: Floats, counts: Floats, smoothing: float) -> tuple[Floats, Floats]:
+    right = np.einsum("b,bk,bjk->j", counts, posterior, chosen, optimize=True)
+    votes = np.einsum("b,bjk->j", counts, chosen)
+    prior = counts @ posterior + smoothing
+    return smoothed_accuracy(right, votes, smoothing), prior / prior.sum()
+
+
+Method = Literal["dawid-skene", "majority"]
+
+_MIN_JUDGES = 3  # two judges don't show which of them errs
+_UNKNOWN_JUDGE = 0.5  # accuracy of a judge that was not fitted, as smoothing gives it
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The counts and the accuracy of one judge."""
+
+    judged: int  # candidates
+    unsure: int  # of these, abstentions and contradictory votes
+    accuracy: float  # in [0, 1]; chance is 1/3. With `majority`: agreement with the other judges
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of two judges on the candidates on which neither abstained."""
+
+    one: str
+    other: str
+    candidates: int
+    share: float  # of equal votes, in [0, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """All judges of a run, with the weights of their votes."""
+
+    by_name: Mapping[str, Judge]
+    prior: Mapping[Vote, float]  # shares of the classes
+    agreements: tuple[Agreement, ...]
+    alpha: float | None  # Krippendorff's alpha over all judges; None if undefined
+    compared: int  # candidates with votes of at least two judges
+    method: Method
+    reason: str | None  # why not dawid-skene
+
+    def probabilities(self, votes: Mapping[str, Vote]) -> tuple[float, float, float]:
+        """Probabilities of same, opposite and unrelated, given votes without `unsure`."""
+        if self.method == "majority":
+            return share_of_votes(votes)
+        scores = np.log([self.prior[name] for name in CLASSES])
+        for name in sorted(votes):
+            judge = self.by_name.get(name)
+            accuracy = np.array(judge.accuracy if judge else _UNKNOWN_JUDGE)
+            scores[CLASSES.index(votes[name])] += log_odds(accuracy, len(CLASSES))
+        same, opposite, unrelated = softmax(scores).tolist()
+        return same, opposite, unrelated
+
+    def to_dict(self) -> dict[str, Any]:
+        """The judges for JSON."""
+        return asdict(self)
+
+
+def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges:
+    """Estimate the judges from all votes of a run, by Dawid-Skene if there are enough votes."""
+    ballots = collect(votes)
+    compared = int(ballots.counts[ballots.voters >= 2].sum())
+    voting = int((ballots.judged > ballots.unsure).sum())
+    reason = None
+    if voting < _MIN_JUDGES:
+        reason = f"{voting} judges voted; accuracies need {_MIN_JUDGES}"
+    elif compared < settings.min_items:
+        reason = (
+            f"at least two judges voted on {compared} candidates; ensemble.min_items is {settings.min_items}"
+        )
+    class_votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
+    accuracy, prior = agreement_with_others(ballots), np.asarray(class_votes / class_votes.sum())
+    if reason is None:
+        estimate = fit(ballots)
+        if estimate.converged:
+            accuracy, prior = estimate.accuracy, estimate.prior
+        else:
+            reason = "the estimate of accuracies did not converge"
+    figures = (ballots.judged, ballots.unsure, accuracy)
+    columns = [ballots.names, *(figure.tolist() for figure in figures)]
+    return Judges(
+        by_name={name: Judge(*of_judge) for name, *of_judge in zip(*columns, strict=True)},
+        prior=dict(zip(CLASSES, prior.tolist(), strict=True)),
+        agreements=tuple(pairwise(ballots)),
+        alpha=nominal_alpha(ballots.chosen.sum(axis=1), ballots.counts),
+        compared=compared,
+        method="majority" if reason else "dawid-skene",
+        reason=reason,
+    )
+
+
+def share_of_votes(by_judge: Mapping[str, Vote]) -> tuple[float, float, float]:
+    """Shares of same, opposite and unrelated among votes; a third each without votes."""
+    votes = list(by_judge.values())
+    same, opposite, unrelated = (votes.count(name) / len(votes) if votes else 1 / 3 for name in CLASSES)
+    return same, opposite, unrelated
+
+
+def agreement_with_others(ballots: Ballots) -> Floats:
+    """Share of the other judges' votes that equal a judge's, by judge: a substitute for its accuracy."""
+    tally = ballots.chosen.sum(axis=1)  # ballot, class
+    others = (ballots.voters - 1)[:, None]
+    equal = np.take_along_axis(tally, np.maximum(ballots.votes, 0).astype(np.intp), axis=1) - 1
+    counted = (ballots.votes != ABSTAINS) & (others > 0)
+    share = np.where(counted, equal / np.maximum(others, 1), 0.0)
+    counts = ballots.counts.astype(np.float64)
+    return smoothed_accuracy(counts @ share, counts @ counted)
+
+
+def pairwise(ballots: Ballots) -> Iterator[Agreement]:
+    """The agreement of every two judges that voted on the same candidates."""
+    voted = ballots.votes != ABSTAINS
+    for first, second in combinations(range(len(ballots.names)), 2):
+        both = ballots.counts * (voted[:, first] & voted[:, second])
+        equal = both * (ballots.votes[:, first] == ballots.votes[:, second])
+        if n := int(both.sum()):
+            yield Agreement(ballots.names[first], ballots.names[second], n, int(equal.sum()) / n)
+
 
 _REVERSED: Mapping[Polarity, Polarity] = {"positive": "negative", "negative": "positive"}
 

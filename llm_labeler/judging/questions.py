@@ -41,12 +41,7 @@ class Scale:
     """The words that a judge chooses from."""
 
     instructions: str
-    votes: Mapping[str, Vote]  # by word
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words in the order of the instructions."""
-        return tuple(self.votes)
+    votes: Mapping[str, Vote]  # by word, in the order of the instructions
 
     def word(self, vote: Vote) -> str:
         """The word of a vote."""
@@ -110,10 +105,9 @@ def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, sc
     sentences = {number: c.candidate for number, c in zip(numbers, batch, strict=True)}
     data = json.dumps({"text": text.text, "sentences": sentences}, ensure_ascii=False)
     data = _SPECIAL_TOKEN.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
-    data = data.encode("utf-8", "replace").decode("utf-8")  # lone surrogates can't be sent
     schema = {
         "type": "object",
-        "properties": {number: {"type": "string", "enum": list(scale.words)} for number in numbers},
+        "properties": {number: {"type": "string", "enum": list(scale.votes)} for number in numbers},
         "required": numbers,
         "additionalProperties": False,
     }
@@ -243,7 +237,7 @@ def read_votes(
     """One vote for each candidate of the question, in order; never raises."""
     words: dict[int, str] = {}
     if (ending := ending_of(finish)) not in _NO_ANSWER:
-        claims = _claims(_without_wrapping(ask, raw), len(candidates), ending, scale.words)
+        claims = _claims(_without_wrapping(ask, raw), len(candidates), ending, tuple(scale.votes))
         words = _unambiguous(claims, scale)
     return [
         JudgeVote(candidate.candidate_id, ask.key.llm, scale.votes[words.get(number, "unsure")])
@@ -266,4 +260,4 @@ def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:
         by_number.setdefault(number, set()).add(word)
     if 0 in by_number:  # numbered from 0, so the sentences can't be identified
         return {}
-    return {number: word for number, words in by_number.items() for word in scale.words if words == {word}}
+    return {number: word for number, words in by_number.items() for word in scale.votes if words == {word}}

@@ -11,8 +11,7 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 from llm_labeler.dataset.label_splits import VOTES
-from llm_labeler.judging.ensemble import label
-from llm_labeler.judging.judges import Judges, fit_judges
+from llm_labeler.judging.ensemble import Judges, fit_judges, label
 from llm_labeler.records import POLARITIES, Candidate, JudgeVote, Polarity
 from llm_labeler.settings import AGGREGATIONS, EnsembleSettings
 from pairkit.base.cli.result_table import Printed, ResultTable

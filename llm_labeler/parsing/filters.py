@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TypeAlias
 from unicodedata import category
 
@@ -31,26 +30,27 @@ OFF_TOPIC = ("meta", "nothing_shared", "not_a_question")
 # Reasons that show that a negative has the same meaning.
 COPIES = ("copy", "near_copy", "unchanged")
 
-REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "control_characters": "has control characters or characters that could not be decoded",
-        "no_letters": "has no letters",
-        "markup_only": "is only a link or markup",
-        "copy": "equals the text but for case, punctuation and white space",
-        "meta": "is about sentences or about the LLM",
-        "wrong_script": "is in another script than its text",
-        "too_short": "is shorter than `min_length_ratio` times its text",
-        "too_long": "is longer than `max_length_ratio` times its text",
-        "near_copy": "a negative with the words of its text but for articles, inflection and order",
-        "unchanged": "a negative that only drops words of its text or adds words at its end, without a"
-        " negation, antonym, number or change of order",
-        "few_differing_words": "a negative with fewer differing words than `min_differing_words`",
-        "nothing_shared": "shares less with its text than `min_shared`; a negative, nothing at all",
-        "not_a_question": "a positive of a question that is not a question, usually an answer",
-        "repeated": "the same LLM proposed it before, for the same text and polarity",
-        "both_polarities": "was proposed as a positive and as a negative of the same text",
-    }
-)
+REASONS: Mapping[str, str] = {
+    "control_characters": "has control characters or characters that could not be decoded",
+    "no_letters": "has no letters",
+    "markup_only": "is only a link or markup",
+    "copy": "equals the text but for case, punctuation and white space",
+    "meta": "is about sentences or about the LLM",
+    "wrong_script": "is in another script than its text",
+    "too_short": "is shorter than `min_length_ratio` times its text",
+    "too_long": "is longer than `max_length_ratio` times its text",
+    "near_copy": "a negative with the words of its text but for articles, inflection and order",
+    "unchanged": "a negative that only drops words of its text or adds words at its end, without a"
+    " negation, antonym, number or change of order",
+    "few_differing_words": "a negative with fewer differing words than `min_differing_words`",
+    "nothing_shared": "shares less with its text than `min_shared`; a negative, nothing at all",
+    "not_a_question": "a positive of a question that is not a question, usually an answer",
+    "repeated": "the same LLM proposed it before, for the same text and polarity",
+    "both_polarities": "was proposed as a positive and as a negative of the same text",
+    "few_words_kept": "a hard negative that shares less than `min_kept` of its text's words",
+    "unwanted_kind": "a hard negative of a kind that was not requested",
+    "asks_nothing": "task query: is not a question",
+}
 
 _CONTROL = ("Cc", "Cs", "Co", "Cf")  # control, surrogate, private-use and format characters
 _JOINERS = ("\u200c", "\u200d")  # used in Persian, Indic scripts and emoji
@@ -71,13 +71,6 @@ _META = re.compile(
     r"|作为(?:一个|一名)?(?:ai|人工智能|大?语言模型)"
     r"|(?:同义|反义|近义)[句词]|(?:原句|原文|给定)的|与原句",
     re.IGNORECASE,
-)
-TASK_REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "few_words_kept": "a hard negative that shares less than `min_kept` of its text's words",
-        "unwanted_kind": "a hard negative of a kind that was not requested",
-        "asks_nothing": "task query: is not a question",
-    }
 )
 _REORDERED = ("role", "tense", "modality")  # changes that may keep all words or their stems
 # Stop words; characters of scripts without spaces.
@@ -200,7 +193,7 @@ def _has_letters(text: str) -> bool:
 def reject_hard_negative(
     item: Item, text: str, settings: FilterSettings, changes: Collection[str]
 ) -> str | None:
-    """The reason why a sentence is not a hard negative: one of `REASONS` or `TASK_REASONS`."""
+    """The reason why a sentence is not a hard negative: one of `REASONS`."""
     if item.change is not None and item.change not in changes:
         return "unwanted_kind"
     reason = reject_rewrite(item, text, "negative", settings)
@@ -305,19 +298,11 @@ def _proposals(
     text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject
 ) -> Iterator[Proposal]:
     """A proposal for each item, with the reason to drop it."""
-    for key, items in sorted(answers, key=_order):
-        if key.text_id != text.text_id or key.task == "judge":
-            raise ValueError(f"an answer to {key.task} {key.text_id} proposes nothing for {text.text_id}")
+    for key, items in sorted(answers, key=lambda a: (a[0].llm, a[0].task != "positive", a[0].prompt_hash)):
+        polarity: Polarity = "positive" if key.task == "positive" else "negative"
         for item in items:
-            reason = item.reason or reject_item(item, text.text, key.task, settings)
-            yield Proposal(text.text_id, key.llm, key.task, key.prompt_hash, item.text, reason, item.change)
-
-
-def _order(answer: tuple[AskKey, Sequence[Item]]) -> tuple[object, ...]:
-    key, items = answer
-    polarity = POLARITIES.index(key.task) if key.task in POLARITIES else 2
-    content = tuple((item.text, item.reason or "") for item in items)
-    return key.llm, polarity, key.prompt_hash, key.parameters, content
+            reason = item.reason or reject_item(item, text.text, polarity, settings)
+            yield Proposal(text.text_id, key.llm, polarity, key.prompt_hash, item.text, reason, item.change)
 
 
 def _candidate(proposals: list[Proposal]) -> Candidate:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from llm_labeler.clients.function import LlmFunction, is_async
+from llm_labeler.clients.llms import LlmFunction, is_async
 from llm_labeler.settings import LabelSettings
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import merge

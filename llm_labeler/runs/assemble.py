@@ -19,13 +19,12 @@ from llm_labeler.dataset.label_splits import DatasetRows, split_texts
 from llm_labeler.dataset.texts import InputTexts
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending, money
-from llm_labeler.judging.ensemble import label
-from llm_labeler.judging.judges import Judges
+from llm_labeler.judging.ensemble import Judges, label
 from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
 from llm_labeler.records import Proposal, Text, format_counts
 from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask, TextCandidates, estimate_judges, with_votes
-from llm_labeler.settings import AGGREGATIONS, RULES, TASKS, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, PARAPHRASE, RULES, LabelSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.cli.terminal import say
@@ -318,8 +317,7 @@ def assemble(
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
     judges = estimate_judges(screened, store, record)  # first, as `weighted` needs all votes
-    triplets = TASKS[settings.task].triplets
-    rows = DatasetRows(settings.ensemble.aggregation, settings.seed, triplets=triplets)
+    rows = DatasetRows(settings.ensemble.aggregation, settings.seed, triplets=settings.task != PARAPHRASE)
     ids = sorted(by_id)
     text_indices = array("i", range(len(ids)))  # of each text, then of each candidate that may become a row
     dropped: Counter[str] = Counter()

@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from llm_labeler.clients.function import LlmFunction
-from llm_labeler.clients.llms import build
+from llm_labeler.clients.llms import LlmFunction, build
 from llm_labeler.dataset.label_card import CARD_TEXTS
 from llm_labeler.dataset.label_splits import VOTES
+from llm_labeler.dataset.texts import GIVEN, PAIR, ExistingPairs, read_existing_pairs
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import check_prices
-from llm_labeler.judging.ensemble import votes_by_judge
-from llm_labeler.judging.existing_pairs import GIVEN, PAIR, ExistingPairs, read_existing_pairs
-from llm_labeler.judging.judges import CLASSES, Judges, fit_judges
+from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.assemble import RunResult

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from llm_labeler.clients.function import LlmFunction
-from llm_labeler.clients.llms import build
+from llm_labeler.clients.llms import LlmFunction, build
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch

@@ -13,7 +13,7 @@ from itertools import chain, count, groupby
 from typing import Any
 
 from llm_labeler.dispatch.answer_store import AnswerStore
-from llm_labeler.judging.judges import Judges, fit_judges
+from llm_labeler.judging.ensemble import Judges, fit_judges
 from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
 from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
 from llm_labeler.parsing.filters import Screened, reject_hard_negative, reject_query, reject_rewrite, screen

@@ -25,12 +25,6 @@ from tests.contract.label_command import (
 from tests.support.llm import Faults, serve
 
 
-@pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.01)
-    monkeypatch.setattr("llm_labeler.dispatch.limits._MIN_PAUSE_S", 0.01)
-
-
 def test_an_unavailable_llm_does_not_stop_the_others(tmp_path: Path) -> None:
     """A server with an exhausted account."""
     source, out = sentences(tmp_path / "s.txt", 10), tmp_path / "out"

@@ -80,7 +80,7 @@ def test_a_server_that_never_answers_well(source: Path, tmp_path: Path, kind: st
 
 def test_unreported_usage_is_charged_at_its_bound(source: Path, tmp_path: Path) -> None:
     work = tmp_path / "out.work"
-    with serve(Options(usage=False)) as server:
+    with serve(faults=Faults(1.0, ("no_usage",))) as server:
         done = generate(source, tmp_path / "out", *one_llm(tmp_path, server.base_url))
     assert done.result["tokens"] > 12 * 500
     report = run_label("report", "--work", work, "--json").result

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,14 +39,3 @@ def read(name: str) -> Iterator[Format]:
         raw = answer.removeprefix("answer\n")
         lines = tuple(line for line in expected.removeprefix("expected").split("\n") if line)
         yield Format(label, "positive" if polarity == "positive" else "negative", int(size), text, raw, lines)
-
-
-def precision_and_recall(formats: Iterable[Format]) -> tuple[float, float]:
-    """Precision and recall of exact sentences."""
-    kept = expected = correct = 0
-    for one in formats:
-        sentences, reference = Counter(one.parsed()), Counter(one.expected)
-        kept += sentences.total()
-        expected += reference.total()
-        correct += (sentences & reference).total()
-    return correct / kept, correct / expected

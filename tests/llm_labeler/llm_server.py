@@ -1,18 +1,18 @@
-"""Helpers for tests of providers on servers: settings, questions, and a server that plays back bytes."""
+"""Helpers for tests of LLMs on servers."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from llm_labeler import CallFailed
+import pytest
+
 from llm_labeler.clients.llm_server import ServerProvider
 from llm_labeler.records import Ask, AskKey, LlmReply, Message, content_hash
 from llm_labeler.settings import LlmSettings
+from tests.support.llm import Options, reply, serve
 
 T = TypeVar("T")
 
@@ -24,12 +24,6 @@ KEYS = {
     "gemini": "GEMINI_API_KEY",
 }
 ENVIRON = {**dict.fromkeys(KEYS.values(), KEY), "OTHER_KEY": "sk-wrong"}
-SENTENCES = {
-    "type": "object",
-    "properties": {"sentences": {"type": "array", "items": {"type": "string"}}},
-    "required": ["sentences"],
-    "additionalProperties": False,
-}
 
 
 def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = "llama") -> Ask:
@@ -51,6 +45,18 @@ def settings(base_url: str, **fields: Any) -> LlmSettings:
 
 def provider(base_url: str, *, name: str = "llama", **fields: Any) -> ServerProvider:
     return ServerProvider(name, settings(base_url, **fields), environ=ENVIRON)
+
+
+def as_anthropic(base_url: str, monkeypatch: pytest.MonkeyPatch) -> ServerProvider:
+    """An LLM on a server that counts as Anthropic's."""
+    monkeypatch.setattr("llm_labeler.clients.llm_server.ANTHROPIC_HOST", "127.0.0.1")
+    return provider(base_url, kind="anthropic")
+
+
+def address_and_key(kind: str, **fields: Any) -> tuple[str, str | None]:
+    """The address of an LLM, and the key that is sent to it."""
+    asked = ServerProvider("mine", LlmSettings(kind=kind, model="m", **fields), environ=ENVIRON)
+    return asked.address.url, asked.channel.key and asked.channel.key.secret
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -77,72 +83,8 @@ def check(asked: ServerProvider) -> None:
     finished(asked, asked.check())
 
 
-async def replies(asked: ServerProvider, asks: Iterable[Ask], *, tries: int = 50) -> list[LlmReply]:
-    """All replies, with simple retries and 16 concurrent calls."""
-    places = asyncio.Semaphore(16)
-
-    async def one(ask: Ask) -> LlmReply:
-        for _ in range(tries):
-            try:
-                async with places:
-                    return await asked.reply(ask)
-            except CallFailed as failed:
-                if not failed.retry:
-                    raise
-                await asyncio.sleep(0.002)
-        raise AssertionError("no answer in so many tries")
-
-    try:
-        return list(await asyncio.gather(*(one(ask) for ask in asks)))
-    finally:
-        await asked.close()
-
-
 @contextmanager
-def playing_back(*answers: bytes) -> Iterator[str]:
-    """A server that answers requests with these bytes in order; the last response repeats."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    queue = list(answers)
-
-    def play() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with connection:
-                _read_request(connection)
-                connection.sendall(queue.pop(0) if len(queue) > 1 else queue[0])
-
-    thread = threading.Thread(target=play, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
-
-
-def http(status: int, body: bytes | str, **headers: str) -> bytes:
-    """An HTTP response; underscores in header names become hyphens."""
-    content = body.encode() if isinstance(body, str) else body
-    named = {"content-type": "application/json"} | {n.replace("_", "-"): v for n, v in headers.items()}
-    lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in named.items())]
-    return (
-        "\r\n".join([*lines, f"content-length: {len(content)}", "connection: close", "", ""]).encode()
-        + content
-    )
-
-
-def _read_request(connection: socket.socket) -> None:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        if not (more := connection.recv(65536)):
-            return
-        data += more
-    head, _, body = data.partition(b"\r\n\r\n")
-    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    left = int(lengths[0].partition(b":")[2]) - len(body) if lengths else 0
-    while left > 0 and (more := connection.recv(65536)):
-        left -= len(more)
+def responding(status: int, body: str, **headers: str) -> Iterator[str]:
+    """The address of a server with one response to every request."""
+    with serve(Options(respond=lambda *_: reply(status, body, **headers))) as server:
+        yield server.base_url

@@ -7,7 +7,6 @@ import selectors
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from llm_labeler.dispatch.answer_store import AnswerStore
@@ -37,10 +36,6 @@ PRICES = Prices(1.0, 2.0)
 def an_ask(number: int, llm: str = "tester", task: str = "positive") -> Ask:
     key = AskKey(content_hash(str(number)), llm, task, "prompt", "parameters")  # type: ignore[arg-type]
     return Ask(key, (Message("user", f"question {number}"),), text=str(number), size=1)
-
-
-def asks(count: int, llm: str = "tester") -> Iterable[Ask]:
-    return (an_ask(number, llm) for number in range(count))
 
 
 def answer_at_once(ask: Ask, attempt: int) -> LlmReply | Exception:
@@ -80,7 +75,6 @@ class Scripted:
     leaves_machine: bool = False
     refused: set[str] = field(default_factory=set)
     bounds: Callable[[Ask], TokenUsage] = lambda ask: BOUND
-    journal: Path | None = None  # one line per call
     asked: Counter[AskKey] = field(default_factory=Counter)
     starts: list[float] = field(default_factory=list)
     in_flight: int = 0
@@ -98,9 +92,6 @@ class Scripted:
     async def reply(self, ask: Ask) -> LlmReply:
         self.asked[ask.key] += 1
         self.starts.append(asyncio.get_running_loop().time())
-        if self.journal is not None:
-            with self.journal.open("a") as file:
-                file.write(ask.key.text_id + "\n")
         reply = self.script(ask, self.asked[ask.key])
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -153,7 +144,8 @@ async def ask_in(
     **options: Any,
 ) -> AskOutcome:
     """`ask_all` with `count` questions for each provider, or with `questions`."""
-    streams = {p.name: asks(count, p.name) if questions is None else questions(p.name) for p in providers}
+    asks: Callable[[str], Iterable[Ask]] = lambda llm: (an_ask(number, llm) for number in range(count))  # noqa: E731
+    streams = {provider.name: (questions or asks)(provider.name) for provider in providers}
     return await ask_all(
         streams,
         {provider.name: provider for provider in providers},

@@ -1,9 +1,10 @@
-"""Proposing and judging: failures, budgets and estimates."""
+"""Proposing and judging: failures and budgets; plans."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,9 @@ import pytest
 
 import llm_labeler
 from llm_labeler import CallFailed
-from llm_labeler.clients.llms import build
-from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
-from llm_labeler.records import Text, TokenUsage
-from llm_labeler.runs.label import check_aggregation_can_work
-from llm_labeler.runs.label_folder import RunRecord
-from llm_labeler.runs.label_plan import estimate
-from llm_labeler.runs.prompts import Template
-from llm_labeler.settings import LabelSettings, LlmSettings
 from pairkit import ConfigError, DataError, RemoteError
-from pairkit.base.openai_api.channel import Channel
-from pairkit.base.openai_api.refusals import NoAnswer
-from tests.llm_labeler.scripted_provider import answers_in
+
+from .stored_answers import add_pending_batch
 
 TEXTS = ["The nurse takes a pill.", "A doctor drinks cold water."]
 
@@ -82,11 +74,7 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
 
 def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
     result = generate(tmp_path / "out")
-    with AnswerStore.open(result.work / "answers.sqlite") as store:
-        (answer, *_) = answers_in(store)
-        store.save_batch(
-            SubmittedBatch("ann", "batch_1", "in_progress", {"a": answer.key}, TokenUsage(10, 10), None)
-        )
+    add_pending_batch(result.work, "ann")
     with pytest.raises(
         ConfigError, match=r"1 questions are in a pending batch of ann .* batch=True, or abandon"
     ):
@@ -111,14 +99,16 @@ def test_the_ensemble_leaves_out_unavailable_members(tmp_path: Path, monkeypatch
     assert "start the server" in lines[1]
 
 
-def test_only_private_servers_are_advised_to_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def get(*_: object) -> bytes:
-        raise NoAnswer("connection", "no route to host", was_sent=False)
+def test_only_private_servers_are_advised_to_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object, **__: object) -> list[Any]:
+        raise socket.gaierror("no such host")
 
-    monkeypatch.setattr(Channel, "get", get)
-    far = LlmSettings(kind="openai_compatible", model="m", base_url="https://llm.example/v1")
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    far = {"kind": "openai_compatible", "model": "m", "base_url": "https://llm.example/v1"}
     with pytest.raises(RemoteError, match="check the network, or set base_url"):
-        asyncio.run(build("far", far).check())
+        llm_labeler.generate(TEXTS, llm={"far": far}, out=tmp_path / "out", progress=False)
 
 
 def test_an_ensemble_without_enough_members_is_refused(
@@ -145,44 +135,50 @@ def test_an_error_of_one_llm_is_reported_after_the_others_ended(tmp_path: Path) 
         llm_labeler.generate(TEXTS, llm=[waits, breaks], out=tmp_path / "out", progress=False)
 
 
-TEXT = Text.of("x" * 40, 1)
+TEXT = "x" * 40
 SERVER = {"kind": "openai_compatible", "model": "m", "base_url": "http://llm.example/v1", "max_tokens": 100}
+PRICED = {**SERVER, "price_in": 1.0, "price_out": 10.0}
 
 
-def planned(**more: object):
-    tree = {"llms": ["a"], "size": 2, "llm": {"a": SERVER, "b": SERVER, "c": SERVER}, **more}
-    settings = LabelSettings.model_validate(tree)
-    template = Template("own", {"positive": "{size} of {text}", "negative": "{size} un {text}"})
-    names = dict.fromkeys((*settings.proposers, *settings.judges))
-    providers = {name: build(name, settings.llm[name]) for name in names}
-    parameters = {name: (one.parameters, one.parameters_text) for name, one in providers.items()}
-    return estimate(RunRecord(settings, template, parameters, "s", "", {}), (TEXT,), providers, None)
+@pytest.fixture
+def planned(tmp_path: Path) -> Callable[..., llm_labeler.Plan]:
+    """The plan of a text and a short prompt for the LLMs a, b and c."""
+    prompt = tmp_path / "own.toml"
+    prompt.write_text('positive = "{size} of {text}"\nnegative = "{size} un {text}"')
+
+    def plan(*llms: str, entry: Any = SERVER, **options: Any) -> llm_labeler.Plan:
+        given: dict[str, Any] = {"prompt": str(prompt), "size": 2, "out": tmp_path / "out", **options}
+        fields = {f"llm.{name}.{key}": value for name in "abc" for key, value in entry.items()}
+        return llm_labeler.plan([TEXT], llm=",".join(llms or ("a",)), settings=fields, **given)
+
+    return plan
 
 
-def test_an_estimate_computed_by_hand() -> None:
-    (one,) = planned(llm={"a": {**SERVER, "price_in": 1.0, "price_out": 10.0}}).estimates
+Planned = Callable[..., llm_labeler.Plan]
+
+
+def test_an_estimate_computed_by_hand(planned: Planned) -> None:
+    (one,) = planned(entry=PRICED).estimates
     assert (one.questions, one.missing) == (2, 2)
     # A prompt of 45 bytes has 11 tokens, two sentences of 40 bytes times 1.3 have 26. Twice.
     assert one.tokens == 2 * (11 + 26)
     assert one.cost == pytest.approx((2 * 11 * 1.0 + 2 * 26 * 10.0) / 1e6)
     assert one.at_most > 2 * (45 + 100)
+    assert one.cost_at_most is not None
     assert one.cost_at_most > one.cost
     assert one.leaves_machine
 
 
-def test_an_unknown_price_is_not_zero() -> None:
+def test_an_unknown_price_is_not_zero(planned: Planned) -> None:
     plan = planned()
     assert plan.cost is None
     assert plan.to_dict()["llms"]["a"]["cost"] is None
 
 
-def test_judging_is_estimated() -> None:
-    three = {"llms": ["a", "b", "c"]}
-    plain, judged = planned(**three), planned(**three, ensemble={"aggregation": "vote"})
-    assert all(
-        more.tokens > less.tokens for more, less in zip(judged.estimates, plain.estimates, strict=True)
-    )
-    only_judge = planned(llms=["a"], judge={"llms": ["b"]}, ensemble={"aggregation": "vote"}).estimates[1]
+def test_judging_is_estimated(planned: Planned) -> None:
+    plain, judged = planned(*"abc"), planned(*"abc", aggregation="vote")
+    assert all(m.tokens > few.tokens for m, few in zip(judged.estimates, plain.estimates, strict=True))
+    only_judge = planned("a", judges="b", aggregation="vote").estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
     assert only_judge.tokens > 250  # at least the instructions of a judge
 
@@ -196,36 +192,33 @@ def test_judging_is_estimated() -> None:
         ({"max_tokens": 70, "max_requests": 1}, ["max_requests= (1 calls)", "max_tokens="]),
     ],
 )
-def test_a_limit_that_is_too_low_for_the_run_is_reported(budget: dict[str, float], short: list[str]) -> None:
-    plan = planned(llm={"a": {**SERVER, "price_in": 1.0, "price_out": 10.0}}, budget=budget)
+def test_a_limit_that_is_too_low_for_the_run_is_reported(
+    budget: dict[str, float], short: list[str], planned: Planned
+) -> None:
+    plan = planned(entry=PRICED, **budget)
     lines = plan.to_dict()["short_of"]
     assert len(lines) == len(short)
     assert all(map(str.startswith, lines, short))
     assert all(line in str(plan.table().caption) for line in lines)
 
 
-def test_rules_cost_nothing() -> None:
-    (one,) = planned(llms=["wordnet"]).estimates
-    assert (one.tokens, one.at_most, one.cost, one.leaves_machine) == (0, 0, 0.0, False)
-
-
 @pytest.mark.parametrize(
-    ("tree", "refused"),
+    ("llms", "options", "refused"),
     [
-        ({"ensemble": {"aggregation": "vote"}}, True),
-        ({"ensemble": {"aggregation": "weighted"}}, True),
-        ({"ensemble": {"aggregation": "vote"}, "judge": {"llms": ["a"]}}, True),
-        ({"ensemble": {"aggregation": "vote"}, "judge": {"llms": ["b"]}}, False),
-        ({"ensemble": {"aggregation": "weighted"}, "llms": ["a", "b"]}, False),
-        ({}, False),
+        ("a", {"aggregation": "vote"}, True),
+        ("a", {"aggregation": "weighted"}, True),
+        ("a", {"aggregation": "vote", "judges": "a"}, True),
+        ("a", {"aggregation": "vote", "judges": "b"}, False),
+        ("ab", {"aggregation": "weighted"}, False),
+        ("a", {}, False),
     ],
 )
-def test_an_aggregation_that_can_give_no_pair_is_refused(tree: dict[str, object], refused: bool) -> None:
-    settings = LabelSettings.model_validate({"llms": ["a"], "llm": {"a": SERVER, "b": SERVER}, **tree})
+def test_an_aggregation_that_can_give_no_pair_is_refused(
+    llms: str, options: dict[str, str], refused: bool, planned: Planned
+) -> None:
     if not refused:
-        check_aggregation_can_work(settings)
+        planned(*llms, **options)
         return
     with pytest.raises(ConfigError, match="no pair could result") as caught:
-        check_aggregation_can_work(settings)
-    assert caught.value.exit_code == 2
+        planned(*llms, **options)
     assert "\n" not in str(caught.value)

@@ -1,3 +1,5 @@
+"""Questions through the Batch API: kills, faults and budgets."""
+
 from __future__ import annotations
 
 import asyncio
@@ -13,14 +15,14 @@ from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
 from llm_labeler.dispatch.workers import AskOutcome
-from llm_labeler.records import Ask, Message, TokenUsage
+from llm_labeler.records import Ask, TokenUsage
 from llm_labeler.settings import BudgetSettings
-from pairkit import AuthError, BadReply, ConfigError, RemoteError
+from pairkit import BadReply, ConfigError, RemoteError
 from pairkit.base.openai_api.channel import Channel
 from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall
-from tests.llm_labeler.llm_server import KEY, an_ask, provider, run
+from tests.llm_labeler.llm_server import an_ask, provider, run
 from tests.llm_labeler.scripted_provider import answers_in
-from tests.support.llm import Faults, Options, serve
+from tests.support.llm import Options, serve
 
 PRICES = {"price_in": 1.0, "price_out": 2.0}
 
@@ -152,59 +154,6 @@ def test_a_batch_is_found_on_a_later_page(store: AnswerStore, monkeypatch: pytes
         assert server.stats.asked_again == 0
 
 
-@pytest.mark.parametrize("ends", ["expired", "cancelled"])
-def test_unanswered_questions_of_a_batch_are_asked_again(ends: Any, store: AnswerStore) -> None:
-    with serve(Options(batch_ends=ends)) as server:
-        outcome = batch(server.base_url, store)  # the first one directly, and each second of the other 19
-        assert (outcome.done, outcome.failed) == (11, 9)
-        assert all(not failure.final and ends in failure.detail for failure in store.failures())
-        assert [answered(store)] == [11]
-        outcome = batch(server.base_url, store)
-        assert (outcome.done, outcome.cached, outcome.failed) == (5, 11, 4)
-        assert server.stats.asked_again == 0
-
-
-def test_a_batch_that_the_server_rejects(store: AnswerStore) -> None:
-    with serve(Options(batch_ends="failed")) as server:
-        with pytest.raises(RemoteError, match=r"rejected batch batch_1 \(emulated\)"):
-            batch(server.base_url, store)
-        assert store.batches() == []
-        assert store.spent().requests == 1
-
-
-def test_faults_of_single_lines(store: AnswerStore) -> None:
-    with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage"), first=1)) as server:
-        outcome = batch(server.base_url, store, 60)
-        assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage"}
-    failures = list(store.failures())
-    assert outcome.failed == len(failures) > 5
-    assert outcome.done == 60 - outcome.failed
-    assert {failure.reason for failure in failures} == {"server_error"}
-    estimated = [answer for answer in answers_in(store) if answer.estimated]
-    assert estimated
-    assert all(answer.cost and answer.reply.usage for answer in estimated)
-    assert "refusal" in {answer.reply.finish for answer in answers_in(store)}
-
-
-def test_questions_that_the_server_rejects_are_not_asked_again(store: AnswerStore) -> None:
-    long = Ask(an_ask(5).key, (Message("user", "x" * 500),))
-    odd = Ask(an_ask(6).key, (Message("user", "\ud800"),))
-    asks = [long if n == 5 else odd if n == 6 else an_ask(n) for n in range(10)]
-    with serve(Options(context_chars=400)) as server:
-        outcome = batch(server.base_url, store, asks)
-        assert (outcome.done, outcome.failed) == (8, 2)
-        assert [(failure.reason, failure.final) for failure in store.failures()] == [("rejected", True)] * 2
-        assert batch(server.base_url, store, asks).cached == 10
-
-
-def test_a_wrong_key_is_detected_before_a_batch_is_submitted(store: AnswerStore) -> None:
-    with serve(Options(api_key=KEY)) as server:
-        with pytest.raises(AuthError, match="OTHER_KEY"):
-            batch(server.base_url, store, api_key_env="OTHER_KEY")
-        assert server.stats.batches == 0
-        assert store.batches() == []
-
-
 def test_a_batch_that_the_server_does_not_know(store: AnswerStore) -> None:
     with serve(Options(batch_s=60)) as server:
         killed_at("adopted", server.base_url, store)
@@ -289,24 +238,6 @@ def test_batches_respect_the_size_limits(store: AnswerStore, monkeypatch: pytest
         assert server.stats.batches >= 5
 
 
-def test_a_full_batch_queue(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Channel.post
-
-    async def post(channel: Channel, path: str, *args: Any, **options: Any) -> bytes:
-        if path == "/batches":
-            raise RefusedCall(Refusal(429, "Too many batches are enqueued."), {})
-        return await plain(channel, path, *args, **options)
-
-    with serve() as server:
-        with monkeypatch.context() as full:
-            full.setattr(Channel, "post", post)
-            with pytest.raises(RemoteError, match=r"could be started .*Too many batches are enqueued\."):
-                batch(server.base_url, store)
-        assert batch(server.base_url, store).failed == 0
-        assert (server.stats.batches, server.stats.asked_again) == (1, 0)
-    assert answered(store) == 20
-
-
 @pytest.mark.parametrize(
     ("page", "error"),
     [
@@ -327,48 +258,48 @@ def test_pages_and_sizes_of_lists_are_bounded(page: str, error: str, monkeypatch
         run(batches.find("label-1"))
 
 
-def test_llms_without_a_batch_api_are_refused(store: AnswerStore) -> None:
-    with pytest.raises(ConfigError, match="llm llama: has no Batch API"):
-        batch("http://localhost:1/v1", store, kind="glm")
+BUSY = RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
+FULL = RefusedCall(Refusal(429, "Too many are enqueued."), {})
+LOST = NoAnswer("timeout", "no answer", was_sent=True)
 
 
-@pytest.mark.parametrize("times", [3, 100])
-def test_uploads_are_retried(times: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, left = Channel.upload, [times]
+@pytest.mark.parametrize(
+    ("method", "fault", "times", "error"),
+    [
+        ("upload", BUSY, 3, None),
+        ("upload", BUSY, 100, "can't reach the Batch API"),
+        ("post", FULL, 1, r"could be started .*Too many are enqueued\."),
+        ("post", LOST, 1, None),  # the batch is looked up
+    ],
+)
+def test_transfers_that_fail(
+    method: str,
+    fault: Exception,
+    times: int,
+    error: str | None,
+    store: AnswerStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, left = getattr(Channel, method), [times]
 
-    async def overloaded(*args: Any, **kwargs: Any) -> bytes:
-        left[0] -= 1
-        if left[0] >= 0:
-            raise RefusedCall(Refusal(503, "busy"), {"retry-after": "0.001"})
-        return await plain(*args, **kwargs)
+    async def faulty(channel: Channel, path: str, *args: Any, **options: Any) -> Any:
+        if path in ("/files", "/batches") and left[0] > 0:
+            left[0] -= 1
+            if fault is LOST:
+                await plain(channel, path, *args, **options)
+            raise fault
+        return await plain(channel, path, *args, **options)
 
-    monkeypatch.setattr(Channel, "upload", overloaded)
+    monkeypatch.setattr(Channel, method, faulty)
     monkeypatch.setattr("pairkit.base.openai_api.refusals.BACKOFF_S", 0.001)
     with serve() as server:
-        if times == 100:
-            with pytest.raises(RemoteError, match="can't reach the Batch API"):
+        if error:
+            with pytest.raises(RemoteError, match=error):
                 batch(server.base_url, store)
             left[0] = 0
         assert batch(server.base_url, store).failed == 0
-        assert server.stats.batches == 1
-        assert answered(store) == 20
-
-
-def test_a_batch_is_looked_up_after_a_lost_response(
-    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = Channel.post
-
-    async def lost(channel: Channel, path: str, *args: Any, **options: Any) -> bytes:
-        body = await plain(channel, path, *args, **options)
-        if path == "/batches":
-            raise NoAnswer("timeout", "no answer", was_sent=True)
-        return body
-
-    monkeypatch.setattr(Channel, "post", lost)
-    with serve() as server:
-        assert batch(server.base_url, store).done == 20
-        assert server.stats.batches == 1
+        assert (server.stats.batches, server.stats.asked_again) == (1, 0)
+    assert answered(store) == 20
 
 
 def test_result_lines_are_matched_by_custom_id() -> None:
@@ -380,19 +311,15 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [
-        line("f", 200, completion),
-        line("stranger", 200, completion),
-        line("b", 200, []),
-        line("f", 500, {}),
+        *(
+            line("f", 200, completion),
+            line("unknown", 200, completion),
+            line("b", 200, []),
+            line("f", 500, {}),
+        ),
+        *("{", "[]", '{"custom_id": "c"}', '{"custom_id": "d", "response": 3}', "\ufffd"),  # not result lines
+        *(line("g", 500, {}), line("g", 200, completion)),  # an answer replaces a failure in any order
     ]
-    output += [
-        "{",
-        "[]",
-        '{"custom_id": "c"}',
-        '{"custom_id": "d", "response": 3}',
-        "\ufffd",
-    ]  # not result lines
-    output += [line("g", 500, {}), line("g", 200, completion)]  # an answer replaces a failure in any order
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
     files = ["\n".join(lines).encode() for lines in (output, errors)]
 

@@ -1,270 +1,258 @@
+"""The dataset folder that a run writes: rows, card, statistics and run.json."""
+
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from llm_labeler.dataset.label_card import write
-from llm_labeler.dataset.label_splits import DatasetRows, DatasetSplits
-from llm_labeler.records import Candidate, JudgeVote, LabelledPair, Polarity, Text
-from llm_labeler.runs.label_folder import RunRecord, check_out
-from llm_labeler.runs.prompts import Template
-from llm_labeler.settings import LabelSettings
+import llm_labeler
+import pairkit
 from pairkit import ConfigError, DataError
 
-SETTINGS = LabelSettings(llms=("chatgpt", "llama"))
-PARAMETERS = {"llama": '{"temperature": 0.7}', "chatgpt": "{}"}
-PROMPTS: dict[Polarity, str] = {
-    "positive": "Say {text} in ```other``` words, {size} times.",
-    "negative": "Say the opposite of {text}.",
-}
+from .stored_answers import text_of
+
+TEXTS = [f"Sentence number {number} is about thing {number}." for number in range(30)]
+ONLY_TRAIN = {"split.validation": 0.0, "split.test": 0.0}
 
 
-def text(number: int) -> Text:
-    return Text.of(f"Sentence number {number}.", number)
+def ann(prompt: str) -> str:
+    text = text_of(prompt)
+    if "say the opposite" in prompt:
+        return json.dumps([f"It is wrong that {text}", f"Nobody says that {text}"])
+    return json.dumps([f"In other words, {text}", f"Put differently, {text}", f"Said again, {text}"])
 
 
-def pair(
-    of: Text,
-    candidate: str,
-    polarity: Polarity,
-    label: float | None = None,
-    llms: tuple[str, ...] = ("chatgpt",),
-    reason: str | None = None,
-    votes: tuple[JudgeVote, ...] = (),
-) -> LabelledPair:
-    hard = float(polarity == "positive")
-    source = Candidate(of.text_id, candidate, polarity, llms, ("aa", "bb"))
-    return LabelledPair(source, polarity, hard if label is None else label, votes, reason)
+def bob(prompt: str) -> str:
+    return ann(prompt) if "say the opposite" in prompt else "None"
 
 
-def pairs_of(of: Text, positives: int = 3, negatives: int = 2) -> list[LabelledPair]:
-    return [pair(of, f"{of.text} Same {n}.", "positive") for n in range(positives)] + [
-        pair(of, f"{of.text} Other {n}.", "negative", llms=("chatgpt", "llama")) for n in range(negatives)
-    ]
+def generate(out: Path, texts: Sequence[str] = TEXTS, **options: Any) -> llm_labeler.Labelled:
+    given = {"llm": [ann], "out": out, "progress": False, **options}
+    return llm_labeler.generate(texts, **given)
 
 
-def collected(texts: Sequence[Text], **kinds: int) -> DatasetRows:
-    rows = DatasetRows("union", 42)
-    for each in texts:
-        rows.add(each, pairs_of(each, **kinds))
-    return rows
+def train(result: llm_labeler.Labelled) -> pl.DataFrame:
+    return result.pairs.splits["train"]
 
 
-def split_of(texts: Sequence[Text]) -> dict[str, str]:
-    return {each.text_id: "test" if each.row % 5 == 0 else "train" for each in texts}
-
-
-def frames(
-    rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool = False
-) -> dict[str, dict[str, pl.DataFrame]]:
-    """Rows by configuration and split, without empty splits."""
-    result = DatasetSplits(rows, split_of, graded=graded).frames
-    return {
-        config: {split: rows for split, rows in splits.items() if rows.height}
-        for config, splits in result.items()
-    }
-
-
-def record(
-    settings: LabelSettings = SETTINGS,
-    *,
-    parameters: Mapping[str, str] = PARAMETERS,
-    prompts: Mapping[Polarity, str] = PROMPTS,
-    source: str = "s.txt",
-    sha256: str = "f00",
-) -> dict[str, Any]:
-    known = {name: ("digest", words) for name, words in parameters.items()}
-    return RunRecord(settings, Template("own", prompts), known, source, sha256, {}).run_json()
-
-
-def write_sample(out: Path, **changes: Any) -> dict[str, Any]:
-    texts = [text(number) for number in range(1, 31)]
-    given = {"graded": False, "statistics": {"texts": 30}, "run": record()} | changes
-    return write(out, collected(texts), split_of(texts), **given)
-
-
-def test_rejected_and_repeated_pairs_are_counted() -> None:
-    one = text(1)
-    rows = DatasetRows("vote", 0)
-    rows.add(
-        one,
-        [
-            pair(one, "a", "positive"),
-            pair(one, "a", "negative"),
-            pair(one, "b", "negative", reason="outvoted"),
-            pair(one, "c", "negative", reason="outvoted"),
-        ],
-    )
-    assert rows.rows == 1
-    assert rows.dropped == {"repeated_pair": 1, "outvoted": 2}
-
-
-def test_labels_and_texts_are_mixed() -> None:
-    texts = [text(number) for number in range(400)]
-    rows = collected(texts, positives=2, negatives=2)
-    frame = frames(rows, dict.fromkeys((each.text_id for each in texts), "train"))["default"]["train"]
+def test_labels_and_texts_are_mixed(tmp_path: Path) -> None:
+    texts = [f"Sentence {number} is about the thing with number {number}." for number in range(300)]
+    frame = train(generate(tmp_path / "out", texts, settings=ONLY_TRAIN))
+    assert frame.height == 1500
     labels = frame["label"].to_list()
-    assert max(len(list(run)) for _, run in groupby(labels)) < 25  # a run of 25 has probability 2 ** -25
-    batches = [frame[start : start + 32] for start in range(0, frame.height, 32)]
-    assert all(5 <= batch["label"].sum() <= 27 for batch in batches)
-    assert all(batch["text1"].n_unique() > 24 for batch in batches)
+    assert max(len(list(run)) for _, run in groupby(labels)) < 40  # 0.6 ** 40 is 1e-9
+    batches = [frame[start : start + 32] for start in range(0, frame.height - 32, 32)]
+    assert all(5 <= batch["label"].sum() <= 30 for batch in batches)
+    assert all(batch["text1"].n_unique() > 20 for batch in batches)
 
 
-@settings(max_examples=10)
-@given(st.permutations(range(12)), st.integers(0, 3))
-def test_the_order_of_rows_depends_only_on_their_content(order: list[int], seed: int) -> None:
-    texts = [text(number) for number in range(12)]
-
-    def rows_of(numbers: Sequence[int]) -> pl.DataFrame:
-        rows = DatasetRows("union", seed)
-        for number in numbers:
-            rows.add(texts[number], pairs_of(texts[number]))
-        split = dict.fromkeys((each.text_id for each in texts), "train")
-        return frames(rows, split)["default"]["train"]
-
-    everything = rows_of(order)
-    assert everything.equals(rows_of(range(12)))
-    few = [number for number in order if number % 2]
-    assert everything.filter(pl.col("text1").is_in([texts[n].text for n in few])).equals(rows_of(few))
+def test_the_order_of_rows_depends_only_on_their_content(tmp_path: Path) -> None:
+    turned = [TEXTS, TEXTS[::-1], TEXTS[1::2]]
+    whole, reverse, few = (
+        train(generate(tmp_path / str(turn), texts, settings=ONLY_TRAIN)) for turn, texts in enumerate(turned)
+    )
+    assert whole.equals(reverse)
+    assert whole.filter(pl.col("text1").is_in(TEXTS[1::2])).equals(few)
+    other = train(generate(tmp_path / "other", settings=ONLY_TRAIN, seed=7))
+    assert not whole.equals(other)
+    assert whole.sort("text1", "text2").equals(other.sort("text1", "text2"))
 
 
-@pytest.mark.parametrize(("label", "graded", "dtype"), [
-    (0.0, False, pl.Int64), (0.0, True, pl.Float32), (0.3, False, pl.Float32),
-])  # fmt: skip
-def test_labels_are_integers_unless_graded(label: float, graded: bool, dtype: pl.DataType) -> None:
-    one = text(1)
-    rows = DatasetRows("union", 0)
-    rows.add(one, [pair(one, "a", "positive"), pair(one, "b", "negative", label)])
-    frame = frames(rows, {one.text_id: "train"}, graded=graded)["default"]["train"]
-    assert frame["label"].dtype == dtype
-    assert sorted(frame["label"]) == pytest.approx([label, 1.0])
+def drawn(out: Path, task: str) -> tuple[llm_labeler.Labelled, pl.DataFrame]:
+    """A run whose LLMs draw from few sentences, so that they often agree, and its kept candidates."""
+    draw = random.Random(task)
+
+    def llm(prompt: str) -> str:
+        is_negative = "say the opposite" in prompt or "misled" in prompt
+        said = text_of(prompt)[:-1] + (", never" if is_negative else ", so")
+        kinds = ("negation: ", "entity: ", "") if is_negative and task == "triplet" else ("",)
+        lines = (f"- {draw.choice(kinds)}{said} {each}." for each in draw.sample("abcd", draw.randint(0, 3)))
+        return "\n".join(lines)
+
+    result = generate(out, llm={"x": llm, "y": llm}, task=task)
+    table = pl.read_parquet(result.work / "candidates.parquet")
+    return result, table.filter(pl.col("reason").is_null())
 
 
-def test_a_configuration_without_rows_is_left_out() -> None:
-    texts = [text(1)]
-    assert set(frames(collected(texts, negatives=0), split_of(texts))) == {"default", "positive"}
-    assert set(frames(collected(texts, positives=0), split_of(texts))) == {"default"}
+def test_each_kept_candidate_is_one_row_with_its_provenance(tmp_path: Path) -> None:
+    result, kept = drawn(tmp_path / "out", "paraphrase")
+    rows = pl.concat(result.pairs.splits.values())
+    columns = ["text_id", "text2", "polarity", "llms", "votes", "label"]
+    kept = kept.rename({"candidate": "text2"}).with_columns(pl.col("label").cast(pl.Int64))
+    assert rows.select(columns).sort(columns[:3]).equals(kept.select(columns).sort(columns[:3]))
+    assert rows["llms"].list.len().value_counts().height == 2  # of one LLM, and of both
+    for split, rows in result.pairs.splits.items():
+        counts = result.statistics["splits"][split]
+        assert counts["texts"] == rows["text_id"].n_unique()
+        assert (counts["positive"], counts["negative"]) == (rows["label"].sum(), (1 - rows["label"]).sum())
+
+
+@pytest.mark.parametrize("task", ["paraphrase", "triplet"])
+def test_triplets_have_each_sentence_of_texts_with_both_polarities(task: str, tmp_path: Path) -> None:
+    result, kept = drawn(tmp_path / "out", task)
+    sides: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in kept.iter_rows(named=True):
+        of_text = sides.setdefault(row["text"], {"positive": {}, "negative": {}})
+        of_text[row["polarity"]][row["candidate"]] = row
+    triplets = [
+        row for path in (result.out / "triplet").iterdir() for row in pl.read_parquet(path).to_dicts()
+    ]
+    assert sum(split["triplets"] for split in result.statistics["splits"].values()) == len(triplets)
+    for text, by_polarity in sides.items():
+        of_anchor = [row for row in triplets if row["anchor"] == text]
+        has_both = all(by_polarity.values())
+        assert len(of_anchor) == (max(map(len, by_polarity.values())) if has_both else 0)
+        for polarity, candidates in by_polarity.items() if has_both else ():
+            assert {row[polarity] for row in of_anchor} == candidates.keys()
+        for row in of_anchor if task == "triplet" else ():
+            positive, negative = (by_polarity[name][row[name]] for name in ("positive", "negative"))
+            assert row["llms"] == sorted({*positive["llms"], *negative["llms"]})
+            assert row["negative_kind"] == negative["change"]
+    if task == "triplet":
+        dropped = result.dropped.get("no_negative", 0) + result.dropped.get("no_positive", 0)
+        one_sided = [of_text for of_text in sides.values() if not all(of_text.values())]
+        assert dropped == sum(len(side) for of_text in one_sided for side in of_text.values()) > 0
 
 
 def test_files_of_the_dataset_folder(tmp_path: Path) -> None:
-    statistics = write_sample(tmp_path / "out")
-    files = {p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*") if p.is_file()}
-    shards = {
-        f"{c}/{s}-00000-of-00001.parquet" for c in ("data", "positive", "triplet") for s in ("train", "test")
+    result = generate(tmp_path / "out", llm=[ann, bob])
+    files = {path.relative_to(result.out).as_posix() for path in result.out.rglob("*") if path.is_file()}
+    assert files == {"README.md", "run.json", "statistics.json"} | {
+        f"{config}/{split}-00000-of-00001.parquet"
+        for config in ("data", "positive", "triplet")
+        for split in ("train", "validation", "test")
     }
-    assert files == shards | {"README.md", "run.json", "statistics.json"}
-    assert json.loads((tmp_path / "out/statistics.json").read_text()) == statistics
-    assert statistics["texts"] == 30
-    assert json.loads((tmp_path / "out/run.json").read_text()) == record()
+    statistics = json.loads((result.out / "statistics.json").read_text())
+    assert statistics == result.statistics
+    assert (statistics["texts"], statistics["proposals"], statistics["candidates"]) == (30, 240, 150)
+    counts = pl.DataFrame([*statistics["splits"].values()]).sum()
+    assert counts.select("positive", "negative", "triplets").row(0) == (90, 60, 90)
+    both = {"ann": {"positive": 90, "negative": 60}, "bob": {"positive": 0, "negative": 60}}
+    assert statistics["llms"] == both
+
+
+@pytest.mark.parametrize(
+    ("polarity", "folders"), [("positive", ["data", "positive"]), ("negative", ["data"])]
+)
+def test_a_configuration_without_rows_is_left_out(polarity: str, folders: list[str], tmp_path: Path) -> None:
+    result = generate(tmp_path / "out", polarity=polarity)
+    assert sorted(path.name for path in result.out.iterdir() if path.is_dir()) == folders
 
 
 def test_the_card(tmp_path: Path) -> None:
-    write_sample(tmp_path / "out")
-    card = (tmp_path / "out/README.md").read_text()
+    prompt = tmp_path / "own.toml"
+    words = "Say {text} in ```other``` words, {size} times.\nSentence: {json_text}"
+    negative = "{size} that say the opposite.\nSentence: {json_text}"
+    prompt.write_text(f"positive = {json.dumps(words)}\nnegative = {json.dumps(negative)}")
+    result = generate(tmp_path / "out", llm=[ann, bob], prompt=str(prompt))
+    card = (result.out / "README.md").read_text()
     assert "pretty_name: Sentence pairs by LLMs" in card
-    assert "| positive | 72 | 0 | 18 |" in card
-    assert "| `llama` | openai_compatible | `meta-llama/Llama-3.1-8B-Instruct` |" in card
-    assert "````text\n" + PROMPTS["positive"] + "\n````" in card
+    counts = [str(split["positive"]) for split in result.statistics["splits"].values()]
+    assert f"| positive | {' | '.join(counts)} |" in card
+    assert f"| `bob` | function | `python:{__name__}.bob` |" in card
+    assert f"````text\n{words}\n````" in card
     assert "**Aggregation** `union`" in card
     assert "| label | int64 |" in card
     assert "no LLM" not in card
-    assert "{" not in card.replace(PROMPTS["positive"], "").replace(PROMPTS["negative"], "")
+    assert "{" not in card.replace(words, "").replace(negative, "")
 
 
 @pytest.mark.parametrize(
     ("llms", "says", "title"),
     [
-        (("wordnet",), "**No LLM was used.**", "Sentence pairs by rules"),
-        (
-            ("wordnet", "llama"),
-            "**`wordnet`: rules over a dictionary, not an LLM.**",
-            "Sentence pairs by LLMs",
-        ),
+        (["wordnet"], "**No LLM was used.**", "Sentence pairs by rules"),
+        (["wordnet", ann], "**`wordnet`: rules over a dictionary, not an LLM.**", "Sentence pairs by LLMs"),
     ],
 )
-def test_the_card_names_rules(tmp_path: Path, llms: tuple[str, ...], says: str, title: str) -> None:
-    run = record(LabelSettings(llms=llms), parameters=dict.fromkeys(llms, "{}"))
-    write_sample(tmp_path / "out", run=run, graded=True)
-    card = (tmp_path / "out/README.md").read_text()
-    assert all(words in card for words in (says, f"pretty_name: {title}", "| label | float32 |"))
-    assert ("Prompt (" in card) == ("llama" in llms)
+def test_the_card_names_rules(tmp_path: Path, llms: list[Any], says: str, title: str) -> None:
+    result = generate(tmp_path / "out", ["The doctor treats the child."], llm=llms)
+    card = (result.out / "README.md").read_text()
+    assert all(words in card for words in (says, f"pretty_name: {title}"))
+    assert ("Prompt (" in card) == (ann in llms)
 
 
-def test_equal_input_gives_equal_bytes_in_any_process(tmp_path: Path) -> None:
-    write_sample(tmp_path / "one")
-    program = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\nfrom pathlib import Path\n"
-        "from tests.llm_labeler.test_dataset import write_sample\n"
-        f"write_sample(Path({str(tmp_path / 'other')!r}))"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONHASHSEED": "7"})
-    for path in sorted(p for p in (tmp_path / "one").rglob("*") if p.is_file()):
-        assert path.read_bytes() == (tmp_path / "other" / path.relative_to(tmp_path / "one")).read_bytes(), (
-            path
-        )
+@pytest.mark.usefixtures("small_shards")
+def test_a_large_dataset_is_written_in_shards_and_read_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = generate(tmp_path / "shards", settings=ONLY_TRAIN)
+    monkeypatch.undo()
+    whole = generate(tmp_path / "whole", settings=ONLY_TRAIN)
+    names = [f"train-{number:05}-of-00013.parquet" for number in range(13)]
+    assert sorted(path.name for path in (shards.out / "data").iterdir()) == names
+    assert len([*(whole.out / "data").iterdir()]) == 1
+    for name in ("README.md", "statistics.json", "run.json"):
+        assert (whole.out / name).read_bytes() == (shards.out / name).read_bytes()
+    for folder in ("", "triplet"):
+        one, other = (pairkit.read(result.out / folder).splits["train"] for result in (whole, shards))
+        assert one.equals(other)
 
 
-def test_a_dataset_without_pairs_is_refused(tmp_path: Path) -> None:
-    one = text(1)
-    rows = DatasetRows("vote", 0)
-    rows.add(one, [pair(one, "a", "positive", reason="outvoted")])
-    with pytest.raises(DataError, match=r"no pair is left to write \(copy 2, outvoted 1\).*label show"):
-        write(tmp_path / "out", rows, {}, graded=False, statistics={"dropped": {"copy": 2}}, run=record())
-    with pytest.raises(DataError, match="no LLM proposed any"):
-        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics={}, run=record())
-    unasked = {"dropped": {"not_answered": 6}, "proposals": 0}
-    with pytest.raises(DataError, match=r"not_answered 6\): no question was answered; .*max_cost=") as caught:
-        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=unasked, run=record())
-    assert "[filters]" not in str(caught.value)
-    quality = {"warnings": ["a: it answers: look at some with `label show`, and try --prompt hardened"]}
-    with pytest.raises(DataError) as caught:
-        write(tmp_path / "out", DatasetRows("vote", 0), {}, graded=False, statistics=quality, run=record())
-    assert str(caught.value).count("look at some") == 1
+@pytest.mark.parametrize(
+    ("answer", "options", "message"),
+    [
+        (lambda prompt: text_of(prompt), {}, r"no pair is left to write \(echo 6\); look at some with"),
+        (lambda _: "", {}, r"\(empty_answer 6\); look at some"),
+        (ann, {"max_requests": 0}, r"\(not_answered 6\): no question was answered; .* higher max_cost="),
+        # With a warning that ends so, the advice is given once.
+        (lambda _: "1. Cats sleep.", {"polarity": "positive", "settings": {"filters.min_shared": 0.3}},
+         r"3 of 3 sentences have little to do .*: look at some with `label show`, and try prompt="),
+    ],
+)  # fmt: skip
+def test_a_dataset_without_pairs_is_refused(
+    tmp_path: Path, answer: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        generate(tmp_path / "out", TEXTS[:3], llm={"a": answer}, **options)
+    assert ("[filters]" in str(caught.value)) == ("max_requests" not in options)
+    assert str(caught.value).count("look at some") == ("max_requests" not in options)
     assert not (tmp_path / "out").exists()
 
 
-def test_run_json_has_the_settings_without_credentials() -> None:
-    settings = LabelSettings.model_validate(
-        {
-            "llms": ["ensemble"],
-            "budget": {"max_cost": 3},
-            "prompt": {"template": "/home/someone/mine.txt"},
-            "llm": {"llama": {"base_url": "http://user:secret@host/v1"}},
-        }
-    )
-    run = record(settings, parameters={"llama": '{"temperature": 0.7}'})
+def test_run_json_has_the_settings_without_credentials(tmp_path: Path) -> None:
+    prompt = tmp_path / "mine.txt"
+    prompt.write_text("{size} {polarity} ones.\nSentence: {json_text}")
+    settings = {
+        "llm.llama.base_url": "http://user:secret@host/v1",
+        "llm.ann.price_in": 1,
+        "llm.ann.price_out": 1,
+    }
+    result = generate(tmp_path / "out", settings=settings, prompt=prompt, polarity="positive", max_cost=3)
+    run = json.loads((result.out / "run.json").read_text())
     assert run["made_by"].startswith("label (aoe-toolkit ")
-    assert run["settings"]["llms"] == ["chatgpt", "llama", "chatglm"]
+    assert run["settings"]["llms"] == ["ann"]
     assert run["settings"]["prompt"]["template"] == "mine.txt"
-    assert run["llms"]["llama"]["parameters"] == {"temperature": 0.7}
-    assert run["input"] == {"name": "s.txt", "sha256": "f00"}
+    assert run["llms"] == {
+        "ann": {
+            "kind": "function",
+            "model": f"python:{__name__}.ann",
+            "parameters": {"kind": "function", "model": f"python:{__name__}.ann"},
+        }
+    }
     assert not {"budget", "breaker", "llm"} & set(run["settings"])
     assert "secret" not in json.dumps(run)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sha256": "other"},
-        {"settings": LabelSettings(llms=("chatgpt", "llama"), size=9)},
-        {"parameters": {**PARAMETERS, "llama": "{}"}},
-        {"prompts": {**PROMPTS, "negative": "No, {text}."}},
-    ],
-)
-def test_another_dataset_is_replaced_only_with_fresh(tmp_path: Path, changes: dict[str, Any]) -> None:
-    write_sample(tmp_path / "out")
-    check_out(tmp_path / "out", record(source="moved.txt"), fresh=False)
-    with pytest.raises(ConfigError, match="fresh=True"):
-        check_out(tmp_path / "out", record(**changes), fresh=False)
-    check_out(tmp_path / "out", record(**changes), fresh=True)
+def test_another_dataset_is_replaced_only_with_fresh(tmp_path: Path) -> None:
+    out, files = tmp_path / "out", [tmp_path / "s.txt", tmp_path / "moved.txt"]
+    for file in files:
+        file.write_text("\n".join(TEXTS[:3]))
+    for file in files:
+        llm_labeler.generate(file, llm=[ann], out=out, progress=False)
+    changes: list[dict[str, Any]] = [
+        {"texts": TEXTS[:2]},
+        {"size": 9},
+        {"llm": {"ann": bob}},
+        {"prompt": "paper"},
+    ]
+    for change in changes:
+        with pytest.raises(ConfigError, match="fresh=True"):
+            generate(out, **{"texts": TEXTS[:3], **change})
+    assert generate(out, TEXTS[:2], fresh=True).positives == 6

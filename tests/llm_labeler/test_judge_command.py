@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import llm_labeler
+import pairkit
 from llm_labeler import CallFailed
 from pairkit import ConfigError, DataError, RemoteError
-from pairkit.dataset.reading.reader import read_pairs
 from tests.support.llm import Faults, Options, serve
 
 PAIRS = [
@@ -52,7 +52,7 @@ def judged(out: Path, source: Any = ROWS, **changes: Any) -> llm_labeler.JudgedP
 
 def test_decided_pairs_get_labels_and_others_are_counted(tmp_path: Path) -> None:
     result = judged(tmp_path / "out")
-    rows = read_pairs(tmp_path / "out")["train"]
+    rows = pairkit.read(tmp_path / "out")["train"]
     decided = {(row["text1"], row["text2"]): row for row in rows.iter_rows(named=True)}
     assert {key: row["judged"] for key, row in decided.items()} == {
         key: word for key, word in TRUTH.items() if word != "undecided"
@@ -100,7 +100,7 @@ def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path: Path) -> None
     pl.concat([rows, rows.head(1)]).write_parquet(source / "train.parquet")
     rows.head(2).write_parquet(source / "test.parquet")
     result = judged(tmp_path / "out", source)
-    dataset = read_pairs(tmp_path / "out")
+    dataset = pairkit.read(tmp_path / "out")
     assert {split: frame.height for split, frame in dataset.splits.items()} == {"train": 5, "test": 2}
     assert {"source_votes", "topic", "given_label"} <= {*dataset["train"].columns}
     assert result.statistics["dropped"] == {"repeated": 1, "undecided": 1}
@@ -133,8 +133,8 @@ def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["filtered", "events", "invalid_json", "refused_format"])
-def test_judges_on_unusual_servers(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.dispatch.workers._MIN_BACKOFF_S", 0.001)
+@pytest.mark.usefixtures("short_waits")
+def test_judges_on_unusual_servers(kind: Any, tmp_path: Path) -> None:
     options = Options(format_error="Input validation error" if kind == "refused_format" else "")
     faults = Faults(0.0 if options.format_error else 0.5, (kind,))
     with serve(options, faults) as server:
@@ -155,11 +155,6 @@ def test_without_votes_the_error_counts_how_answers_ended(kind: Any, ending: str
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
         with pytest.raises(DataError, match=rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"):
             judged(tmp_path / "out", llm={"a": llm})
-
-
-def test_without_votes_no_pair_is_decided(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="every pair stayed undecided"):
-        judged(tmp_path / "out", llm={"mute": lambda _: "I can't tell."})
 
 
 @pytest.mark.parametrize(
@@ -197,7 +192,7 @@ def test_a_sample_depends_on_seed_and_content(tmp_path: Path) -> None:
 def test_the_limit_counts_usable_pairs(tmp_path: Path) -> None:
     result = judged(tmp_path / "out", limit=2, settings={"input.max_chars": 24})
     assert result.statistics["dropped"] == {"too_long": 1}  # nothing after the second usable pair
-    assert read_pairs(tmp_path / "out")["train"]["text2"].to_list() == [
+    assert pairkit.read(tmp_path / "out")["train"]["text2"].to_list() == [
         "The pump is new.",
         "Cats sleep a lot.",
     ]

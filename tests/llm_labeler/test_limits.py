@@ -121,13 +121,10 @@ def test_concurrency_recovers_after_429s(store: AnswerStore) -> None:
     assert len(late) >= 140  # 160 a second is full speed
 
 
-def test_a_very_long_retry_after_ends_the_run(store: AnswerStore) -> None:
+def test_ten_minutes_of_429s_end_the_run(store: AnswerStore) -> None:
     provider = Scripted(fails(CallFailed("rate_limited", "", retry_after_s=7200)))
     with pytest.raises(RateLimited, match=r"tester: the server accepts no calls .* retry after 7200 s"):
         run(ask_in(store, provider))
-
-
-def test_ten_minutes_of_429s_end_the_run(store: AnswerStore) -> None:
     provider = Scripted(fails(CallFailed("rate_limited", "")))
     with pytest.raises(RateLimited, match=r"for now \(HTTP 429\); .* run the same command again later"):
         run(ask_in(store, provider))
@@ -143,39 +140,33 @@ def test_a_question_that_always_gets_429_fails(store: AnswerStore) -> None:
     assert (failure.reason, failure.final, failure.attempts) == ("rate_limited", False, 100)
 
 
-def driven(
-    *ends: int | None, max_usage: int = 10, concurrency: int = 1, retry_after_s: float | None = None
-) -> list[tuple[float, float, int]]:
-    """Seconds waited, expected tokens and allowed concurrency of successive calls; None: a 429."""
+def waits(*ends: int | None) -> list[float]:
+    """Seconds waited before successive calls; None: a 429."""
 
-    async def main() -> list[tuple[float, float, int]]:
+    async def main() -> list[float]:
         time, seen = asyncio.get_running_loop().time, []
-        limiter = RateLimiter("tester", concurrency, None, None)
+        limiter = RateLimiter("tester", 1, None, None)
         for end in ends:
             before = time()
-            entered = await limiter.enter(max_usage)
-            waited = time() - before
+            entered = await limiter.enter(10)
+            seen.append(time() - before)
             limiter.leave()
             if end is None:
-                limiter.refused(entered, retry_after_s)
+                limiter.refused(entered, None)
             else:
                 limiter.answered(entered, end)
-            seen.append((waited, entered.tokens, limiter.allowed))
         return seen
 
     return run(main())
 
 
 def test_pauses_double_with_429s_and_halve_with_answers() -> None:
-    waits = [wait for wait, _, _ in driven(None, None, None, 10, None, 10, 10, 10, 10, None)]
-    assert waits[0] == 0
-    for result, expected in zip(waits[1:], (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
+    first, *others = waits(None, None, None, 10, None, 10, 10, 10, 10, None)
+    assert first == 0
+    for result, expected in zip(others, (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
         assert 0.75 * expected <= result <= 1.25 * expected + 1e-9  # jitter of a quarter
-
-
-def test_a_pause_is_at_most_a_minute() -> None:
-    waits = [wait for wait, _, _ in driven(*[None] * 12)]  # doubling would reach 102 s and 205 s
-    assert all(0.75 * 60 <= wait <= 1.25 * 60 + 1e-9 for wait in waits[-2:])
+    # Doubling would reach 102 s and 205 s.
+    assert all(0.75 * 60 <= wait <= 1.25 * 60 + 1e-9 for wait in waits(*[None] * 12)[-2:])
 
 
 def test_an_answer_resets_the_time_of_429s() -> None:

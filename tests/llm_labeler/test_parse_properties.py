@@ -8,26 +8,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from llm_labeler.judging.questions import read_votes
 from llm_labeler.parsing.answer import MAX_CHARS, REASONS, parse_answer
 from llm_labeler.parsing.data import _RULE
 from llm_labeler.parsing.phrases import CORRECTS, THINKS
 from llm_labeler.parsing.sentence import _LINK, SourceText, without_emphasis
+from llm_labeler.records import Ask, AskKey, Candidate
 from tests.support.linear import assert_linear, repeated
 
 TEXT = "A man is playing a guitar."
 SMALL = [
-    "dog",
-    "plays",
-    "well-known",
-    "it's",
-    "quickly",
-    "β-blocker",
-    "naïve",
-    "10:30",
-    "3.5",
-    "C++",
-    "x_1",
-    "A/B",
+    *("dog", "plays", "well-known", "it's", "quickly", "β-blocker", "naïve"),
+    *("10:30", "3.5", "C++", "x_1", "A/B"),
 ]
 TRICKY = [
     "see fig. 1. for more",
@@ -294,6 +286,13 @@ def test_lines_that_continue_each_other_take_linear_time(make: Callable[[int], s
 def test_nested_repeats_take_linear_time(pattern: re.Pattern[str], unit: str, end: str) -> None:
     match = pattern.fullmatch if pattern is _RULE else pattern.match
     assert_linear(match, repeated(unit, after=end))
+
+
+@pytest.mark.parametrize("unit", ["[", '{"a":', "1", "1: ", "<think>", "`", " "])
+def test_votes_are_read_in_linear_time(unit: str) -> None:
+    ask = Ask(AskKey("t", "judge", "judge", "", ""), ())
+    pair = (Candidate("t", "a", "positive", ()), Candidate("t", "b", "positive", ()))
+    assert_linear(lambda raw: read_votes(ask, pair, raw, "stop"), repeated(unit))
 
 
 def test_characters_beyond_a_million_are_ignored() -> None:

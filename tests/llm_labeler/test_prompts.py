@@ -1,100 +1,75 @@
-"""Prompts and the run's record."""
+"""The prompts that LLMs get: templates, few-shot examples and samples."""
 
 from __future__ import annotations
 
 import json
-import stat
-from dataclasses import replace
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from llm_labeler.records import POLARITIES, Text
-from llm_labeler.runs.label_folder import RUN_FILE, TEXTS_FILE, RunRecord, load_run, save_run
-from llm_labeler.runs.prompts import Template, load_template
-from llm_labeler.runs.questions_and_votes import GenerationTask
-from llm_labeler.settings import LabelSettings, PromptSettings
+import llm_labeler
 from pairkit import ConfigError, DataError
 
-BOTH = POLARITIES
+FLUTE = "A man is playing a flute."
+PUMP = "The old pump often leaks in winter."
+ANSWER = "1. In winter the aged pump leaks often."
 
 
-def test_the_papers_prompt_is_verbatim() -> None:
-    template = load_template(PromptSettings(template="paper"))
-    (message,) = template.messages("A man is playing a flute.", 3, "positive")
-    assert message.role == "user"
-    assert message.content == (
-        "You are a highly smart same-meaning sentence-generating system. Your job is to generate 3 "
-        "synonymous sentences of a given input sentence. Input sentence: A man is playing a flute.. Output:"
-    )
-    (message,) = template.messages("A man is playing a flute", 5, "negative")
-    assert message.content == (
-        "You are a highly smart opposite-meaning sentence-generating system. Your job is to generate 5 "
-        "antonym sentences of a given input sentence. Input sentence: A man is playing a flute. Output:"
-    )
+SEEN: list[str] = []
 
 
-@given(st.text(max_size=80))
-def test_braces_of_a_text_are_kept(text: str) -> None:
-    template = Template(
-        "own", {"positive": 'Give {"a": {size}} for {text} and {other}', "negative": "{text}"}
-    )
-    (message,) = template.messages(text, 2, "positive")
-    assert message.content == f'Give {{"a": 2}} for {text} and {{other}}'
+async def mine(prompt: str) -> str:
+    SEEN.append(prompt)
+    return ANSWER
 
 
-@given(st.text(max_size=80))
-def test_the_hardened_prompt_quotes_the_text(text: str) -> None:
-    system, user = load_template(PromptSettings(template="hardened")).messages(text, 3, "negative")
-    assert system.role == "system"
-    quoted = user.content.partition("Sentence: ")[2]
-    assert json.loads(quoted) == text
+def prompts(out: Path, *texts: str, **options: Any) -> list[str]:
+    """The messages of each question, joined, in the order of texts and polarities."""
+    SEEN.clear()
+    given = {"progress": False, "settings": {"llm.mine.concurrency": 1}, **options}
+    with suppress(DataError):  # no pair may be left
+        llm_labeler.generate(texts, llm=mine, out=out, **given)
+    return [*SEEN]
 
 
-def test_the_prompt_hash_depends_on_template_and_size() -> None:
-    paper, hardened = (load_template(PromptSettings(template=name)) for name in ("paper", "hardened"))
-    hashes = [
-        template.prompt_hash(size, polarity)
-        for template in (paper, hardened)
-        for size in (2, 3)
-        for polarity in BOTH
+def test_the_papers_prompt_is_verbatim(tmp_path: Path) -> None:
+    assert prompts(tmp_path / "out", FLUTE, prompt="paper") == [
+        f"You are a highly smart {meaning}-meaning sentence-generating system. Your job is to generate 3 "
+        f"{kind} sentences of a given input sentence. Input sentence: {FLUTE}. Output:"
+        for meaning, kind in (("same", "synonymous"), ("opposite", "antonym"))
     ]
-    assert len(set(hashes)) == len(hashes)
 
 
-def test_questions_are_identified_by_content() -> None:
-    texts = [Text.of("One.", 1), Text.of("Two.", 2)]
-    template = load_template(PromptSettings())
-    record = RunRecord(LabelSettings(llms=("llama",)), template, {"llama": ("p", "{}")}, "", "", {})
-    asks = list(GenerationTask(record).asks(texts, "llama"))
-    assert [(ask.key.text_id, ask.key.task) for ask in asks] == [
-        (text.text_id, polarity) for text in texts for polarity in BOTH
-    ]
-    reordered = list(GenerationTask(record).asks(texts[::-1], "llama"))
-    assert {ask.key for ask in reordered} == {ask.key for ask in asks}
+@pytest.mark.parametrize(
+    "text", ["He {said} so.", 'A {"a": {size}} of {text} "quoted" \\ here', "猫 {polarity} é"]
+)
+def test_braces_and_quotes_of_a_text_are_kept(text: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text('Give {"a": {size}} {polarity} for {text} and {other}\n')
+    expected = [f'Give {{"a": 2}} {kind} for {text} and {{other}}' for kind in ("synonymous", "antonym")]
+    assert prompts(tmp_path / "own", text, prompt=own, size=2) == expected
+    for prompt in prompts(tmp_path / "hardened", text):
+        system, _, question = prompt.partition("\n\n")
+        assert "never an instruction to you" in system
+        assert json.loads(question.partition("Sentence: ")[2]) == text
 
 
-def test_templates_from_files(tmp_path: Path) -> None:
-    plain = tmp_path / "own.txt"
-    plain.write_text("{size} {polarity} for {text}\n")
-    assert load_template(PromptSettings(template=str(plain))).messages("x", 2, "negative")[0].content == (
-        "2 antonym for x"
-    )
+def test_a_table_of_templates(tmp_path: Path) -> None:
     table = tmp_path / "own.toml"
     table.write_text('system = "S"\npositive = "{size} same {text}"\nnegative = "{size} other {json_text}"')
-    template = load_template(PromptSettings(template=str(table)))
-    system, user = template.messages('"x"', 2, "negative")
-    assert (system.content, user.content) == ("S", '2 other "\\"x\\""')
+    expected = ['S\n\n2 same "x"', 'S\n\n2 other "\\"x\\""']
+    assert prompts(tmp_path / "out", '"x"', prompt=table, size=2) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.txt", "{size} {polarity}", "no {text}"),
-        ("a.txt", "{text} {polarity}", "no {size}"),
-        ("a.txt", "{size} {text}", "no {polarity}"),
+        ("a.txt", "{size} {polarity}", r"no \{text}"),
+        ("a.txt", "{text} {polarity}", r"no \{size}"),
+        ("a.txt", "{size} {text}", r"no \{polarity}"),
         ("a.toml", 'positive = "{size} {text}"', "no negative prompt"),
         ("a.toml", "positive = 1", "expected strings"),
         ("a.toml", "positive = ", "can't be read"),
@@ -106,43 +81,120 @@ def test_unusable_templates(tmp_path: Path, name: str, content: str | None, says
     path = tmp_path / name
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ConfigError, match=says.replace("{", r"\{")) as caught:
-        load_template(PromptSettings(template=str(path)))
+    with pytest.raises(ConfigError, match=says) as caught:
+        llm_labeler.plan([PUMP], llm="wordnet", prompt=path)
     assert str(path) in str(caught.value)
 
 
-KEPT_TEXTS = (Text.of("One.", 1), Text.of("Zwölf – two.", 7))
+def test_questions_are_identified_by_text_prompt_and_size(tmp_path: Path) -> None:
+    work = tmp_path / "out.work"
+    prompts(tmp_path / "out", FLUTE, PUMP)
+
+    def missing(*texts: str, **options: Any) -> int:
+        return llm_labeler.plan(texts, llm=mine, work=work, **options).estimates[0].missing
+
+    fresh = {"out": tmp_path / "new"}
+    assert missing(PUMP, FLUTE, **fresh) == 0
+    assert missing(PUMP, "Tea is hot.", **fresh) == 2
+    assert (missing(PUMP, FLUTE, size=2, **fresh), missing(PUMP, FLUTE, prompt="paper", **fresh)) == (4, 4)
 
 
-def a_record(**settings: object) -> RunRecord:
-    label_settings = LabelSettings.model_validate({"llms": ["wordnet"], **settings})
-    template = load_template(PromptSettings(template="hardened"))
-    return RunRecord(label_settings, template, {"wordnet": ("d", "{}")}, "s.txt", "abc", {"empty": 2})
+def test_only_answers_of_the_run_are_used(tmp_path: Path) -> None:
+    for options in ({}, {"size": 4}, {"prompt": "paper"}):
+        prompts(tmp_path / "out", PUMP, FLUTE, fresh=True, **options)
+    result = llm_labeler.generate([PUMP], llm=mine, out=tmp_path / "out", fresh=True,
+                                  polarity="positive", size=4, progress=False)  # fmt: skip
+    assert (result.asked.cached, result.statistics["answers"]) == (1, 1)
+    run = json.loads((result.out / "run.json").read_text())
+    assert set(run["prompts"]) == {"system", "positive"}
 
 
-def test_only_the_owner_can_read_the_run(tmp_path: Path) -> None:
-    record = a_record(size=4, filters={"min_differing_words": 5})
-    save_run(tmp_path, record, KEPT_TEXTS)
-    assert load_run(tmp_path) == (record, KEPT_TEXTS)
-    for name in (RUN_FILE, TEXTS_FILE):
-        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
-
-
-def test_only_answers_of_the_run_are_used() -> None:
-    record = a_record(prompt={"polarities": ["negative"]}, size=4)
-    task = GenerationTask(record)
-    (ask,) = task.asks([Text.of("One.", 1)], "wordnet")
-    assert (ask.key.llm, ask.key.task, ask.key.parameters) == ("wordnet", "negative", "d")
-    assert ask.key.prompt_hash == record.template.prompt_hash(4, "negative")
-    assert task.is_of_run(ask.key)
-    for other in ({"llm": "x"}, {"task": "positive"}, {"prompt_hash": "h"}, {"parameters": "e"}):
-        assert not task.is_of_run(replace(ask.key, **other))
-    assert set(record.prompts) == {"system", "negative"}
-
-
-def test_foreign_and_damaged_folders_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not a working folder"):
-        load_run(tmp_path)
-    (tmp_path / RUN_FILE).write_text('{"settings": {"size": 0}}')
+def test_a_damaged_working_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"settings": {"size": 0}}')
     with pytest.raises(DataError, match="damaged"):
-        load_run(tmp_path)
+        llm_labeler.report(tmp_path)
+
+
+# Few-shot examples
+
+
+def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:
+    few, own = tmp_path / "few.jsonl", tmp_path / "own.toml"
+    own.write_text('system = "Be brief."\npositive = "{size} of {text}"\nnegative = "{size} against {text}"')
+    cold = {"anchor": "It is hot.", "negative": "It is cold.", "negative_kind": "antonym"}
+    rows = [cold | {"positive": positive} for positive in ("It is warm.", "Heat is\n2. felt.")]
+    few.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    positive, negative = prompts(tmp_path / "out", PUMP, prompt=own, examples=few, task="triplet")
+    assert positive.split("\n\n") == [
+        "Be brief.",
+        "2 of It is hot.",
+        "1. It is warm.\n2. Heat is 2. felt.",
+        f"3 of {PUMP}",
+    ]
+    assert negative.split("\n\n")[1:3] == ["1 against It is hot.", "1. antonym: It is cold."]
+    hardened = prompts(tmp_path / "hardened", PUMP, examples=few, polarity="positive")[0].split("\n\n")
+    assert json.loads(hardened[2]) == {"sentences": ["It is warm.", "Heat is 2. felt."]}
+    for kind in ("retrieved", ["antonym"], 7):  # not a kind of hard negative
+        few.write_text(json.dumps(rows[0] | {"negative_kind": kind}) + "\n")
+        (_, negative) = prompts(tmp_path / f"{kind}", PUMP, prompt=own, examples=few, task="triplet")
+        assert "\n\n1. It is cold.\n\n" in negative
+
+
+def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
+    file = tmp_path / "few.csv"
+    file.write_text("text1,text2,label\nA secret text.,A hidden text.,1\n")
+    out = tmp_path / "out"
+    (prompt,) = prompts(out, PUMP, polarity="positive", examples=file)
+    assert "A hidden text." in prompt
+    published = (out / "run.json").read_text() + (out / "README.md").read_text()
+    assert "secret" not in published
+    assert "of 1 texts, digest" in published
+    assert prompt.startswith(llm_labeler.show(PUMP, work=tmp_path / "out.work").prompts["positive"][0][1])
+    with pytest.raises(ConfigError, match="samples, prompt and examples change the questions"):
+        llm_labeler.parse(
+            tmp_path / "out.work", out=tmp_path / "two", settings={"samples": 2}, progress=False
+        )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "".join(f"text {n},other {n},1\n" for n in range(33)),
+        "".join(f"text,other {n},1\n" for n in range(60_000)),
+        f"text,{'long ' * 20_000},1\n",
+    ],
+)
+def test_too_many_examples_are_refused(tmp_path: Path, rows: str) -> None:
+    file = tmp_path / "long.csv"
+    file.write_text("text1,text2,label\n" + rows)
+    with pytest.raises(ConfigError, match=r"example texts with .* characters .* give at most 32 and 100,000"):
+        llm_labeler.plan([PUMP], llm="wordnet", examples=file)
+
+
+# Samples
+
+
+def test_samples_are_further_questions(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def answer(prompt: str) -> str:
+        asked[prompt] += 1
+        return f"1. The aged pump leaks in winter, as {'seen' if asked[prompt] % 2 else 'heard'}."
+
+    def sampled(number: int) -> llm_labeler.Labelled:
+        return llm_labeler.generate([PUMP], llm=answer, out=tmp_path / "out", fresh=True, samples=number,
+                                    polarity="positive", progress=False)  # fmt: skip
+
+    first, again = sampled(1), sampled(2)
+    assert [*asked.values()] == [2]
+    assert (again.asked.cached, again.asked.spent.requests) == (1, 1)
+    assert (first.positives, again.positives) == (1, 2)
+    more = sampled(3)
+    assert (more.positives, more.dropped) == (2, {"repeated": 1})
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["settings"]["samples"] == 3
+
+
+def test_samples_at_temperature_0_are_refused(tmp_path: Path) -> None:
+    cold = {"llm.chatgpt.temperature": 0}
+    with pytest.raises(ConfigError, match="all answers of chatgpt are equal at temperature 0; set llm"):
+        llm_labeler.plan([PUMP], llm="chatgpt", samples=2, settings=cold)

@@ -1,85 +1,92 @@
+"""Warnings about the quality of a run's pairs, in its result, statistics and card."""
+
 from __future__ import annotations
 
-from collections import Counter
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from llm_labeler.dataset.label_card import label_card
-from llm_labeler.records import Polarity, Proposal
-from llm_labeler.runs.assemble import QualityWarnings
-from llm_labeler.settings import LabelSettings
+import llm_labeler
+from tests.support.llm import Options, reply, serve
 
-SETTINGS = LabelSettings.model_validate({"llms": ["wordnet"]})
+from .stored_answers import text_of
 
-
-UNLIKE = ["not_a_question", "nothing_shared", "meta"]
-SPENT = ["limit_spent"] * 3
+QUESTIONS = [f"Which of the {number} doors is open?" for number in range(4)]
+SPENT = {"message": {"content": ""}, "finish_reason": "length"}
+GOOD = {"message": {"content": "1. Is one of these doors open?"}, "finish_reason": "stop"}
 
 
-def warnings(
-    reasons: list[str], kept: int = 0, *, llm: str = "ann", polarity: Polarity = "positive", answers: int = 4
-) -> list[str]:
-    """The warnings about one text; kept candidates equal it."""
-    quality = QualityWarnings(SETTINGS)
-    proposals = [
-        Proposal("t", llm, polarity, "", "A sentence.", reason) for reason in (*reasons, *[None] * kept)
-    ]
-    quality.add("A sentence.", proposals, Counter({llm: answers}))
-    return [*quality.warnings()]
+def warnings(out: Path, answers: Mapping[str, str], **options: Any) -> list[str]:
+    """The warnings of a run with these answers by text, with a second LLM whose sentences are fine."""
+
+    def fine(prompt: str) -> str:
+        return f"1. {text_of(prompt).replace('Which', 'So which')}"
+
+    given = {"polarity": "positive", "progress": False, **options}
+    llms: Mapping[str, Any] = {"ann": lambda prompt: answers[text_of(prompt)], "fine": fine}
+    result = llm_labeler.generate([*answers], llm=llms, out=out, **given)
+    card = (result.out / "README.md").read_text()
+    assert all(f"* **Warning.** {warning}." in card for warning in result.statistics["warnings"])
+    assert len(result.statistics["warnings"]) == sum(line.startswith("warning: ") for line in result.messages)
+    return [*result.statistics["warnings"]]
 
 
-@pytest.mark.parametrize(
-    ("result", "begins", "says"),
-    [
-        (warnings([*UNLIKE, "preamble"], 1), "ann: 3 of 4 sentences have little to do", "label show"),
-        (
-            warnings(["unchanged", "near_copy", "copy", "too_long"], 1, polarity="negative"),
-            "ann: 3 of 4 negatives repeat their texts (copy, near_copy, unchanged)",
-            "--aggregation=vote",
-        ),
-        (warnings(["too_short"], llm="wordnet"), "wordnet: no positives", "English sentences"),
-        (warnings(SPENT, 1), "ann: 3 of 4 answers reached the token limit", "llm.ann.max_tokens"),
-    ],
-)
-def test_quality_warnings(result: list[str], begins: str, says: str) -> None:
-    (warning,) = result
-    assert warning.startswith(begins)
-    assert says in warning
+def answered(*answers: str) -> dict[str, str]:
+    return dict(zip(QUESTIONS, answers, strict=False))
+
+
+def negatives(old: str, new: str, number: int) -> dict[str, str]:
+    return {text: f"1. {text.replace(old, new)}" for text in QUESTIONS[:number]}
+
+
+IS_OPEN, ASKS, UNLIKE = "1. The door to the garden is.", "1. Is one of these doors open?", "1. Do cats sleep?"
 
 
 @pytest.mark.parametrize(
-    "result",
+    ("answers", "polarity", "expected"),
     [
-        warnings(UNLIKE, 3),  # a half
-        warnings(UNLIKE[:2]),  # two
-        warnings([]),
-        warnings([], 1, llm="wordnet"),
-        warnings(["too_short"]),
-        warnings(SPENT, 1, answers=6),
+        (answered(IS_OPEN, IS_OPEN, IS_OPEN, ASKS), "positive", "ann: 3 of 4 sentences have little to do"),
+        (answered(UNLIKE, UNLIKE, UNLIKE), "positive", "ann: 3 of 3 sentences have little to do"),
+        (answered(IS_OPEN, IS_OPEN, ASKS, ASKS), "positive", ""),  # two
+        (answered(IS_OPEN, IS_OPEN, "", ASKS), "positive", ""),
+        (negatives("open", "open today", 3), "negative", "ann: 3 of 3 negatives repeat their texts (copy, "),
+        (negatives("open", "open today", 2), "negative", ""),
+        (negatives("open", "closed", 3), "negative", ""),
     ],
-)
-def test_few_cases_give_no_warning(result: list[str]) -> None:
-    assert result == []
-
-
-def test_unlike_positives_are_kept_and_counted() -> None:
-    quality = QualityWarnings(SETTINGS)
-    proposals = [
-        Proposal("t", llm, "positive", "", f"sentence {n}") for llm in ("bob", "ann") for n in range(3)
+)  # fmt: skip
+def test_warnings_by_llm(answers: dict[str, str], polarity: str, expected: str, tmp_path: Path) -> None:
+    lines = [
+        line for line in warnings(tmp_path / "out", answers, polarity=polarity) if line.startswith("ann")
     ]
-    quality.add("A plane is taking off.", proposals, Counter({"bob": 1, "ann": 1}))
-    beginnings = [warning.split(" have ")[0] for warning in quality.warnings()]
-    assert beginnings == ["ann: 3 of 3 sentences", "bob: 3 of 3 sentences"]
-    assert "no word in common" in quality.warnings()[0]
+    assert [line[: len(expected)] for line in lines] == ([expected] if expected else [])
+    assert not lines or "label show" in lines[0]
 
 
-def test_the_card_has_the_warnings() -> None:
-    counts = {"splits": {}, "llms": {}, "warnings": ["ann: look"]}
-    ensemble = {"aggregation": "union"}
-    run = {
-        "llms": {"ann": {"kind": "openai", "model": "m"}},
-        "prompts": {},
-        "settings": {"ensemble": ensemble, "size": 1},
-    }
-    assert "* **Warning.** ann: look." in label_card(counts, run, {}, graded=False)
-    assert "Warning" not in label_card(counts | {"warnings": []}, run, {}, graded=False)
+def test_rules_without_positives(tmp_path: Path) -> None:
+    llms = {"fine": lambda prompt: f"1. Nun, {text_of(prompt)}", "wordnet": {"kind": "wordnet"}}
+    texts, out = ["Der Bildschirm wird schwarz.", "Wie kann ich bezahlen?"], tmp_path / "out"
+    result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive", progress=False)
+    assert [line.partition(";")[0] for line in result.statistics["warnings"]] == ["wordnet: no positives"]
+
+
+@pytest.mark.parametrize(("spent", "is_warned"), [(3, True), (2, False)])
+def test_answers_that_reach_the_token_limit_before_they_begin(
+    spent: int, is_warned: bool, tmp_path: Path
+) -> None:
+    def respond(path: str, body: Any) -> Any:
+        if path.endswith("models"):
+            return None
+        number = QUESTIONS.index(text_of(body["messages"][-1]["content"]))
+        return reply(200, json.dumps({"choices": [SPENT if number < spent else GOOD], "model": "m"}))
+
+    with serve(Options(respond=respond)) as server:
+        llm = {"kind": "server", "model": "emulated", "base_url": server.base_url}
+        result = llm_labeler.generate(
+            QUESTIONS, llm={"ann": llm}, out=tmp_path / "out", polarity="positive", progress=False
+        )
+    lines = [line for line in result.statistics["warnings"] if "reached the token limit" in line]
+    assert [line.partition(" answers")[0] for line in lines] == ["ann: 3 of 4"] * is_warned
+    assert all("llm.ann.max_tokens" in line for line in lines)

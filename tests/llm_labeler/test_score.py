@@ -1,18 +1,19 @@
+"""`evaluate`: labels of LLMs and aggregations against human labels."""
+
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+import llm_labeler
 from llm_labeler import ScoreReport, ScoreRow
-from llm_labeler.judging.scoring import score_candidates
-from llm_labeler.records import content_hash
-from llm_labeler.settings import EnsembleSettings
 from pairkit import DataError
 
-SETTINGS = EnsembleSettings(min_confidence=0.5)
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
@@ -20,7 +21,7 @@ def row(text: str, words: str, polarity: str, llms: str, votes: str | None = Non
     """A row of the table; each letter of `llms` is an LLM, each of `votes` a vote of judge 0, 1, …"""
     judge_votes = [{"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")]
     return {
-        "text_id": content_hash(text),
+        "text_id": text,
         "text": text,
         "candidate": words,
         "polarity": polarity,
@@ -51,9 +52,30 @@ def rows(report: ScoreReport) -> dict[tuple[str, str], ScoreRow]:
     return {(one.name, one.polarity): one for one in report.rows}
 
 
+Score = Callable[..., ScoreReport]
+
+
 @pytest.fixture(scope="module")
-def report() -> ScoreReport:
-    return score_candidates(GOLD, pl.DataFrame(TABLE), SETTINGS)
+def score(tmp_path_factory: pytest.TempPathFactory) -> Score:
+    """The report on a table of candidates, in the working folder of a run with these settings."""
+
+    def of_table(
+        gold: pl.DataFrame = GOLD, table: Any = TABLE, threshold: float | None = None, **ensemble: Any
+    ) -> ScoreReport:
+        out: Path = tmp_path_factory.mktemp("score") / "out"
+        ensemble = {"min_confidence": 0.5} | ensemble
+        settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
+        given = {"polarity": "positive", "settings": settings, "progress": False}
+        work = llm_labeler.generate(["A text."], llm={"a": lambda _: "1. No text."}, out=out, **given).work
+        pl.DataFrame(table).write_parquet(work / "candidates.parquet")
+        return llm_labeler.evaluate(gold, work=work, gold_threshold=threshold)
+
+    return of_table
+
+
+@pytest.fixture(scope="module")
+def report(score: Score) -> ScoreReport:
+    return score()
 
 
 def test_scores_of_llms_computed_by_hand(report: ScoreReport) -> None:
@@ -88,50 +110,42 @@ def test_intervals_and_table(report: ScoreReport) -> None:
     assert json.loads(json.dumps(report.to_dict()))["gold"] == 6
 
 
-def test_without_votes_judged_aggregations_are_skipped() -> None:
-    bare = pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0))
-    for table in (bare, bare.drop("reason")):
-        result = score_candidates(GOLD, table, SETTINGS)
-        assert {one.name for one in result.rows if one.by == "aggregation"} == {"union"}
-        assert set(result.skipped) == {"vote", "weighted"}
-        assert result.judges is None
+def test_without_votes_judged_aggregations_are_skipped(score: Score) -> None:
+    result = score(table=pl.DataFrame(TABLE).with_columns(votes=pl.col("votes").list.head(0)))
+    assert {one.name for one in result.rows if one.by == "aggregation"} == {"union"}
+    assert set(result.skipped) == {"vote", "weighted"}
+    assert result.judges is None
 
 
-def test_swapped_pairs_are_scored_with_their_new_polarity() -> None:
-    swap = SETTINGS.model_copy(update={"reversed_pairs": "swap"})
-    result = rows(score_candidates(GOLD, pl.DataFrame(TABLE), swap))["vote", "positive"]
+def test_swapped_pairs_are_scored_with_their_new_polarity(score: Score) -> None:
+    result = rows(score(reversed_pairs="swap"))["vote", "positive"]
     assert (result.n, result.precision, result.recall) == (2, 1.0, pytest.approx(2 / 3))  # p1, and n1 swapped
 
 
-def test_matching_ignores_case_space_and_width() -> None:
-    table = pl.DataFrame([row("Ａ  text\n", "The  Ｗords ", "positive", "a")])
-    result = score_candidates(gold(("a TEXT", "the words", 1)), table, SETTINGS)
-    assert (result.found, result.not_found.count) == (1, 0)
-    assert score_candidates(gold(("the words", "a text", 1)), table, SETTINGS).found == 0
+def test_matching_ignores_case_space_and_width(score: Score) -> None:
+    table = [row("Ａ  text\n", "The  Ｗords ", "positive", "a", "s")]
+    result = score(gold(("a TEXT", "the words", 1), ("the words", "a text", 1)), table)
+    assert (result.found, result.not_found.examples) == (1, ("the words | a text",))
 
 
-def test_unmatched_gold_is_reported() -> None:
-    strangers = gold(*((f"t{n}", "x" * 100, 0) for n in range(7)))
-    result = score_candidates(pl.concat([GOLD, strangers]), pl.DataFrame(TABLE), SETTINGS)
+def test_unmatched_gold_is_reported(score: Score) -> None:
+    unknown = gold(*((f"t{n}", "x" * 100, 0) for n in range(7)))
+    result = score(pl.concat([GOLD, unknown]))
     assert (result.gold, result.found, result.not_found.count) == (13, 6, 7)
     assert result.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
-    nothing = score_candidates(strangers, pl.DataFrame(TABLE), SETTINGS)
-    assert {(one.n, one.precision, one.interval, one.f1, one.kappa) for one in nothing.rows} == {
-        (0, None, None, None, None)
-    }
+    undefined = {(one.n, one.precision, one.interval, one.f1, one.kappa) for one in score(unknown).rows}
+    assert undefined == {(0, None, None, None, None)}
 
 
-def test_repeated_and_contradictory_gold_is_reported() -> None:
-    more = pl.concat([GOLD, gold(("T", "P1", 1), ("t", "n3", 1))])
-    result = score_candidates(more, pl.DataFrame(TABLE), SETTINGS)
+def test_repeated_and_contradictory_gold_is_reported(score: Score) -> None:
+    result = score(pl.concat([GOLD, gold(("T", "P1", 1), ("t", "n3", 1))]))
     assert (result.gold, result.repeated, result.contradictory.count) == (5, 1, 1)
     assert result.contradictory.examples == ("t | n3",)
     assert rows(result)["union", "negative"].n == 2
 
 
-def test_a_sentence_of_both_polarities_is_scored_twice() -> None:
-    both = pl.DataFrame([row("t", "p1", "positive", "a"), row("t", "p1", "negative", "b")])
-    result = rows(score_candidates(GOLD, both, SETTINGS))
+def test_a_sentence_of_both_polarities_is_scored_twice(score: Score) -> None:
+    result = rows(score(table=[row("t", "p1", "positive", "a", ""), row("t", "p1", "negative", "b", "")]))
     assert (result["a", "positive"].precision, result["b", "negative"].precision) == (1, 0)
 
 
@@ -139,24 +153,19 @@ GRADES = {"p1": 5.0, "p2": 4.0, "p3": 2.0, "n1": 3.0, "n2": 1.0, "n3": 0.0}
 GRADED = gold(*(("t", words, grade) for words, grade in GRADES.items()))
 
 
-def test_graded_labels() -> None:
-    result = score_candidates(GRADED, pl.DataFrame(TABLE), SETTINGS)
+def test_graded_labels(score: Score) -> None:
+    result = score(GRADED)
     assert (result.graded, result.threshold) == (True, 2.5)
     union = rows(result)["union", "positive"]
     assert union.precision == pytest.approx(2 / 3)
     scipy_stats = pytest.importorskip("scipy.stats")
-    assert union.spearman == pytest.approx(
-        scipy_stats.spearmanr([1, 1, 1, 0, 0, 0], list(GRADES.values())).statistic
-    )
-    weighted = rows(result)["weighted", "positive"]
-    assert weighted.spearman is not None
+    ranks = scipy_stats.spearmanr([1, 1, 1, 0, 0, 0], list(GRADES.values())).statistic
+    assert union.spearman == pytest.approx(ranks)
+    assert rows(result)["weighted", "positive"].spearman is not None
     assert result.table().headings[-1] == "spearman"
-    assert (
-        rows(score_candidates(GRADED, pl.DataFrame(TABLE), SETTINGS, threshold=4))["union", "positive"].recall
-        == 1
-    )
+    assert rows(score(GRADED, threshold=4))["union", "positive"].recall == 1
 
 
-def test_constant_gold_labels_are_refused() -> None:
-    with pytest.raises(DataError, match="all gold labels are 3"):
-        score_candidates(GOLD.with_columns(label=pl.lit(3.0)), pl.DataFrame(TABLE), SETTINGS)
+def test_constant_gold_labels_are_refused(score: Score) -> None:
+    with pytest.raises(DataError, match=r"all gold labels are 0\.5"):
+        score(GOLD.with_columns(label=pl.lit(0.5)))

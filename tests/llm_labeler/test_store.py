@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import stat
 import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.budget import Spending
@@ -35,18 +32,6 @@ def key_of(number: int, **changes: str) -> AskKey:
     return replace(KEY, text_id=f"{number:04}", **changes)  # type: ignore[arg-type]
 
 
-@example(raw="half \ud83d and \udcff\x00 <tail>", finish="")
-@given(raw=st.text(st.characters(), max_size=200), finish=st.text(st.characters(), max_size=20))
-@settings(max_examples=30)
-def test_answers_are_stored_unchanged(
-    tmp_path_factory: pytest.TempPathFactory, raw: str, finish: str
-) -> None:
-    answer = StoredAnswer(KEY, LlmReply(raw, finish, None, raw[:9]), None, estimated=True)
-    with AnswerStore.open(tmp_path_factory.mktemp("raw") / "store.sqlite", create=True) as store:
-        store.save_answer(answer)
-        assert store.answer(KEY) == answer
-
-
 def test_sums_are_capped(store: AnswerStore) -> None:
     most = 1 << 62
     for number in range(3):
@@ -69,35 +54,6 @@ def test_a_question_is_missing_until_answered_or_finally_rejected(store: AnswerS
     assert [failure.key for failure in store.failures()] == [key_of(1)]
 
 
-@pytest.mark.parametrize(
-    "change", [{"llm": "x"}, {"task": "judge"}, {"prompt_hash": "x"}, {"parameters": "x"}, {"text_id": "x"}]
-)
-def test_every_part_of_the_key_makes_another_question(store: AnswerStore, change: dict[str, str]) -> None:
-    store.save_answer(an_answer())
-    store.save_failure(a_failure(replace(KEY, llm="other"), final=True))
-    other = an_ask(replace(KEY, **change))  # type: ignore[arg-type]
-    assert store.unanswered([an_ask(KEY), other]) == [other]
-
-
-KEYS = [
-    AskKey(text_id, llm, task, prompt_hash, parameters)  # type: ignore[arg-type]
-    for text_id in ("a", "b")
-    for task in ("negative", "positive")
-    for llm in ("llama", "wordnet")
-    for prompt_hash in ("p", "q")
-    for parameters in ("r", "s")
-]
-
-
-@given(order=st.permutations(KEYS))
-@settings(max_examples=20)
-def test_answers_are_read_in_key_order(tmp_path_factory: pytest.TempPathFactory, order: list[AskKey]) -> None:
-    with AnswerStore.open(tmp_path_factory.mktemp("order") / "store.sqlite", create=True) as store:
-        for key in order:
-            store.save_answer(an_answer(key))
-        assert [answer.key for answer in store.answers(["positive", "negative"], "ab")] == KEYS
-
-
 def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
     """Proposals are read for hours while judges answer; one long read transaction would grow the log."""
     for number in range(300):
@@ -111,40 +67,7 @@ def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
     assert sum(1 for _ in reader) == 299
 
 
-def test_spending_by_llm(store: AnswerStore) -> None:
-    assert store.spent() == Spending()
-    attempt = store.begin(KEY, TokenUsage(100, 50), 2.0)
-    assert store.spent() == Spending(1, 100, 50, 2 * 10**12, estimated=1)  # in flight, at its bound
-    store.save_answer(an_answer(), attempt)
-    assert store.spent() == Spending(1, 10, 5, 10**12 // 4)
-    store.end(store.begin(KEY, TokenUsage(100, 50), 2.0), "chatgpt", None, None)  # nothing charged
-    store.end(store.begin(KEY, TokenUsage(100, 50), 2.0), "chatgpt", TokenUsage(100, 50), 2.0)  # maybe billed
-    assert store.spent() == Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1)
-    local = replace(KEY, llm="local")
-    store.save_answer(an_answer(local, cost=None, estimated=True), store.begin(local, TokenUsage(9, 9), None))
-    assert store.spent_by_llm() == {
-        "chatgpt": Spending(3, 110, 55, 9 * 10**12 // 4, estimated=1),
-        "local": Spending(1, 10, 5, 0, unpriced=1, estimated=1),
-    }
-    assert store.spent().cost is None
-    assert store.spent().known_cost == 2.25
-
-
 BATCH = SubmittedBatch("chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, TokenUsage(200, 100), 4.0)
-
-
-def test_a_batch_counts_at_its_bound_until_it_is_collected(store: AnswerStore) -> None:
-    store.save_batch(replace(BATCH, batch_id="mine", state="new"))
-    store.save_batch(BATCH, replaces="mine")
-    assert store.batches() == store.batches("chatgpt") == [BATCH]
-    assert store.batches("other") == []
-    assert store.spent() == Spending(2, 200, 100, 4 * 10**12, estimated=2)
-    assert store.recover() == 0  # it is pending
-    store.collect_batch(BATCH, [an_answer()], [a_failure(key_of(2), final=False)])
-    assert store.batches() == []
-    assert store.spent() == Spending(2, 10, 5, 10**12 // 4)
-    assert store.answer(KEY) == an_answer()
-    assert [failure.key for failure in store.failures()] == [key_of(2)]
 
 
 def test_a_failed_collection_changes_nothing(store: AnswerStore) -> None:
@@ -167,13 +90,6 @@ def test_an_answer_and_its_charge_are_one_transaction(store: AnswerStore) -> Non
     with pytest.raises(DataError):
         store.save_answer(an_answer(), attempt)
     assert store.answer(KEY) is None
-
-
-def test_only_the_owner_can_read_the_store(store: AnswerStore) -> None:
-    store.save_answer(an_answer())
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.path.parent.iterdir()}
-    assert len(modes) >= 2
-    assert set(modes.values()) == {0o600}, modes
 
 
 def test_memory_does_not_grow_with_the_number_of_answers(store: AnswerStore) -> None:

@@ -16,7 +16,7 @@ from datasets import Dataset
 import pairkit
 from tests.contract.conftest import environment, killed_when
 from tests.contract.label_command import KEYS, MEMBERS, ensemble, generate, one_llm, requests, sentences, tree
-from tests.llm_labeler.llm_server import http, playing_back
+from tests.llm_labeler.llm_server import responding
 from tests.llm_labeler.test_api import TEXTS
 from tests.llm_labeler.test_api import generate as generate_from
 from tests.llm_labeler.test_judge_command import judged
@@ -181,7 +181,7 @@ def test_a_key_in_a_response_is_never_stored(tmp_path: Path) -> None:
     key = KEYS["EMULATED_API_KEY"]
     message = {"role": "assistant", "content": f"1. You sent Bearer {key}.\n2. The nurse is {key}."}
     body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "model": key})
-    with playing_back(http(200, body, x_echo=key)) as url:
+    with responding(200, body, x_echo=key) as url:
         done = generate(source, tmp_path / "out", *one_llm(tmp_path, url))
     assert done.code in (0, 3), done.err
     assert key not in done.out + done.err

@@ -21,7 +21,6 @@ from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_mean
 from llm_labeler.clients.wordnet.question_rules import queries
 from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, content_hash
 from llm_labeler.settings import LlmSettings
-from pairkit.base.errors import ConfigError
 from pairkit.similarity.terms import terms
 
 VERSION = 3  # of the rules; answers of other versions are not reused
@@ -67,21 +66,17 @@ class WordnetProvider:
 
     async def reply(self, ask: Ask) -> LlmReply:
         """A numbered list of candidates by falling confidence; may be empty."""
-        if ask.key.task == "judge":
-            raise ConfigError(
-                f"llm.{self.name}: rules over WordNet can't judge candidates; name LLMs in judge.llms,"
-                " or use aggregation union"
-            )
         await asyncio.sleep(0)  # let other tasks run
-        raw = "\n".join(f"{number}. {line}" for number, line in enumerate(_lines(ask, ask.key.task), 1))
+        raw = "\n".join(f"{number}. {line}" for number, line in enumerate(_lines(ask), 1))
         return LlmReply(raw, "stop", TokenUsage(0, 0), self.model)
 
     async def close(self) -> None:
         """Rules have no resources to release."""
 
 
-def _lines(ask: Ask, polarity: Polarity) -> list[str]:
+def _lines(ask: Ask) -> list[str]:
     """The candidates; the kind precedes a hard negative."""
+    polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"  # rules never judge
     if ask.labelling == "query":
         return queries(ask.text, polarity, ask.size)
     if ask.labelling != "triplet":

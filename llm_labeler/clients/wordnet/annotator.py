@@ -8,7 +8,7 @@ from functools import cache
 from itertools import combinations
 
 from llm_labeler.clients.wordnet.denials import assertions, denials
-from llm_labeler.clients.wordnet.intents import intent_questions
+from llm_labeler.clients.wordnet.question_rules import intent_questions
 from llm_labeler.clients.wordnet.reorder import reorderings
 from llm_labeler.clients.wordnet.substitutions import (
     antonym_changes,

@@ -7,6 +7,6 @@ It serves chat completions, the list of models, files, batches, and its counts a
 """
 
 from tests.support.llm.server import Server, serve
-from tests.support.llm.service import FAULT_KINDS, PASSING, FaultKind, Faults, Options, Stats
+from tests.support.llm.service import FaultKind, Faults, Options, Stats, reply
 
-__all__ = ["FAULT_KINDS", "PASSING", "FaultKind", "Faults", "Options", "Server", "Stats", "serve"]
+__all__ = ["FaultKind", "Faults", "Options", "Server", "Stats", "reply", "serve"]

@@ -23,9 +23,9 @@ class _Uvicorn(uvicorn.Server):
 class Server:
     """A running server. Use it as a context manager, or `close` it."""
 
-    def __init__(self, options: Options, faults: Faults, host: str, port: int) -> None:
+    def __init__(self, options: Options, faults: Faults, port: int) -> None:
         self._service = Service(options, faults)
-        self._socket = socket.create_server((host, port), backlog=1024)
+        self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
         config = uvicorn.Config(
             self._service.app,
             log_config=None,
@@ -36,7 +36,7 @@ class Server:
             timeout_graceful_shutdown=0,
         )
         self._server = _Uvicorn(config)
-        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
 
@@ -68,8 +68,6 @@ class Server:
         self.close()
 
 
-def serve(
-    options: Options | None = None, faults: Faults | None = None, *, host: str = "127.0.0.1", port: int = 0
-) -> Server:
+def serve(options: Options | None = None, faults: Faults | None = None, *, port: int = 0) -> Server:
     """Start a server; clients can connect when this returns."""
-    return Server(options or Options(), faults or Faults(), host, port)
+    return Server(options or Options(), faults or Faults(), port)

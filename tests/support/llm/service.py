@@ -6,9 +6,9 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,9 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from llm_labeler.records import content_hash
-from pairkit.base.system.seeded import keyed_hash, keyed_unit
-from tests.support.llm.answers import answer, text_of
+from tests.support.llm.answers import answer, digest, text_of
 
 FaultKind = Literal[
     "rate_limited",  # 429 with Retry-After
@@ -37,7 +35,6 @@ FaultKind = Literal[
     "events",  # an event stream, although none was requested
     "invalid_json",  # Groq's 400 for an answer that doesn't fit the requested format
 ]
-FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 # These are answers that are paid for and stored.
 _ANSWERING = frozenset(("no_usage", "refusal", "cut", "filtered", "events"))
 # A client that retries recovers from these.
@@ -62,9 +59,9 @@ class Faults:
         """The fault of a question's attempt, counted from 1."""
         if not self.share or (self.first is not None and attempt > self.first):
             return None
-        if keyed_unit(self.seed, question, attempt) >= self.share:
+        if digest(self.seed, question, attempt) >= self.share * 2**64:
             return None
-        return self.kinds[keyed_hash(self.seed, "kind", question, attempt) % len(self.kinds)]
+        return self.kinds[digest(self.seed, "kind", question, attempt) % len(self.kinds)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,6 @@ class Options:
     models: tuple[str, ...] = ("emulated",)
     api_key: str | None = None
     latency_s: float = 0.0
-    usage: bool = True
     refuses: frozenset[str] = frozenset()
     format_error: str = ""  # refuses a response format in these words
     context_chars: int | None = None
@@ -85,6 +81,7 @@ class Options:
     lists_models: bool = True
     batch_s: float = 0.0
     batch_ends: Literal["completed", "expired", "cancelled", "failed"] = "completed"
+    respond: Callable[[str, Any], Response | None] | None = None  # by path and body; None: as usual
 
 
 @dataclass(slots=True)
@@ -107,17 +104,7 @@ class Stats:
 
     def summary(self) -> dict[str, Any]:
         """The counts as JSON."""
-        return {
-            "requests": self.requests,
-            "answered": self.answered,
-            "questions": len(self.asked),
-            "questions_answered": len(self.answers),
-            "asked_again": self.asked_again,
-            "batches": self.batches,
-            "faults": dict(self.faults),
-            "first_s": self.first_s,
-            "last_s": self.last_s,
-        }
+        return {name: getattr(self, name) for name in ("requests", "first_s", "last_s")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +146,22 @@ class Job:
     files: dict[str, str] | None = None
 
 
+def reply(status: int, body: str | bytes, **headers: str) -> Response:
+    """Any response; underscores in header names become hyphens."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return Response(body, status, named, "application/json")
+
+
 def error(status: int, message: str, *, code: str = "", param: str | None = None, **headers: str) -> Response:
     """An error in OpenAI's words."""
     body = {"message": message, "type": "emulated_error", "param": param, "code": code or None}
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return JSONResponse({"error": body}, status, named)
+
+
+def no_such_url(request: Request) -> Response:
+    """The error of an unknown address."""
+    return error(404, f"Invalid URL ({request.method} {request.url.path})")
 
 
 class Service:
@@ -184,14 +182,12 @@ class Service:
             Route("/batches", self._list),
             Route("/batches/{name}", self._look),
         ]
-        roots = [Mount("/v1", routes=api), Mount("/api/paas/v4", routes=api)]
         stats = Route("/stats", lambda _: JSONResponse(self.stats.summary()))
         handlers: Any = {
-            404: lambda request, _: error(404, f"Invalid URL ({request.method} {request.url.path})"),
-            405: lambda request, _: error(404, f"Invalid URL ({request.method} {request.url.path})"),
+            **dict.fromkeys((404, 405), lambda request, _: no_such_url(request)),
             ValueError: lambda *_: error(400, "We could not make sense of your request."),
         }
-        self._routes = Starlette(routes=[stats, *roots], exception_handlers=handlers)
+        self._routes = Starlette(routes=[stats, Mount("/v1", routes=api)], exception_handlers=handlers)
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Record a request, check its key, wait, and answer it."""
@@ -210,11 +206,15 @@ class Service:
                 await error(401, "Incorrect API key provided.", code="invalid_api_key")(scope, again, send)
                 return
             await asyncio.sleep(self._options.latency_s)
-        await self._routes(scope, again, send)
+        response = None
+        if self._options.respond:
+            is_json = request.headers.get("content-type") == "application/json"
+            response = self._options.respond(request.url.path, json.loads(body) if is_json else body)
+        await (response or self._routes)(scope, again, send)
 
     async def _models(self, request: Request) -> Response:
         if not self._options.lists_models:
-            return error(404, f"Invalid URL ({request.method} {request.url.path})")
+            return no_such_url(request)
         models = [{"id": name, "object": "model"} for name in self._options.models]
         return JSONResponse({"object": "list", "data": models})
 
@@ -245,7 +245,7 @@ class Service:
     def _reply(self, body: Mapping[str, Any]) -> Response:
         """The response to one call, counted."""
         stats = self.stats
-        question = content_hash(str(body["model"]), json.dumps(body["messages"], sort_keys=True))
+        question = f"{digest(body['model'], body['messages']):x}"
         stats.last_s = time.monotonic()
         stats.first_s = stats.first_s or stats.last_s
         stats.requests += 1
@@ -297,21 +297,13 @@ class Service:
         message: dict[str, Any] = {"role": "assistant", "content": shown, "refusal": None}
         if kind == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
-        choice = {
-            "index": 0,
-            "message": message,
-            "finish_reason": "length" if _tokens(text) > limit else "stop",
-        }
+        finish = "length" if _tokens(text) > limit else "stop"
+        choice = {"index": 0, "message": message, "finish_reason": finish}
         if kind == "filtered":
             choice = {"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}
-        completion = {
-            "id": f"chatcmpl-{question}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": body["model"],
-            "choices": [choice],
-        }
-        if self._options.usage and kind != "no_usage":
+        completion = {"id": f"chatcmpl-{question}", "object": "chat.completion", "model": body["model"]}
+        completion["choices"] = [choice]
+        if kind != "no_usage":
             read, written = _tokens(text_of(messages)), min(limit, _tokens(text))
             used = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
             completion["usage"] = used
@@ -384,14 +376,10 @@ class Service:
             lines[place].append(json.dumps({"custom_id": name, "response": found, "error": None}))
         if ends == "expired":  # OpenAI says nothing of cancelled ones
             late = {"response": None, "error": {"code": "batch_expired"}}
-            lines["error_file_id"] += [
-                json.dumps({"custom_id": name, **late}) for name, _ in job.questions[1::2]
-            ]
-        return {
-            place: self._keep("".join(f"{line}\n" for line in of).encode())
-            for place, of in lines.items()
-            if of
-        }
+            expired = [{"custom_id": name, **late} for name, _ in job.questions[1::2]]
+            lines["error_file_id"] += map(json.dumps, expired)
+        kept = {place: "".join(f"{line}\n" for line in of).encode() for place, of in lines.items() if of}
+        return {place: self._keep(content) for place, content in kept.items()}
 
 
 def _event_stream(completion: dict[str, Any]) -> Response:

@@ -1,4 +1,4 @@
-"""The rules' lexicon, word forms, codes and tables."""
+"""The rules' lexicon, articles, codes and tables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ from importlib import resources
 
 import pytest
 
+from benchmarks.derive_lexicon import DEBIAN, derive
+from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
 from llm_labeler.clients.wordnet.tagged_sentence import Edit, TaggedSentence
-from llm_labeler.clients.wordnet.wordnet_lexicon import (
-    antonyms,
-    degree,
-    inflected_verb,
-    is_compound,
-    is_prefixed,
-    lemmas,
-    plural,
-    synonyms,
-    with_article_for,
-)
-from tests.llm_labeler.derive_lexicon import DEBIAN, derive
-
-# The lexicon
+from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
+from tests.support.linear import assert_linear, repeated
 
 
 @pytest.mark.slow  # the words below are a short version
@@ -29,40 +19,6 @@ from tests.llm_labeler.derive_lexicon import DEBIAN, derive
 def test_the_lexicon_follows_from_wordnet() -> None:
     shipped = resources.files("llm_labeler.clients.wordnet") / "lexicon.tsv"
     assert shipped.read_text(encoding="utf-8") == derive()
-
-
-def test_synonyms_share_the_dominant_sense() -> None:
-    assert synonyms("baby", "n")[0] == "infant"
-    assert synonyms("bank", "n") == ()  # of a river, or for money
-    assert synonyms("person", "n") == ()  # "mortal" and "individual" are not used for it
-
-
-def test_antonyms_share_the_dominant_sense() -> None:
-    assert antonyms("large", "a") == ("small",)
-    assert antonyms("big", "a") == ()  # "small" is the opposite of "large"
-    assert antonyms("publicly", "r") == ("privately",)
-    assert antonyms("light", "a") == ()  # not heavy, or not dark
-
-
-def test_compounds_and_prefixes() -> None:
-    assert is_compound(("big", "bang"))
-    assert not is_compound(("big", "house"))
-    assert is_prefixed("incorrect")
-    assert not is_prefixed("important")
-
-
-# Forms
-
-
-def test_word_forms() -> None:
-    assert (lemmas("rose", "v"), lemmas("zyzzle", "n")) == (("rise",), ())
-    forms = ("go away", "goes away", "went away", "gone away", "going away")
-    assert tuple(inflected_verb("go away", code) for code in "vzdeg") == forms
-    nouns = ("baby", "diagnosis", "white blood cell", "person", "sheep")
-    assert [*map(plural, nouns)] == ["babies", "diagnoses", "white blood cells", "people", "sheep"]
-    adjectives = ("big", "good", "dangerous")
-    assert [degree(word, "er") for word in adjectives] == ["bigger", "better", "more dangerous"]
-    assert degree("difficult", "est") == "most difficult"
 
 
 @pytest.mark.parametrize(
@@ -75,9 +31,6 @@ def test_word_forms() -> None:
 )  # fmt: skip
 def test_articles(word: str, article: str) -> None:
     assert with_article_for(word) == article
-
-
-# Codes and edits
 
 
 @pytest.mark.parametrize(
@@ -142,3 +95,18 @@ def test_the_rules_of_the_tables_are_valid(name: str) -> None:
     assert len(rules) > 30
     assert all(left != right and 0.75 <= sure < 1 for left, right, sure in rules)
     assert all(left.count("{") == right.count("{") for left, right, _ in rules)
+
+
+LONG_WORDS = [("", "a", ""), ("", "1", "@a"), ("http://", "a/", ""), ("", "a-", "")]
+
+
+@pytest.mark.parametrize(("before", "unit", "after"), LONG_WORDS)
+def test_a_long_word_takes_linear_time(before: str, unit: str, after: str) -> None:
+    """The tagger is quadratic in the length of a word."""
+    text = repeated(unit, f"My doctor said {before}", f"{after} is good.")
+    assert candidates(text(65_536), "positive", 9)[0].startswith("My physician said")
+    assert_linear(lambda long: candidates(long, "positive", 9), text)
+
+
+def test_a_long_list_takes_linear_time() -> None:
+    assert_linear(lambda text: candidates(text, "positive", 9), repeated("the old doctor often sleeps "))

@@ -1,6 +1,6 @@
 """How the rules' `lexicon.tsv` was made of WordNet 3.0's files, as Debian's `wordnet-base` has them.
 
-`python -m tests.llm_labeler.derive_lexicon > llm_labeler/clients/wordnet/lexicon.tsv` makes it again.
+`python -m benchmarks.derive_lexicon > llm_labeler/clients/wordnet/lexicon.tsv` makes it again.
 A word counts only in its dominant sense: its only one, or the one that most of its occurrences in hand-tagged
 text have. See `wndb(5WN)` and `cntlist(5WN)` for the formats.
 """
@@ -24,7 +24,7 @@ KEY_POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # 5: an adjective 
 HEAD = """\
 # synonym or antonym, part of speech, lemma, words that say the same or the opposite; adjectives that are the
 # opposite of what stands after their prefix; compounds not to break up.
-# Derived from WordNet 3.0 by tests/llm_labeler/derive_lexicon.py. Its licence:
+# Derived from WordNet 3.0 by benchmarks/derive_lexicon.py. Its licence:
 #
 """
 

@@ -1,3 +1,5 @@
+"""The judges' estimated accuracies, and labels from votes weighted by them."""
+
 from __future__ import annotations
 
 import json
@@ -8,37 +10,38 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_labeler.judging.ensemble import votes_by_judge
-from llm_labeler.judging.judges import CLASSES, collect, fit, fit_judges
-from llm_labeler.records import VOTES, JudgeVote, Vote
+from llm_labeler.judging.ensemble import (
+    CLASSES,
+    Judge,
+    Judges,
+    collect,
+    fit,
+    fit_judges,
+    label,
+    votes_by_judge,
+)
+from llm_labeler.records import VOTES, Candidate, JudgeVote, LabelledPair, Polarity, Vote
 from llm_labeler.settings import EnsembleSettings
 from tests.support.linear import assert_linear
 
 SETTINGS = EnsembleSettings(min_items=50)
 SKILLS = {"ann": 0.9, "bob": 0.75, "eve": 0.55}
 PRIOR = (0.5, 0.3, 0.2)
+WORDS: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
 def votes_of(*votes: str) -> list[JudgeVote]:
     """Votes from one string per candidate and one letter per judge; `-`: not asked."""
-    words: dict[str, Vote] = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
     return [
-        JudgeVote(f"c{position}", f"j{number}", words[letter])
+        JudgeVote(f"c{position}", f"j{number}", WORDS[letter])
         for position, letters in enumerate(votes)
         for number, letter in enumerate(letters)
         if letter != "-"
     ]
 
 
-ANY_VOTES = st.lists(
-    st.builds(
-        JudgeVote,
-        st.integers(0, 6).map(str),
-        st.sampled_from(["ann", "bob", "eve", "max"]),
-        st.sampled_from(VOTES),
-    ),
-    max_size=60,
-)
+JUDGED = st.integers(0, 6).map(str), st.sampled_from(["ann", "bob", "eve", "max"]), st.sampled_from(VOTES)
+ANY_VOTES = st.lists(st.builds(JudgeVote, *JUDGED), max_size=60)
 
 
 def test_contradictory_votes_abstain() -> None:
@@ -46,9 +49,6 @@ def test_contradictory_votes_abstain() -> None:
     assert votes_by_judge(twice) == {"bob": "same"}
     assert collect(twice).unsure.tolist() == [1, 0]
     assert votes_by_judge([twice[0], twice[0]]) == {"ann": "same"}
-
-
-# -- Dawid-Skene -------------------------------------------------------------------------------------------
 
 
 FIVE = SKILLS | {"max": 0.8, "zoe": 0.4}
@@ -106,7 +106,7 @@ def test_few_votes_fall_back_to_the_majority(votes: list[JudgeVote], words: str)
 
 
 def test_an_unconverged_estimate_falls_back_to_the_majority(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llm_labeler.judging.judges._MAX_ROUNDS", 1)
+    monkeypatch.setattr("llm_labeler.judging.ensemble._MAX_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
     assert judges.method == "majority"
     assert judges.reason == "the estimate of accuracies did not converge"
@@ -123,9 +123,6 @@ def test_majority_figures_computed_by_hand() -> None:
     assert judges.prior["same"] == pytest.approx((5 + 1) / (9 + 3))
     shares = {(a.one, a.other): (a.candidates, a.share) for a in judges.agreements}
     assert shares == {("j0", "j1"): (2, 1.0), ("j0", "j2"): (2, 0.5), ("j1", "j2"): (3, pytest.approx(2 / 3))}
-
-
-# -- agreement ---------------------------------------------------------------------------------------------
 
 
 def _judgements_of(items: int) -> list[JudgeVote]:
@@ -162,3 +159,50 @@ def judgements(
                 continue
             votes.append(JudgeVote(id_, judge, "unsure" if chance.random() < unsure else vote))
     return votes
+
+
+def weighted(
+    polarity: Polarity,
+    letters: str,
+    prior: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3),
+    *,
+    min_confidence: float = 0.6,
+    **accuracy: float,
+) -> LabelledPair:
+    """A candidate labelled by judges of these accuracies, with a vote of each."""
+    candidate = Candidate("text", "words", polarity, ("ann",))
+    votes = [JudgeVote("", f"j{number}", WORDS[letter]) for number, letter in enumerate(letters)]
+    known = {name: Judge(100, 0, share) for name, share in accuracy.items()}
+    shares = dict(zip(CLASSES, prior, strict=True))
+    fitted = Judges(known, shares, (), None, 100, "dawid-skene", None)
+    chosen = EnsembleSettings(aggregation="weighted", min_confidence=min_confidence)
+    (pair,) = label([candidate], {candidate.candidate_id: votes}, chosen, fitted)
+    return pair
+
+
+def test_weighted_label_computed_by_hand() -> None:
+    pair = weighted("positive", "so", (0.5, 0.25, 0.25), j0=0.8, j1=0.6)
+    same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2  # Bayes
+    assert pair.label == pytest.approx(same / (same + opposite + unrelated))
+    assert pair.reason is None
+
+
+def test_weighted_below_the_confidence_is_unsure() -> None:
+    assert weighted("positive", "s", j0=0.6, min_confidence=0.59).reason is None
+    assert weighted("positive", "s", j0=0.6, min_confidence=0.61).reason == "unsure"
+    # certainly not the same
+    assert weighted("negative", "ou", j0=0.7, j1=0.7, min_confidence=0.8).reason is None
+
+
+@pytest.mark.parametrize(
+    ("letters", "prior", "accuracy", "expected"),
+    [
+        ("?", (0.2, 0.5, 0.3), {"j0": 0.9}, 0.2),  # no vote
+        ("s", (1 / 3, 1 / 3, 1 / 3), {"j0": 0.1}, 0.1),  # a judge below chance counts against its vote
+        ("s", (1 / 3, 1 / 3, 1 / 3), {"other": 0.9}, 0.5),  # an unknown judge has a low weight
+    ],
+)
+def test_weights_of_unusual_judges(
+    letters: str, prior: tuple[float, float, float], accuracy: dict[str, float], expected: float
+) -> None:
+    assert weighted("positive", letters, prior, **accuracy).label == pytest.approx(expected)

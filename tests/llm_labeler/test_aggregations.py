@@ -1,0 +1,134 @@
+"""The label of a candidate by its judges' votes: a run of all cases, and further aggregations of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import llm_labeler
+
+WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
+JUDGES = 5
+VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote` drops the candidate
+    ("positive", "s", None),
+    ("positive", "sso", None),
+    ("positive", "s??", None),
+    ("positive", "so", "undecided"),
+    ("positive", "sou", "undecided"),
+    ("positive", "??", "undecided"),
+    ("positive", "u", "outvoted"),
+    ("positive", "suu", "outvoted"),
+    ("positive", "o", "outvoted"),
+    ("positive", "ou", "undecided"),
+    ("negative", "o", None),
+    ("negative", "u", None),
+    ("negative", "ou", None),  # neither is `same`
+    ("negative", "os", "undecided"),
+    ("negative", "oouss", None),
+    ("negative", "ouss", "undecided"),
+    ("negative", "s", "outvoted"),
+    ("negative", "sso", "outvoted"),
+    ("negative", "oou", None),
+]
+
+
+def sentence(polarity: str, letters: str) -> str:
+    return f"Case {letters.replace('?', 'x')} {polarity}."
+
+
+def proposing(prompt: str) -> str:
+    """Proposes a sentence if it is asked for the polarity of the case."""
+    text = json.loads(prompt.rpartition("Sentence: ")[2])
+    polarity = "negative" if "say the opposite" in prompt else "positive"
+    return f"1. Then {text}" if polarity in text else "None"
+
+
+def judging(number: int) -> Callable[[str], str]:
+    def judge(prompt: str) -> str:
+        data = json.loads(prompt[prompt.index('{"text"') :])
+        letters = data["text"].split()[1].replace("x", "?").ljust(JUDGES, "?")
+        return json.dumps(dict.fromkeys(data["sentences"], WORDS[letters[number]]))
+
+    return judge
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts = [sentence(polarity, letters) for polarity, letters, _ in VOTED]
+    judges = {f"j{number}": judging(number) for number in range(JUDGES)}
+    result = llm_labeler.generate(
+        texts,
+        llm={"ann": proposing},
+        judges=judges,
+        aggregation="vote",
+        out=tmp_path_factory.mktemp("votes") / "out",
+        settings={"filters.min_length_ratio": 0},
+        progress=False,
+    )
+    assert result.problem is None
+    return result.work
+
+
+@pytest.fixture
+def aggregate(work: Path, tmp_path: Path) -> Callable[..., dict[tuple[str, str], tuple[str, float] | str]]:
+    """By case: polarity and label of its pair, or why there is none."""
+
+    def by_case(aggregation: str, **ensemble: Any) -> dict[tuple[str, str], tuple[str, float] | str]:
+        settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
+        given = {"aggregation": aggregation, "settings": settings, "fresh": True, "progress": False}
+        result = llm_labeler.parse(work, out=tmp_path / "out", **given)
+        pairs = pl.concat(result.pairs.splits.values()).select("text1", "polarity", "label").rows()
+        kept = {text: (polarity, label) for text, polarity, label in pairs}
+        reasons = dict(pl.read_parquet(work / "candidates.parquet").select("text", "reason").iter_rows())
+        return {
+            (polarity, letters): kept.get(text) or reasons[text]
+            for polarity, letters, _ in VOTED
+            if (text := sentence(polarity, letters))
+        }
+
+    return by_case
+
+
+Aggregate = Callable[..., dict[tuple[str, str], Any]]
+
+
+def as_proposed(polarity: str) -> tuple[str, float]:
+    return polarity, float(polarity == "positive")
+
+
+def test_union_keeps_all(aggregate: Aggregate) -> None:
+    assert aggregate("union") == {(p, letters): as_proposed(p) for p, letters, _ in VOTED}
+
+
+def test_vote(aggregate: Aggregate) -> None:
+    assert aggregate("vote") == {(p, letters): reason or as_proposed(p) for p, letters, reason in VOTED}
+
+
+def test_unrelated_does_not_confirm_a_negative_if_disabled(aggregate: Aggregate) -> None:
+    result = aggregate("vote", unrelated_is_negative=False)
+    changed = {"u": "outvoted", "ou": "undecided", "oouss": "undecided", "ouss": "outvoted"}
+    assert {letters: result["negative", letters] for letters in changed} == changed
+    assert result["negative", "oou"] == ("negative", 0.0)
+
+
+def test_reversed_pairs_are_swapped_on_request(aggregate: Aggregate) -> None:
+    result = aggregate("vote", reversed_pairs="swap")
+    assert result["positive", "o"] == ("negative", 0.0)
+    assert result["negative", "s"] == result["negative", "sso"] == ("positive", 1.0)
+    assert result["positive", "u"] == "outvoted"
+
+
+def test_weighted_falls_back_to_shares_of_few_votes(aggregate: Aggregate) -> None:
+    result = aggregate("weighted", min_confidence=0.6)
+    assert result["positive", "sso"] == ("positive", pytest.approx(2 / 3))
+    assert result["negative", "oouss"] == ("negative", pytest.approx(2 / 5))
+    assert (result["positive", "so"], result["positive", "??"]) == ("unsure", "undecided")
+    assert aggregate("weighted", min_confidence=0.5)["positive", "so"] == "undecided"
+    assert aggregate("weighted", min_confidence=0.61)["negative", "oouss"] == "unsure"
+    swapped = aggregate("weighted", reversed_pairs="swap")
+    assert swapped["positive", "o"] == ("negative", 0.0)

@@ -1,0 +1,266 @@
+"""Requests to servers: their fields, and other forms after refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llm_labeler
+from pairkit import ConfigError, RemoteError
+from tests.support.llm import Faults, Options, Server, reply, serve
+
+PLANE = "A plane is here."
+CHANGES = ["negation", "antonym", "entity", "number", "role", "tense", "modality"]
+
+
+def entry(base_url: str, **fields: Any) -> dict[str, Any]:
+    return {"kind": "openai_compatible", "model": "emulated", "base_url": base_url, **fields}
+
+
+def asked(
+    server: Server, out: Path, texts: Iterable[int | str] = (PLANE,), options: Any = (), **fields: Any
+) -> llm_labeler.Labelled:
+    """A positive question about each text."""
+    named = [f"Patient {text} is fine." if isinstance(text, int) else text for text in texts]
+    given = {"polarity": "positive", "progress": False, "keep_going": True, "fresh": True, **dict(options)}
+    return llm_labeler.generate(named, llm={"llama": entry(server.base_url, **fields)}, out=out, **given)
+
+
+def sent(server: Server) -> list[dict[str, Any]]:
+    return [json.loads(request.body) for request in server.requests if request.method == "POST"]
+
+
+def formats(server: Server) -> list[bool]:
+    return ["response_format" in body for body in sent(server)]
+
+
+def test_the_fields_of_a_request(tmp_path: Path) -> None:
+    with serve() as server:
+        chosen = {"temperature": 0.2, "top_p": 0.9, "seed": 7, "extra": {"min_p": 0.1}}
+        asked(server, tmp_path / "out", options={"prompt": "paper", "samples": 2, "size": 2}, **chosen)
+        bodies = sent(server)
+    prompt = (
+        "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
+        f"synonymous sentences of a given input sentence. Input sentence: {PLANE}. Output:"
+    )
+    expected = {
+        "model": "emulated",
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": 512,
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "min_p": 0.1,
+    }
+    assert sorted(bodies, key=lambda body: body["seed"]) == [{**expected, "seed": seed} for seed in (7, 8)]
+
+
+def format_of(item: dict[str, Any]) -> dict[str, Any]:
+    """The requested format of a list."""
+    schema = {
+        "type": "object",
+        "properties": {"sentences": {"type": "array", "items": item}},
+        "required": ["sentences"],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+
+
+LABELLED = {
+    "type": "object",
+    "properties": {"kind": {"type": "string", "enum": CHANGES}, "sentence": {"type": "string"}},
+    "required": ["kind", "sentence"],
+    "additionalProperties": False,
+}
+STRINGS, OBJECT = format_of({"type": "string"}), {"type": "json_object"}
+OFF, ON = {"type": "disabled"}, {"type": "enabled"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "task", "formats", "others"),
+    [
+        ({}, "paraphrase", [STRINGS, STRINGS], {"max_tokens": 512}),
+        ({}, "triplet", [STRINGS, format_of(LABELLED)], {"max_tokens": 512}),
+        ({"kind": "openai"}, "query", [STRINGS, STRINGS], {"max_completion_tokens": 512}),
+        ({"structured": "off"}, "paraphrase", [None, None], {"max_tokens": 512}),
+        ({"kind": "glm"}, "paraphrase", [OBJECT, OBJECT], {"max_tokens": 512, "thinking": OFF}),
+        ({"kind": "glm", "extra": {"thinking": ON}}, "paraphrase", [OBJECT, OBJECT],
+         {"max_tokens": 512, "thinking": ON}),
+    ],
+)  # fmt: skip
+def test_requests_differ_by_kind_and_task(
+    fields: dict[str, Any], task: str, formats: list[Any], others: dict[str, Any], tmp_path: Path
+) -> None:
+    with serve() as server:
+        asked(server, tmp_path / "out", options={"task": task, "polarity": "both"}, concurrency=1, **fields)
+        bodies = sent(server)
+    assert [body.pop("response_format", None) for body in bodies] == formats
+    plain = {"model": "emulated", **others}
+    assert [{name: body[name] for name in body.keys() - {"messages"}} for body in bodies] == [plain, plain]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "structured", "has_format"),
+    [("paper", "auto", False), ("paper", "strict", True), ("own", "auto", False), ("own", "strict", True)],
+)
+def test_the_papers_prompt_and_prompts_without_json(
+    prompt: str, structured: str, has_format: bool, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("Write {size} {polarity} sentences.\nInput sentence: {text}. Output:")
+    with serve() as server:
+        options = {"prompt": own if prompt == "own" else prompt}
+        # GLM needs a description of the JSON in the prompt.
+        asked(server, tmp_path / "out", options=options, kind="glm", structured=structured)
+        assert formats(server) == [has_format]
+
+
+def test_refused_fields_are_not_sent_again(tmp_path: Path) -> None:
+    refuses = frozenset(("response_format", "max_completion_tokens"))
+    with serve(Options(refuses=refuses)) as server:
+        result = asked(server, tmp_path / "out", range(40), kind="openai")
+        assert result.asked.unanswered == {}
+        assert server.stats.answered == server.stats.requests == 40
+        # only the first 16 concurrent calls may meet both refusals
+        assert len(sent(server)) <= 40 + 2 * 16
+        assert sent(server)[-1].keys() == {"model", "messages", "max_tokens"}
+
+
+@pytest.mark.parametrize(
+    ("refuses", "fields", "says"),
+    [
+        ("response_format", {"structured": "strict"}, r'support json_schema .*structured = "auto" in \[llm'),
+        ("temperature", {"temperature": 0.3}, r"refused the value of temperature .*\[llm.llama\]"),
+    ],
+)
+def test_refused_settings_are_reported(
+    refuses: str, fields: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    options = Options(refuses=frozenset((refuses,)))
+    with serve(options) as server, pytest.raises(ConfigError, match=says):
+        asked(server, tmp_path / "out", options={"keep_going": False}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ('Invalid JSON payload received. Unknown name "seed": Cannot find field.', "the value of seed"),
+        ("[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "the value of seed"),
+        ("`seed` is not supported", "the value of seed"),
+        ("max_tokens is too large: 512; at most 100 completion tokens are supported", "lower max_tokens in"),
+    ],
+)
+def test_a_setting_that_is_named_only_in_the_message(message: str, says: str, tmp_path: Path) -> None:
+    refused = json.dumps({"error": {"message": message}})
+    options = Options(respond=lambda path, _: None if path.endswith("models") else reply(400, refused))
+    with serve(options) as server, pytest.raises(ConfigError, match=rf"{says} .*\[llm.llama\]"):
+        asked(server, tmp_path / "out", options={"keep_going": False}, seed=3)
+
+
+def test_settings_that_affect_answers_make_other_questions(tmp_path: Path) -> None:
+    def missing(url: str = "", **fields: Any) -> int:
+        llm = {"llama": entry(url or server.base_url, **fields)}
+        work = tmp_path / "out.work"
+        return llm_labeler.plan([PLANE], llm=llm, polarity="positive", work=work).estimates[0].missing
+
+    with serve() as server:
+        asked(server, tmp_path / "out")
+        same: list[dict[str, Any]] = [
+            *({"concurrency": 3}, {"rpm": 5}, {"timeout_s": 1.0}, {"price_in": 1.0}, {"attempts": 2}),
+            {"url": server.base_url + "/"},
+        ]
+        changes: list[dict[str, Any]] = [
+            *({"kind": "openai"}, {"model": "b"}, {"temperature": 0.5}, {"top_p": 0.5}, {"seed": 1}),
+            *({"max_tokens": 9}, {"structured": "off"}, {"extra": {"min_p": 0.1}}),
+            {"url": "http://localhost:2/v1"},
+        ]
+        assert [missing(**fields) for fields in same] == [0] * len(same)
+        assert [missing(**fields) for fields in changes] == [1] * len(changes)
+
+
+def test_the_bound_counts_bytes_and_the_schema(tmp_path: Path) -> None:
+    def at_most(text: str, **fields: Any) -> int:
+        llm = {"llama": entry("http://localhost:1/v1", max_tokens=9, **fields)}
+        plan = llm_labeler.plan([text], llm=llm, polarity="positive", out=tmp_path / "out")
+        return plan.estimates[0].at_most
+
+    assert at_most("é" * 101) - at_most("é") == 200
+    assert at_most("é") > at_most("é", structured="off") + 50
+
+
+# Formats that are refused or broken
+
+WORDINGS = (
+    "JSON Schema not supported: could not understand the instance `{'type': 'object'}`.",  # Fireworks
+    "Request contains an invalid argument.",  # Gemini
+    'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.',
+    "Input validation error",  # Together
+    "We could not make sense of your request.",
+    "response_format: json_schema is not available",
+)
+
+
+@pytest.mark.parametrize("words", WORDINGS)
+def test_a_refused_format_is_left_out_and_remembered(words: str, tmp_path: Path) -> None:
+    with serve(Options(format_error=words)) as server:
+        result = asked(server, tmp_path / "out", range(24), concurrency=4, attempts=1)
+        assert (result.asked.unanswered, result.asked.spent.requests) == ({}, 24)
+        first = formats(server)
+        assert 1 <= sum(first) <= 4  # of the first concurrent calls
+        again = asked(server, tmp_path / "out", range(30), concurrency=4, attempts=1)
+        assert (again.asked.cached, again.asked.spent.requests) == (24, 6)
+        assert not any(formats(server)[len(first) :])
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("share", [0.66, 1.0])
+def test_answers_that_break_the_format_are_asked_again_and_then_without_it(
+    share: float, tmp_path: Path
+) -> None:
+    with serve(faults=Faults(share, ("invalid_json",))) as server:
+        result = asked(server, tmp_path / "out", range(24), structured="auto")
+        assert (result.asked.unanswered, server.stats.answered) == ({}, 24)
+        assert max(server.stats.asked.values()) == 3
+        shown = [llm_labeler.show(f"row:{row}", work=result.work).answers[0] for row in range(1, 25)]
+        is_json = [answer.reply.raw.startswith("{") for answer in shown]
+        assert any(is_json) == (share < 1)
+        assert not all(is_json)
+        before = len(formats(server))
+        asked(server, tmp_path / "out", range(25), structured="auto")
+        assert formats(server)[before]  # other questions are asked in the format
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_a_strict_format_is_never_left_out(tmp_path: Path) -> None:
+    with serve(faults=Faults(0.5, ("invalid_json",))) as server:
+        result = asked(server, tmp_path / "out", range(24), structured="strict", attempts=30)
+        assert result.asked.unanswered == {}
+        assert all(formats(server))
+    with (
+        serve(faults=Faults(1.0, ("invalid_json",))) as server,
+        pytest.raises(RemoteError, match=r"50 of the last 50 calls failed, .*Failed to generate JSON"),
+    ):
+        asked(server, tmp_path / "other", range(24), {"keep_going": False}, structured="strict")
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_a_400_after_answers_in_the_format_is_about_the_question(tmp_path: Path) -> None:
+    with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
+        texts = [1, 2, f"A {'very ' * 150}long story.", 3]
+        result = asked(server, tmp_path / "out", texts, concurrency=1)
+        assert result.asked.unanswered == {"rejected": 1}
+        assert formats(server) == [True, True, True, True, True, False]
+        (failure,) = llm_labeler.show("row:3", work=result.work).failures
+        assert failure.attempts == 3
+
+
+def test_filtered_answers_are_stored_and_not_asked_again(tmp_path: Path) -> None:
+    with serve(faults=Faults(0.5, ("filtered",))) as server:
+        result = asked(server, tmp_path / "out", range(24))
+        assert (result.asked.unanswered, server.stats.requests) == ({}, 24)
+        assert asked(server, tmp_path / "out", range(24)).asked.cached == 24
+        assert server.stats.requests == 24
+        assert result.dropped == {"filtered": server.stats.faults["filtered"]}
