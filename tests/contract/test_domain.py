@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shlex
 from itertools import cycle
@@ -189,24 +188,3 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     assert gains[0] == gains[1]
     assert gains[0]["metric"] == "P@1"
     assert gains[0]["pairs"] == drawn.counts["sampled_queries"]
-
-
-def test_the_table_of_the_domain_benchmark_has_a_row_for_each_annotator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(SAMPLE.parents[1] / "benchmarks"))
-    domain = importlib.import_module("domain")
-    ledger = domain.Ledger(tmp_path)
-    for llm, seed, texts, figure in [
-        ("", 0, 60, 82),
-        ("team", 0, 60, 83),
-        ("team", 1, 60, 84),
-        ("team", 0, 9, 1),
-    ]:
-        run = {"name": "rules", "domain": "banking", "llm": llm, "seed": seed, "texts": texts}
-        figures = {"figures": {"P@1": figure}, "cpu_s": 3}
-        run["backbone"] = "minilm"
-        ledger.once(run, lambda _, figures=figures: figures)
-    lines = domain.table_lines(ledger, "banking", "minilm", 60)
-    assert lines[0] == "| banking | rows by | seeds | P@1 | CPU s |"
-    assert lines[2:] == ["| rules |  | 1 | 82.00 | 3 |", "| rules | team | 2 | 83.50 ± 0.71 | 3 |"]

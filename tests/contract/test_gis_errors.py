@@ -128,18 +128,3 @@ def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...
     assert not texts.str.contains("\r|\u0000").any()
     assert texts.str.contains("\U0001f980").any()
     assert texts.str.len_chars().max() > 50_000
-
-
-def test_existing_outputs_are_not_overwritten(gis: Gis, odd_url: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("x")
-    for name, words in (
-        ("file", "is a file"),
-        ("mine", "not a dataset of `gis`"),
-        ("file/below", "can't be written"),
-    ):
-        for flags in ((), ("--fresh",)):
-            done = build(gis, odd_url, tmp_path / name, "--work", str(tmp_path / "w"), *flags)
-            assert (done.code, words in done.error) == (2, True), done.err
-    assert (tmp_path / "mine" / "thesis.tex").read_text() == "x"

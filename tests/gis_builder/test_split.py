@@ -76,13 +76,6 @@ def test_an_impossible_size_names_the_largest_possible_ones() -> None:
         split(*tracker(20), "48,6,6")
 
 
-def test_the_default_is_the_papers_proportion() -> None:
-    clusters, issues = tracker(11038 // 10)
-    splits = split(clusters, issues, ratio=PAPER_RATIO)
-    assert sizes_of(splits) == {"train": 945, "validation": 79, "test": 79}
-    assert sum(splits.negatives_wanted.values()) == pytest.approx(1062, abs=2)
-
-
 def test_the_papers_counts() -> None:
     clusters, issues = tracker(11100)
     splits = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
@@ -165,12 +158,6 @@ def test_more_data_moves_few_issues() -> None:
 def test_invalid_sizes(sizes: str, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SplitSettings(sizes=sizes)
-
-
-def test_sizes_are_fractions_or_counts() -> None:
-    assert SplitSettings(sizes="1,0,0").exact is False
-    assert SplitSettings(sizes="10,2,3").exact is True
-    assert SplitSettings(sizes="0.857,0.0715,0.0715").fractions == pytest.approx((0.857, 0.0715, 0.0715))
 
 
 def test_near_identical_texts_are_tied_across_repositories() -> None:
