@@ -6,10 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, classify, requested_wait_s
+from gis_builder.crawling.github.responses import classify, requested_wait_s
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
@@ -97,31 +95,3 @@ def test_waits_use_the_clock_of_the_server() -> None:
     assert requested_wait_s({"retry-after": "-3"}) == 0.0
     for nonsense in ("9" * 400, "1e400", "nan", "Mon, 99 Foo 99999999999 99:99:99 GMT", "\ud800"):
         assert requested_wait_s({"retry-after": nonsense, "date": NOON}) is None
-
-
-@given(
-    status=st.integers(100, 599),
-    headers=st.dictionaries(
-        st.sampled_from(["Retry-After", "Date", "x-ratelimit-remaining", "X-RateLimit-Reset"]),
-        st.text(max_size=12),
-    ),
-    body=st.binary(max_size=60)
-    | st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(["data", "errors", "type", "path", "message", "extensions"]),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=8,
-    ).map(lambda value: json.dumps(value).encode()),
-)
-def test_no_response_raises(status: int, headers: dict[str, str], body: bytes) -> None:
-    answer = classify(status, headers, body)
-    assert isinstance(answer, QueryAnswer)
-    assert answer.wait_s is None or answer.wait_s >= 0
-    if answer.kind in (AnswerKind.OK, AnswerKind.PARTIAL):
-        assert isinstance(answer.data, dict)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import resource
 import sqlite3
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,8 +13,8 @@ import pytest
 
 import gis_builder
 from gis_builder.api.common_options import read_repos
-from gis_builder.store import Page, Store, Usage
-from gis_builder.store.issue_records import Comment, Issue, IssueRef, Thread
+from gis_builder.store import Page, Store
+from gis_builder.store.issue_records import Comment, Issue, Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
 
@@ -39,21 +37,6 @@ def an_issue(number: int, **changes: object) -> Issue:
 
 def a_comment(identity: int, body: str = "hello") -> Comment:
     return Comment(identity, "bob", "MEMBER", "2020-01-01T00:00:00Z", body)
-
-
-def test_a_page_is_one_transaction(store: Store) -> None:
-    broken = replace(a_comment(1), body=None)  # the column forbids null
-    with pytest.raises(DataError):
-        store.save(Page(threads=[Thread(an_issue(1), (broken,))], usage={REPO: Usage(1, 1)}))
-    assert store.thread(IssueRef(REPO, 1)) is None
-    assert store.usage() == {}
-    store.save(Page(threads=[Thread(an_issue(1))]))  # the store is still usable
-
-
-def test_only_its_owner_can_read_it(store: Store) -> None:
-    store.save(Page(issues=[an_issue(1)]))
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in store.path.parent.iterdir()}
-    assert set(modes.values()) == {0o600}, modes
 
 
 def test_reading_uses_a_snapshot(store: Store) -> None:

@@ -74,15 +74,8 @@ def test_removed_parts_are_counted_by_kind() -> None:
     assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
 
-def test_the_cluster_only_changes_counts() -> None:
-    linking = issue(body="See #2 and #7 now.")
-    single, clustered = render(linking), render(linking, members=(IssueRef(REPO, 2),))
-    assert single.text == clustered.text
-    assert single.removed == {"issue_reference": 2}
-    assert clustered.removed == {"issue_reference": 1, "partner_reference": 1}
-
-
 WORDS = ["duplicate", " of ", "#12", "issue ", "12", "dup", "same as ", "this is a ", ", ", ". ", "[x]", "]("]
+WORDS += ["see ", "cf. ", "a/b#12 ", "related ", "to ", "crash "]
 MARKUP = ["```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org "]
 TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
@@ -225,17 +218,3 @@ CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these",
 )
 def test_introductions_of_references_are_removed(text: str, left: str) -> None:
     assert clean(text) == left
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            ["see", "cf.", "a/b#12", "related", "to", "(", ")", ".", ",", "\n", "crash", "of", " "]
-        )
-    ).map(" ".join)
-)
-def test_cleaning_keeps_words(text: str) -> None:
-    once = clean(text)
-    assert once.count("crash") == text.count("crash")
-    assert "#12" not in once
-    assert clean(once) == once

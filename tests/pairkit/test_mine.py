@@ -11,7 +11,6 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.contract.conftest import run_pairs
 
 HANDBOOK = """\
 ---
@@ -168,6 +167,9 @@ def test_invalid_mappings(columns: Any, message: str) -> None:
         mined([{"a": "x"}], columns=columns)
     with pytest.raises(DataError, match=r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
         mined([{"Frage": "x", "Antwort": "y"}])
+    for rules in ("sections", ""):
+        with pytest.raises(ConfigError, match=f"rules = {rules}"):
+            mined([{"text": "x"}], rules=rules)
 
 
 def test_drop_reasons(tmp_path: Path) -> None:
@@ -281,14 +283,3 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     output: list[str] = []
     mined(folder, progress=lambda at: output.append(at.stage))
     assert {"read documents", "extract pairs", "divide into splits"} <= {*output}
-
-
-def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    flags = ["extract", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
-    found = run_pairs(*flags, "--json", "-q").result["rules"]
-    assert [*found] == ["links", "question-answer", "section", "title-body"]
-    assert pl.read_parquet("out.parquet")["left_out"].to_list()
-    for rules, message in (("sections", "rules = sections"), ("", "rules = ")):
-        with pytest.raises(ConfigError, match=message):
-            mined(folder, rules=rules)

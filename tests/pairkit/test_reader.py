@@ -110,8 +110,6 @@ def test_invalid_files(tmp_path: Path, name: str, text: str, message: str) -> No
 @pytest.mark.parametrize(
     ("source", "arguments", "message"),
     [
-        ("none.csv", {}, "no such file"),
-        ("nothing", {}, "no such file or folder"),
         (".", {}, "no data files"),
         ("a.csv", {"columns": {**BY_NUMBER, "text1": "x"}}, "no column 'x' for text1; there are a, b, c"),
         ("a.csv", {"columns": {"first": "a"}}, "'first': expected one of text1"),

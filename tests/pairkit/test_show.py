@@ -42,17 +42,6 @@ def test_shared_words_and_evidence() -> None:
     assert "closer_comment by eve on 2020-01-01" in picture
 
 
-@pytest.mark.parametrize(
-    ("text", "shared"),
-    [("无法保存文件", "保存"), ("파일을 저장할 수 없습니다", "저장할"), ("Größe ändern", "Größe")],
-)
-def test_shared_words_in_other_scripts(text: str, shared: str) -> None:
-    rows = pl.DataFrame({"text1": [text], "text2": [f"x {shared} y"], "label": [1]})
-    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(pairkit.show(rows))
-    assert console.file.getvalue().count(f"33m{shared}\x1b[0m") == 2  # type: ignore[attr-defined]
-
-
 def test_row_number_with_label() -> None:
     assert "drawn as a hard negative" in drawn(0, label=0)
     assert "drawn as a random negative" in drawn(1, label=0)

@@ -18,7 +18,6 @@ from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
-from papers.figures.style import paper_style, write_figure
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -186,24 +185,3 @@ def test_halves_of_the_pairs_in_the_zone():
 def test_invalid_requests(make: Any, message: str):
     with pytest.raises((ConfigError, DataError), match=message):
         make()
-
-
-def test_the_machines_matplotlib_settings_do_not_change_a_figure(tmp_path: Path):
-    mpl = pytest.importorskip("matplotlib")
-
-    def draw(name: str) -> dict[str, bytes]:
-        from matplotlib.figure import Figure
-
-        folder = tmp_path / name
-        folder.mkdir()
-        with paper_style():
-            figure = Figure(figsize=(2, 1))
-            figure.subplots().plot([1, 3, 2])
-            write_figure(figure, folder, "line")
-        return files(folder)
-
-    expected = draw("default")
-    assert expected["line.png"].startswith(b"\x89PNG")
-    assert b"<dc:date>" not in expected["line.svg"]
-    with mpl.rc_context({"lines.linewidth": 9, "savefig.dpi": 300}):
-        assert draw("changed") == expected

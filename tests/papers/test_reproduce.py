@@ -18,7 +18,6 @@ from scipy import stats
 import aoe_train
 from pairkit import ConfigError, DataError
 from papers.__main__ import app
-from papers.methods.bilstm import write_bilstm
 from papers.reproduce.consent import list_actions
 from papers.reproduce.plan import Folders, merged, plan
 from papers.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
@@ -28,7 +27,6 @@ from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
 from tests.aoe_train.test_train import write_pairs
-from tests.aoe_train.tiny import save_words
 
 RECIPE = """
 title = "Tiny"
@@ -284,19 +282,6 @@ def test_rows_without_training_can_change_how_texts_are_encoded(root: Path, row:
     found = reproduce(made, options(root, only=("none", "other")), say=no_output)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
-
-
-def test_word_vectors_as_backbone(root: Path, monkeypatch):
-    monkeypatch.setattr(write_bilstm, "__defaults__", (6,))
-    words = save_words(root / "words.txt")
-    row = f'name = "words"\nbackbone = "{words}"\nmethod = "infersent"\n'
-    row += f'\n[[runs]]\nname = "average"\ntrain = false\nbackbone = "{words}"'
-    made = modified(root, NONE, row)
-    scores = pl.read_csv(root / "data/train.tsv", separator="\t")
-    binary = scores.select("sentence1", "sentence2", label=(pl.col("score") > 2).cast(pl.Int64))
-    binary.write_csv(root / "data/train.tsv", separator="\t")
-    found = reproduce(made, options(root, only=("words", "average"), seeds=(0,)), say=no_output)
-    assert [row["row"] for row in found["rows"]] == ["words", "average"]
 
 
 @pytest.mark.parametrize(
