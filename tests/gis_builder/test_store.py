@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -78,16 +77,6 @@ def test_invalid_stores_end_in_a_one_line_error(
     with pytest.raises(ConfigError, match="no such folder"):
         gis_builder.detect(tmp_path / "misspelt")
     assert not (tmp_path / "misspelt").exists()
-
-
-def test_memory_does_not_grow_with_the_repository(store: Store) -> None:
-    body = "x" * 50_000
-    for start in range(1, 601, 50):
-        store.save(Page(threads=[Thread(an_issue(n, body=body)) for n in range(start, start + 50)]))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert sum(len(thread.issue.body) for thread in store.threads(REPO)) == 600 * len(body)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 20_000, f"{grown} kB for reading 30 MB"
 
 
 LISTED = (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.pairing.text import clean, render, render_issues, template_lines, unusable
+from gis_builder.pairing.text import clean, render, render_issues, template_lines
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import Issue, IssueRef
 from tests.support.linear import assert_linear, repeated
@@ -97,20 +97,6 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
     assert text == text.strip()
     assert text.encode().decode() == text
     assert not set(text) & set("\x00\r\ufeff")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "text_empty"),
-        ("\N{HORIZONTAL ELLIPSIS} ?!\n\n__Edit__:", "text_empty"),
-        ("it dies now", "text_too_short"),
-        ("a b c d e", "text_too_short"),
-        ("the window closes when started", None),
-    ],
-)
-def test_unusable_texts(text: str, reason: str | None) -> None:
-    assert unusable(text, TextSettings()) == reason
 
 
 TEMPLATE = [

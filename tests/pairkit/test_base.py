@@ -18,7 +18,6 @@ from pairkit import ConfigError, Progress
 from pairkit.base.cli import progress as module
 from pairkit.base.cli.progress import Display, duration
 from pairkit.base.cli.result_table import ResultTable
-from pairkit.base.cli.terminal import out
 from pairkit.base.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
 from pairkit.base.settings import Settings, load_settings, merge
 from tests.support.linear import assert_linear, repeated
@@ -171,17 +170,6 @@ def test_narrow_terminal(width: int) -> None:
     assert max(map(len, lines)) <= width
     for number in (*range(1_000_000, 1_000_012), 3):
         assert f"{number:,}" in "\n".join(lines).split()
-
-
-def test_no_folding_in_files(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    table = ResultTable("text", "n")
-    table.add_row("word " * 100, 1)
-    monkeypatch.delenv("COLUMNS", raising=False)
-    out.print(table)
-    assert len(capsys.readouterr().out.splitlines()) == 3
-    monkeypatch.setenv("COLUMNS", "80")
-    out.print(table)
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_cells_are_not_markup() -> None:

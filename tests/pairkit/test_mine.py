@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -250,18 +249,6 @@ def test_card_is_not_a_document(tmp_path: Path) -> None:
     made = mined(folder, rules="title-body")
     assert made.pairs["train"]["text1"].to_list() == ["A dataset", "A guide"]
     assert made.statistics["documents_dropped"] == {"another_kind_of_file": 1}
-
-
-def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
-    """Links don't connect all documents into one group."""
-    for number, row in enumerate(collection(40)):
-        to = f"[{row['title']} again]({(number + 1) % 40}.md)"
-        (tmp_path / f"{number}.md").write_text(f"# {row['title']}\n\n{row['body']}\n\nSee {to} here.\n")
-    made = pairkit.extract(tmp_path, rules="title-body,links", progress=False)
-    rules = Counter(made.pairs.rows["rule"])
-    assert rules["title-body"] == 40
-    assert rules["links"] + made.statistics["dropped_pairs"]["crosses_splits"] == 40
-    assert made.pairs.splits.keys() == {"train", "validation", "test"}
 
 
 def test_written_dataset(folder: Path, tmp_path: Path) -> None:

@@ -240,20 +240,6 @@ def test_rows_without_bytes(tmp_path: Path) -> None:
         read_table(path)
 
 
-BROKEN_FOOTER = b"PAR1" + b"\x19" * 40 + (40).to_bytes(4, "little") + b"PAR1"
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"ARROW1\0\0" * 9, b"\xff" * 99, struct.pack("<II", 0xFFFFFFFF, 1 << 30), BROKEN_FOOTER, b"PAR1"],
-)
-def test_invalid_files(data: bytes, name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(DataError, match="not readable"):
-        read_table(tmp_path / name)
-
-
 SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}
 
 

@@ -130,28 +130,6 @@ def test_columns_of_bytes_are_refused(tmp_path: Path, value: object, file_format
     assert list(tmp_path.iterdir()) == []
 
 
-WRITTEN = pl.DataFrame(
-    {"text1": ["a", 'b,\n"c"'], "text2": ["d", "é"], "label": [1, 0], "n": [{"x": 1}, None]}
-)
-
-
-def test_write_and_read(tmp_path: Path) -> None:
-    splits = {"train": WRITTEN, "validation": WRITTEN.clear(), "test": WRITTEN[:1]}
-    made = pairkit.write(splits, tmp_path / "some pairs")
-    read = pairkit.read(tmp_path / "some pairs")
-    assert {name: frame.rows() for name, frame in read.splits.items()} == {
-        "train": WRITTEN.rows(),
-        "test": WRITTEN[:1].rows(),
-    }
-    assert (read.label_kind, len(read)) == ("binary", 3)
-    assert json.loads((tmp_path / "some pairs/statistics.json").read_text()) == made.statistics
-    card = (tmp_path / "some pairs/README.md").read_text()
-    assert card.startswith("---\npretty_name: some pairs\n")
-    assert ("split: validation" in card, "    path: data/test-*.parquet" in card) == (False, True)
-    assert "# some pairs\n\nPairs written by `pairkit.write`.\n\n## Counts\n\n" in card
-    assert "|  | train | test |\n| --- | ---: | ---: |\n| total | 2 | 1 |\n" in card
-
-
 DROPPED = object()
 WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
 

@@ -75,16 +75,6 @@ def test_gap_auc() -> None:
     assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
 
 
-def test_gap_auc_undefined() -> None:
-    assert gap_auc(frame((1, 2, 1))) is None
-    assert gap_auc(frame((1, 2, 0))) is None
-    assert gap_auc(frame((1, 2, 1), (1, 9, 0)).drop("created_at1")) is None
-    unknown = frame((1, 2, 1), (1, 9, 0), (1, 3, 0)).with_columns(
-        created_at2=pl.Series(["2020-01-02T00:00:00Z", None, "some day"])
-    )
-    assert gap_auc(unknown) is None
-
-
 def test_estimated_tokens() -> None:
     frame = pl.DataFrame({"t": ["", "a cat", "compilation", "x += 12345;"]})
     # Two special tokens; six letters, two digits or one sign each.

@@ -161,12 +161,6 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root: P
     assert found.labels == {"yes": 1}
 
 
-@pytest.mark.parametrize(("recipe", "tasks"), [("nli", ("STS-B",)), ("transfer", ("TREC",)), ("gis", ())])
-def test_smoke_scores_one_task(recipe: str, tasks: tuple[str, ...]):
-    (column,) = read_recipe(recipe).at("smoke").evaluate
-    assert (column.tasks, column.mean) == (tasks, False)
-
-
 def table(path: Path, *rows: str) -> None:
     path.write_text("\n".join(rows) + "\n")
 
@@ -202,21 +196,6 @@ def test_samples_of_rows_and_single_texts(root: Path):
         source.model_copy(update={"train": ("{data}/words.tsv", "{data}/held.tsv")}), folders
     )
     assert pl.read_parquet(both.train).height == 16
-
-
-def test_a_sampled_dataset_keeps_its_validation_split_unless_dev_is_none(tmp_path: Path):
-    for split in ("train", "validation", "test"):
-        table(
-            tmp_path / f"{split}.csv", "text1,text2,label", *(f"{split} {n},b {n},{n % 2}" for n in range(6))
-        )
-    folders = Folders(tmp_path, tmp_path / "work")
-    assert training_data(Source(train="{data}"), folders) == TrainingData(str(tmp_path), None)
-    assert training_data(Source(train="{data}", rows=3), folders).dev == str(tmp_path)
-    two = training_data(Source(train=("{data}", "{data}")), folders)
-    assert [pl.read_parquet(str(path)).height for path in (two.train, two.dev)] == [12, 12]
-    bare = training_data(Source(train="{data}", dev="none"), folders)
-    assert bare.dev is None
-    assert pl.read_parquet(bare.train).height == 6
 
 
 def test_reproduce_writes_a_table_and_skips_finished_runs(root: Path, recipe: Recipe, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.aoe_train.test_train import write_pairs, write_triplets
 from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import environment, run_here
+from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 TRAIN = "aoe train --backbone bert --epochs 1 --max-length 16 --out model"
@@ -23,6 +23,14 @@ RUNS = {  # a command, and the first words of each of its next steps
     "pairs merge train.tsv dev.tsv --out both": ["aoe train"],
     "pairs extract faq.csv --out mined": ["aoe train"],
     "pairs extract few.csv --split-sizes 1,0,0 --out mined": [],
+    f"gis import {SAMPLE / 'quarryhq'} --work gis.work": ["gis detect"],
+    "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs' --dry-run": [
+        "label generate"
+    ],
+    "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs'": ["aoe train"],
+    "label generate --data train.tsv --columns text=sentence1 --llm wordnet --out pairs": [
+        *("label report", "aoe train")
+    ],
     f"{TRAIN} --data train.tsv --dev-data dev.tsv": ["aoe evaluate"],
     f"{TRAIN} --data bad.tsv --bad-rows skip": ["aoe evaluate"],
     f"{TRAIN} --data positives.csv": ["aoe evaluate"],
