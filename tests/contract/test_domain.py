@@ -7,16 +7,13 @@ import shlex
 from itertools import cycle
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 
 import aoe_train
 import gis_builder
 import llm_labeler
 import pairkit
-from pairkit import ConfigError
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
 from tests.pairkit.review_material import judge_all
@@ -144,23 +141,6 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(pla
     assert found["gain"]["pairs"] == drawn["pairs"]
     low, high = found["gain"]["ci95"]
     assert low <= found["gain"]["difference"] <= high
-
-
-@pytest.mark.usefixtures("own")
-def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
-    both = [str(place / name) for name in ("bert", "own")]
-    drawn = [
-        aoe_train.sample_pairs(SENTENCES, model=models, progress=False).pairs for models in (both, both[::-1])
-    ]
-    assert_frame_equal(*drawn)
-    cosines = []
-    for model in both:
-        encoder = aoe_train.Encoder.load(model)
-        one, other = (encoder.encode(drawn[0][side], normalize=True) for side in ("text1", "text2"))
-        cosines.append((one * other).sum(1))
-    assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
-    with pytest.raises(ConfigError, match="expected at least one model"):
-        aoe_train.sample_pairs(SENTENCES, model=[], progress=False)
 
 
 @pytest.mark.usefixtures("own")

@@ -76,17 +76,6 @@ def test_only_refused_queries_are_final() -> None:
     assert classify(400, {}, b"").final
 
 
-def test_errors_of_partial_data() -> None:
-    body = graphql(
-        {"r0": {"i1": None, "i2": {}}},
-        error("NOT_FOUND", path=["r0", "i1"]),
-        error("", "Something went wrong. This may be the result of a timeout", path=["r0", "i3"]),
-    )
-    gone, slow = classify(200, {}, body.encode()).errors
-    assert (gone.path, gone.needs_retry) == (("r0", "i1"), False)
-    assert (slow.path, slow.needs_retry) == (("r0", "i3"), True)
-
-
 def test_waits_use_the_clock_of_the_server() -> None:
     spent = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOON_S)}
     assert requested_wait_s(spent | {"date": NOON}) == 0.0

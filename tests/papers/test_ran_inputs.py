@@ -141,16 +141,6 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
         assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
 
 
-def test_a_folder_must_hold_a_tokenizer_with_padding(tmp_path: Path, llama: Path):
-    with pytest.raises(ConfigError, match="no tokenizer") as caught:
-        load_tokenizer(tmp_path)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match="no padding token"):
-        load_tokenizer(llama)
-    wordpiece().save_pretrained(tmp_path)
-    assert load_tokenizer(tmp_path)("the cat").input_ids == wordpiece()("the cat").input_ids
-
-
 def model() -> RanForMaskedLM:
     torch.manual_seed(0)
     sizes = {

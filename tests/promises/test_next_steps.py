@@ -16,6 +16,7 @@ from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 TRAIN = "aoe train --backbone bert --epochs 1 --max-length 16 --out model"
 SENTENCES = [f"the {noun} is near a {place}" for noun in WORDS[5:30] for place in WORDS[30:35]]
+JUDGE = ["aoe sample-pairs", "pairs review", "aoe evaluate"]
 RUNS = {  # a command, and the first words of each of its next steps
     "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
     "pairs split positives.csv --out split": ["aoe train"],
@@ -35,20 +36,14 @@ RUNS = {  # a command, and the first words of each of its next steps
     f"{TRAIN} --data bad.tsv --bad-rows skip": ["aoe evaluate"],
     f"{TRAIN} --data positives.csv": ["aoe evaluate"],
     f"{TRAIN} --data triplets.jsonl": ["aoe evaluate"],
-    f"{TRAIN} --data triplets.jsonl --preset domain": ["aoe sample-pairs", "pairs review", "aoe evaluate"],
-    f"{TRAIN} --data sentences.txt": ["aoe sample-pairs", "pairs review", "aoe evaluate"],
-    f"{TRAIN} --data table.csv --columns text=said": ["aoe sample-pairs", "pairs review", "aoe evaluate"],
+    f"{TRAIN} --data triplets.jsonl --preset domain": JUDGE,
+    f"{TRAIN} --data sentences.txt": JUDGE,
+    f"{TRAIN} --data table.csv --columns text=said": JUDGE,
     f"{TRAIN} --data sentences.txt --preset domain --interpolate 0": [],
     f"{TRAIN} --data train.tsv --accept-on train.tsv": [],
     "aoe index sentences.txt --model bert --out index": ["aoe serve"],
-    "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": [
-        "pairs review",
-        "aoe evaluate",
-    ],
-    "aoe sample-pairs --data sentences.txt --queries queries.txt --model bert --model wide --out to-judge": [
-        "pairs review",
-        "aoe evaluate",
-    ],
+    "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": JUDGE[1:],
+    "aoe sample-pairs --data sentences.txt --queries q.txt --model bert --model wide --out judged": JUDGE[1:],
     "aoe mine --data positives.csv --model bert --out negatives": ["aoe train"],
     "aoe mine --data few.csv --model bert --out negatives": [],
     "aoe distill sentences.txt --model bert --out static": [],
@@ -66,7 +61,7 @@ def place(tmp_path: Path) -> Path:
     lines = (tmp_path / "train.tsv").read_text().splitlines()
     (tmp_path / "bad.tsv").write_text("\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n")
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
-    (tmp_path / "queries.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
+    (tmp_path / "q.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
     answers = [f"about {text}, or not" for text in SENTENCES]
     pl.DataFrame({"anchor": SENTENCES, "positive": answers}).write_csv(tmp_path / "positives.csv")
     pl.DataFrame({"question": SENTENCES, "answer": answers}).write_csv(tmp_path / "faq.csv")
