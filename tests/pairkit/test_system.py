@@ -23,6 +23,7 @@ from pairkit.base.system import database
 from pairkit.base.system.cluster import Cluster, WorkerLost, joined
 from pairkit.base.system.database import Schema, database_errors, open_database
 from pairkit.base.system.files import (
+    open_own,
     whole_folder,
     write_errors,
 )
@@ -78,6 +79,19 @@ def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
     partial.unlink()
     assert [p.name for p in out.iterdir()] == ["c"]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_open_own(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with open_own(path, private=True) as file:
+        file.write(b"one")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with open_own(path) as file:
+        file.seek(3)
+        file.write(b"two")
+    assert path.read_bytes() == b"onetwo"
+    open_own(path, "wb").close()
+    assert path.read_bytes() == b""
 
 
 @pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
