@@ -101,6 +101,23 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
     assert (config.num_attention_heads, config.head_dim, config.window_size) == (6, 2, 32)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: v.pop("rannet/ran-1/cell-glu/dense-t/bias"), "missing .*ran-1/cell-glu/dense-t/bias"),
+        (lambda v: v.update({"rannet/global_step": np.zeros(1)}), "unknown .*global_step"),
+        (lambda v: v.update({"rannet/mlm-matching/bias": np.zeros(7)}), r"make \(7,\), expected \(20,\)"),
+        (lambda v: v.pop("rannet/token-embedding/embeddings"), "no variables of a RAN"),
+    ],
+)
+def test_other_variables_are_refused(change, message: str, monkeypatch):
+    variables = read_bundle(CHECKPOINT)
+    change(variables)
+    monkeypatch.setattr("papers.ran.convert.read_bundle", lambda _: variables)
+    with pytest.raises(DataError, match=message):
+        convert_checkpoint(CHECKPOINT, heads=3)
+
+
 def test_reads_the_values_that_tensorflow_reads():
     variables = read_bundle(CHECKPOINT)
     assert len(variables) == 86
