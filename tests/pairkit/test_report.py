@@ -166,6 +166,7 @@ def test_command_line(tmp_path: Path) -> None:
     output = run_pairs("report", str(written(tmp_path / "acme")), "--json").result
     assert output["page"] == str(tmp_path / "acme.report.html")
     assert output["splits"]["all"]["total"] == 16
+    assert "AUC of the gap in time" in run_pairs("report", str(tmp_path / "acme")).out
 
 
 def test_counts_by_split_source_and_kind(made: Made) -> None:
