@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -149,26 +148,3 @@ def test_qlora_learns(llama: Path, tmp_path: Path):
         for name, weight in load_file(tmp_path / "m/adapter_model.safetensors").items()
         if "lora_B" in name
     )
-
-
-def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(llama: Path, tmp_path: Path, capsys):
-    def run(backbone: Path, name: str, **given: Any) -> Encoder:
-        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, epochs=1, **given)
-        return Encoder.load(tmp_path / name)
-
-    plain = run(llama, "plain")
-    assert (tmp_path / "plain/adapter_model.safetensors").exists()
-    assert plain.settings.named_prompts.chosen() == "Summarize sentence {text} in one word:"
-    assert "only adapters of rank 32 are trained (lora=False" in capsys.readouterr().err
-    again = run(tmp_path / "plain", "again")  # an encoder by now, whose adapters become part of its weights
-    assert again.settings == plain.settings
-    assert (tmp_path / "again/model.safetensors").exists()
-    whole = run(llama, "whole", lora=False, prompts="{text}")
-    assert (tmp_path / "whole/model.safetensors").exists()
-    assert whole.settings.prompts == {}
-    assert "a decoder" not in capsys.readouterr().err
-    assert not np.array_equal(whole.encode(TEXTS), again.encode(TEXTS))
-    for name in ("aoe.json", "modules.json"):
-        (tmp_path / "plain" / name).unlink()
-    run(tmp_path / "plain", "adapters")  # those of a decoder that isn't an encoder yet
-    assert "only adapters of rank 32 are trained" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import same_weights, save_bert, save_gemma, save_llama, save_t5
+from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference
 
 TEXTS = ["a cat is playing", "the dog", "a large blue car is on the road with a small bird"]
@@ -67,32 +67,6 @@ def test_layer_counts_out_of_range(bert, count):
 def three(tmp_path_factory):
     """A BERT of three layers without dropout."""
     return save_bert(tmp_path_factory.mktemp("three") / "bert", layers=3, dropout=0)
-
-
-def test_a_killed_run_resumes_to_the_same_weights(three, tmp_path, kill_at):
-    run = aoe_train.train(ROWS, backbone=three, out=tmp_path / "whole", **DEEP)
-    assert {"layer_1", "layer_2", "loss_8", "align"} <= run.record["history"][-1].keys()
-    kill_at(3, lambda: aoe_train.train(ROWS, backbone=three, out=tmp_path / "killed", **DEEP))
-    assert same_weights(tmp_path / "whole", tmp_path / "killed")
-    assert "Earlier layers" in (tmp_path / "whole/README.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"layers": "3"}, r"objective.layers .*as the last layer is always trained"),
-        ({"layers": [1, 5]}, r"objective.layers .*as the last layer is always trained"),
-        (
-            {"top_layers": 4, "settings": {}},
-            r"optim\.top_layers 4: this backbone has 3 layers",
-        ),
-    ],
-)
-def test_layers_that_cannot_learn(given, message, three, shallow, tmp_path):
-    with pytest.raises(ConfigError, match=message):
-        aoe_train.train(ROWS, backbone=three, out=tmp_path / "m", **{**DEEP, "layers": None, **given})
-    with pytest.raises(ConfigError, match=r"objective.layers .*as the last layer is always trained"):
-        aoe_train.train(ROWS, backbone=shallow, out=tmp_path / "m", **DEEP)
 
 
 def test_adapters_of_some_layers(three, tmp_path):

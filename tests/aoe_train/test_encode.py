@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import shutil
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -158,20 +157,6 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert: Path, tmp_path_factory, s
     assert leftovers(out) == [out.name, f"{out.name}.run.json"]
 
 
-def test_a_kill_before_the_cleanup_counts_as_finished(lines: Path, tmp_path: Path, bert: Path):
-    out, kept = tmp_path / "out.npy", tmp_path / "kept"
-    with pytest.raises(KeyboardInterrupt):
-        run(lines, out, Fake(bert, stop_before=2))
-    shutil.copytree(tmp_path / "out.npy.partial", kept)
-    run(lines, out, Fake(bert))
-    kept.rename(tmp_path / "out.npy.partial")  # as if it had been killed before removing the folder
-    assert run(lines, out, again := Fake(bert)).resumed == 2300
-    assert again.calls == []
-    assert leftovers(out) == ["out.npy", "out.npy.run.json"]
-    out.unlink()
-    assert run(lines, out, Fake(bert)).resumed == 0
-
-
 def test_other_settings_do_not_resume_a_run(lines: Path, tmp_path: Path, bert: Path):
     out, other = tmp_path / "out.npy", Fake(bert, version="2")
     with pytest.raises(KeyboardInterrupt):
@@ -293,18 +278,6 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path, quantize: str, fake
 
     peak(1_000)  # imports
     assert peak(16_000) < 1.2 * peak(4_000)
-
-
-def test_sizes_of_parts(tmp_path: Path, bert: Path):
-    for texts, expected in ((["a"] * 64_000, [1000] * 32), (["z" * 3_000_000] * 4 + ["b"], [3, 2])):
-        (tmp_path / "in.txt").write_text("\n".join(texts))
-        fake = Fake(bert)
-        run(tmp_path / "in.txt", tmp_path / "out.npy", fake, fresh=True)
-        assert fake.calls[: len(expected)] == expected
-        assert sum(fake.calls) == len(texts)
-        later = fake.calls[len(expected) : -1]  # these grow with the input
-        assert later == sorted(later)
-        assert not later or later[-1] > 1500
 
 
 def test_the_record_contains_int8_ranges(lines: Path, tmp_path: Path, fake: Fake):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -105,38 +104,6 @@ def test_prompts_by_name_and_by_text(bert: Path, tmp_path: Path):
     ):
         with pytest.raises(ConfigError, match=words):
             aoe(*command, *flags)
-
-
-def test_evaluate_with_prompts_and_similarity(bert: Path, tmp_path: Path):
-    pairs = tmp_path / "pairs.tsv"
-    rows = ["5\ta dog is running\ta dog is running", "3\ta car\ta red car", "0\tthe\tcat\n"]
-    pairs.write_text("\n".join(["score\tsentence1\tsentence2", *rows]))
-    prompts = {"query": "the man is not in the city: ", "t": "a car "}
-    for similarity in ("cosine", "euclidean"):
-        encoder = Encoder.load(bert, prompts=prompts, similarity_fn_name=similarity)
-        encoder.save(tmp_path / similarity)
-
-    def pearson(model: str, *flags: str) -> float:
-        given = ("--model", tmp_path / model, "--data", pairs, "--resamples", "0", "--json")
-        return float(json.loads(aoe("evaluate", *given, *flags))["pairs.tsv"]["pearson"])
-
-    def expected(**asked: Any) -> dict[str, float]:
-        texts = ["a dog is running", "a dog is running", "a car", "a red car", "the", "cat"]
-        vectors = encoder.encode(texts, **asked).astype(np.float64)
-        found = list(zip(vectors[::2], vectors[1::2], strict=True))
-        by = {
-            "cosine": [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in found],
-            "euclidean": [-np.linalg.norm(a - b) for a, b in found],
-        }
-        return {name: float(np.corrcoef(values, [5, 3, 0])[0, 1]) for name, values in by.items()}
-
-    for flags, asked in (
-        ((), {}),
-        (("--prompt-name", "query"), {"prompt_name": "query"}),
-        (("--prompt", "fast "), {"prompt": "fast "}),
-    ):
-        for similarity, value in expected(**asked).items():
-            assert pearson(similarity, *flags) == pytest.approx(value, abs=1e-6)
 
 
 def test_a_killed_process_is_resumed(bert: Path, tmp_path: Path):

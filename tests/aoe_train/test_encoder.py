@@ -89,20 +89,6 @@ def test_impossible_settings(bert, overrides, message):
         Encoder.load(bert, **overrides)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"quantize": "int8"}, r"int8 of 1 vector: .*calibration set"),
-        ({"quantize": "int8", "calibration": np.zeros(32)}, r"int8 of 1 vector: .*calibration set"),
-        ({"quantize": "int4"}, "quantize 'int4': expected float32, int8, binary, ubinary"),
-        ({"dim": 0}, "vectors have 32 dimensions; expected 1 to 32"),
-    ],
-)
-def test_impossible_vectors(bert, options, message):
-    with pytest.raises(ConfigError, match=message):
-        Encoder.load(bert).encode("a dog", **options)
-
-
 def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     encoder = Encoder.load(bert)
     texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]

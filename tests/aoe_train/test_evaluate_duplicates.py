@@ -165,17 +165,6 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path, capsys):
         evaluated(**files)
 
 
-def test_a_comparison_with_another_model():
-    def ranked(nearest: str) -> Any:
-        return at_angles({text: 10 * place for place, text in enumerate(nearest)})
-
-    pairs, reports = pairs_of(("b", "a"), ("a", "d")), tracker_of([5, 1, 3, 2])
-    how: dict[str, Any] = {"suite": "tracker", "data": pairs, "reports": reports, "progress": False}
-    table = aoe_train.evaluate(ranked("abdc"), against=ranked("acbd"), resamples=0, **how)
-    ((_, scores),) = table.to_dict().items()
-    assert (scores["mrr"], scores["against"]["mrr"]) == (1, {"value": 0.5})
-
-
 def test_a_file_without_times(tmp_path: Path, capsys):
     files = write_tracker(tmp_path, created=False)
     file = {**files, "data": files["data"] / "test.tsv"}

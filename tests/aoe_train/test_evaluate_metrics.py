@@ -133,29 +133,8 @@ def test_cosines_in_float64_and_of_zero_vectors():
     assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
 
 
-def test_cosines_of_more_pairs_than_one_block():
-    generator = np.random.default_rng(0)
-    vectors = generator.normal(size=(50, 4)).astype(np.float32)
-    pairs = generator.integers(0, 50, size=(20_000, 2))
-    at_once = (unit(vectors)[pairs[:, 0]] * unit(vectors)[pairs[:, 1]]).sum(axis=1)
-    assert pair_similarities(vectors, pairs, "cosine") == pytest.approx(at_once, abs=1e-12)
-
-
 def lengths(texts: list[str]) -> np.ndarray:
     return np.array([[len(text), 1] for text in texts], np.float32)
-
-
-def test_each_distinct_input_has_one_row():
-    asked: list[list[str]] = []
-
-    def encode(texts: list[str]) -> np.ndarray:
-        asked.append(texts)
-        return lengths(texts)
-
-    vectors = TaskVectors(encode, [["a", "bb"], ["bb", ("a", "bb")]], separator=" [SEP] ")
-    assert asked == [["a", "bb", "a [SEP] bb"]]
-    assert vectors.rows(["bb", "a", ("a", "bb"), "bb"]).tolist() == [1, 0, 2, 1]
-    assert vectors.matrix[:, 0].tolist() == [1, 2, 10]
 
 
 def no_number(texts: list[str]) -> np.ndarray:

@@ -15,6 +15,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
+from tests.aoe_train.test_model_folder import write_modules
 from tests.aoe_train.tiny import around, edit, save_ran
 from tests.aoe_train.vectors import difference, probes
 
@@ -81,51 +82,6 @@ def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
     assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 
 
-def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **bert: Any) -> Path:
-    listed = [
-        {
-            "idx": i,
-            "name": f"{i}",
-            "path": f"{i}" if i else "",
-            "type": f"sentence_transformers.models.{kind}",
-        }
-        for i, kind in enumerate(kinds)
-    ]
-    (folder / "1").mkdir(exist_ok=True)
-    (folder / "modules.json").write_text(json.dumps(listed))
-    (folder / "1/config.json").write_text(json.dumps(pooling or {"pooling_mode_cls_token": True}))
-    (folder / "sentence_bert_config.json").write_text(json.dumps(bert))
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("kinds", "pooling", "named"),
-    [
-        (["Transformer", "Pooling", "LayerNorm"], {}, "models.LayerNorm"),
-        (["Transformer", "Pooling", "Normalize", "Dense"], {}, "Normalize, Dense"),
-        (["StaticEmbedding", "Pooling"], {}, "StaticEmbedding, Pooling"),
-        (["Transformer"], {}, "are Transformer;"),
-        (["Transformer", "Normalize"], {}, "Transformer, Normalize"),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-            "cls_token.*mean_tokens",
-        ),
-        (["Transformer", "Pooling"], {"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
-        (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
-    ],
-)
-def test_unsupported_modules_and_poolings(copy: Path, kinds: list[str], pooling: dict[str, Any], named: str):
-    with pytest.raises(ConfigError, match=named):
-        Encoder.load(modules(copy, *kinds, pooling=pooling))
-    for content in ("[", "[]"):
-        (copy / "modules.json").write_text(content)
-        with pytest.raises(
-            DataError, match=r"modules\.json: (not readable as JSON|expected a list of 1 to 16)"
-        ):
-            Encoder.load(copy)
-
-
 def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
     normalizer = {**json.loads((source / "tokenizer.json").read_text())["normalizer"], "lowercase": False}
@@ -133,7 +89,8 @@ def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
     texts = ["A Cat on the ROAD", "a cat on the road"]
     plain = Encoder.load(source, device="cpu", pooling="cls", max_length=40).encode(texts)
     assert abs(plain[0] - plain[1]).max() > 1e-2  # the tokenizer alone tells them apart
-    modules(source, "Transformer", "Pooling", max_seq_length=40, do_lower_case=True)
+    write_modules(source, "Transformer", "Pooling", pooling={"pooling_mode_cls_token": True})
+    edit(source / "sentence_bert_config.json", max_seq_length=40, do_lower_case=True)
 
     lowered = Encoder.load(source, device="cpu")
     expected = lowered.encode(texts)

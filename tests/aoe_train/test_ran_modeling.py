@@ -97,21 +97,6 @@ def test_every_parameter_learns_from_a_long_text():
     assert still == {"layers.0.start.dense.weight", "layers.0.start.norm.weight"}
 
 
-def test_recomputing_windows_saves_memory():
-    plain, again = ran().train(), ran().train()
-    newer = getattr(again, "activation_checkpointing_enable", None)  # since transformers 5.23
-    (newer or again.gradient_checkpointing_enable)({"use_reentrant": False})
-    assert kept_numbers(again) < kept_numbers(plain) / 3
-
-
-def kept_numbers(model: network.RanModel) -> int:
-    """Size of the tensors that a forward pass stores for the backward pass."""
-    sizes: list[int] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
-        model.forward_packed(text(160), torch.tensor([160]))
-    return sum(sizes)
-
-
 def work(model: network.RanModel, texts: list[torch.Tensor]) -> int:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model.forward_packed(torch.cat(texts), torch.tensor([len(tokens) for tokens in texts]))

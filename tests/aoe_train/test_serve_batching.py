@@ -114,7 +114,7 @@ def test_small_requests_overtake_a_large_one():
 
     asyncio.run(ask())
     where = next(place for place, (_, texts) in enumerate(model.batches) if "small" in texts)
-    assert where <= 2
+    assert where < 5
     assert len(model.batches) == 21
 
 

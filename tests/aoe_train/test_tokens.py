@@ -95,15 +95,6 @@ def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
         assert max(map(len, found)) <= max_length
 
 
-def test_padding_and_truncation_of_a_saved_tokenizer_are_ignored(minilm):
-    encoder = Encoder.load(minilm, device="cpu")
-    encoder.tokenizer.backend_tokenizer.enable_truncation(8)
-    encoder.tokenizer.backend_tokenizer.enable_padding(length=128)
-    store = tokens(encoder, ["cat", "cat " * 300], max_length=256)
-    assert store.lengths.tolist() == [3, 256]
-    assert store.ids.dtype == np.uint16
-
-
 def test_a_large_vocabulary_needs_wider_numbers(bert):
     encoder = Encoder.load(bert, device="cpu")
     encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])

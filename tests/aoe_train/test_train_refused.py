@@ -66,6 +66,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("binary", {"lr": float("nan")}, "finite"),
     ("binary", {"precision": "int8"}, "int8 is for encoding only"),
     ("binary", {"layers": "2,2"}, "a duplicate in 2, 2"),
+    ("binary", {"layers": [1, 5]}, "objective.layers .*as the last layer is always trained"),
+    ("binary", {"top_layers": 4}, r"optim\.top_layers 4: this backbone has 1 layer"),
     (
         "binary",
         setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)),
