@@ -1,7 +1,5 @@
 """Public Python functions, including inputs in memory and wrong arguments."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -18,8 +16,7 @@ from torch import nn
 
 import aoe_train
 from pairkit import ConfigError, DataError, PairDataset, Progress
-from tests.aoe_train.test_train import write_pairs
-from tests.aoe_train.tiny import WORDS, weights
+from tests.aoe_train.tiny import WORDS, weights, write_pairs
 
 HOW: dict[str, Any] = {
     "lr": 1e-3,
@@ -63,9 +60,7 @@ class Scaled(nn.Module):
         return (self.scale * cosines - labels / 5).square().mean()
 
 
-def test_rows_in_memory_and_their_file_give_the_same_model(
-    train_file: Path, dev_file: Path, shallow: Path, tmp_path: Path
-):
+def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file, shallow, tmp_path):
     kept = aoe_train.train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "file", **HOW)
     run = aoe_train.train(
         rows(train_file),
@@ -91,7 +86,7 @@ def test_rows_in_memory_and_their_file_give_the_same_model(
     assert again.record == record  # finished already
 
 
-def test_numeric_classes_need_an_explicit_mapping(shallow: Path, tmp_path: Path):
+def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     nli = [
         {"sentence1": f"the man {row}", "sentence2": f"a man {row % 7}", "label": row % 3}
         for row in range(48)
@@ -118,7 +113,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow: Path, tmp_path: Path)
 
 
 def test_progress_function_gets_a_loss_from_the_first_step(
-    train_file: Path, dev_file: Path, shallow: Path, tmp_path: Path, capfd, monkeypatch
+    train_file, dev_file, shallow, tmp_path, capfd, monkeypatch
 ):
     seen: list[Progress] = []
     how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
@@ -133,9 +128,7 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     assert capfd.readouterr() == ("", "")
 
 
-def test_arguments_override_settings_and_settings_override_the_file(
-    train_file: Path, shallow: Path, tmp_path: Path, capsys
-):
+def test_arguments_override_settings_and_settings_override_the_file(train_file, shallow, tmp_path, capsys):
     (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
     settings = {"optim.lr": 0.5, "optim.batch_size": 24, "encoder.similarity_fn_name": "dot"}
     how: dict[str, Any] = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
@@ -145,7 +138,7 @@ def test_arguments_override_settings_and_settings_override_the_file(
     assert "compares vectors by dot, but cosent, in_batch, angle train" in capsys.readouterr().err
 
 
-def test_custom_loss_is_used_and_recorded(train_file: Path, shallow: Path, tmp_path: Path, capsys):
+def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys):
     how = {**HOW, "progress": True}
     run = aoe_train.train(train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how)
     told = capsys.readouterr().err
@@ -168,7 +161,7 @@ def test_custom_loss_is_used_and_recorded(train_file: Path, shallow: Path, tmp_p
 
 
 @pytest.mark.parametrize("suite", ["sts", "binary"])
-def test_evaluation_pairs_are_read_like_training_pairs(suite: str, train_file: Path, shallow: Path, capsys):
+def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallow, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
     if suite == "binary":
@@ -187,7 +180,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite: str, train_file: P
 
 
 @pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
-def test_rows_by_llms_are_recognised(form: str, shallow: Path, tmp_path: Path):
+def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [{"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])]
     frame = pl.from_dicts([row | said for row in own])
@@ -200,7 +193,7 @@ def test_rows_by_llms_are_recognised(form: str, shallow: Path, tmp_path: Path):
     assert plan.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
 
 
-def test_plan_writes_nothing(train_file: Path, shallow: Path, tmp_path: Path, monkeypatch):
+def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = aoe_train.plan(rows(train_file), backbone=shallow, batch_size=8, epochs=1, progress=False)
     assert plan.to_dict()["steps"] == 6
@@ -210,7 +203,7 @@ def test_plan_writes_nothing(train_file: Path, shallow: Path, tmp_path: Path, mo
     assert not list(tmp_path.iterdir())
 
 
-def test_evaluation_as_tables(dev_file: Path, shallow: Path, tmp_path: Path):
+def test_evaluation_as_tables(dev_file, shallow, tmp_path):
     encoder, how = aoe_train.Encoder.load(shallow), {"cache": False, "progress": False}
     found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, **how)
     scores = found.to_dict()["the list given"]
@@ -227,23 +220,7 @@ def test_evaluation_as_tables(dev_file: Path, shallow: Path, tmp_path: Path):
     assert "| model |" in both.to_markdown()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"dim": [8, 8]}, "dim='8,8': contains a value twice"),
-        ({"quantize": "int8,int8"}, "quantize='int8,int8': contains a value twice"),
-        ({"quantize": "int4"}, "quantize 'int4': expected"),
-        ({"dim": "x"}, "dim"),
-        ({"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
-        ({"dim": 8, "against": "minilm"}, "against= compares full vectors"),
-    ],
-)
-def test_invalid_sizes_are_refused(dev_file: Path, shallow: Path, given: dict[str, Any], message: str):
-    with pytest.raises(ConfigError, match=message):
-        aoe_train.evaluate(str(shallow), **({"data": dev_file, "cache": False, "progress": False} | given))
-
-
-def test_bad_rows_are_written_next_to_the_model(train_file: Path, shallow: Path, tmp_path: Path, capsys):
+def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, capsys):
     data, out = tmp_path / "train.tsv", tmp_path / "model"
     lines = train_file.read_text().splitlines()
     without_text = "\t".join([" ", *lines[1].split("\t")[1:]])
@@ -257,7 +234,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file: Path, shallow: Path,
     assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
 
 
-def test_encode_returns_an_array_or_writes_a_file(shallow: Path, tmp_path: Path):
+def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = aoe_train.encode(texts, model=shallow, progress=False)
     column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(shallow), progress=False)
@@ -268,9 +245,9 @@ def test_encode_returns_an_array_or_writes_a_file(shallow: Path, tmp_path: Path)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
     with pytest.raises(ConfigError, match="needs `out`"):
-        aoe_train.encode(tmp_path / "t.txt", model=shallow)  # type: ignore[call-overload]
+        aoe_train.encode(tmp_path / "t.txt", model=shallow)
     with pytest.raises(ConfigError, match="is for a file of texts"):
-        aoe_train.encode(texts, model=shallow, out=tmp_path / "w.npy")  # type: ignore[call-overload]
+        aoe_train.encode(texts, model=shallow, out=tmp_path / "w.npy")
     with pytest.raises(ConfigError, match="precision='half': expected auto"):
         aoe_train.encode(texts, model=shallow, precision="half")
 
@@ -309,7 +286,7 @@ def test_plan_refuses_unknown_arguments():
     with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
         ANY.plan(FOUR, batchsize=2)
     with pytest.raises(ConfigError) as raised:
-        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)  # type: ignore[arg-type]
+        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)
     assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
     assert "\n" not in str(raised.value)
 

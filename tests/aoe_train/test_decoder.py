@@ -1,7 +1,5 @@
 """Decoders as encoders: adapters, bidirectional attention and padding."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -46,7 +44,7 @@ def tuned(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama: Path, tuned: Path):
+def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tuned):
     backbone = AutoModel.from_pretrained(llama)
     linear = {name for name, module in backbone.named_modules() if isinstance(module, torch.nn.Linear)}
     assert len(linear) == 14  # q, k, v, o, gate, up, down in two layers
@@ -63,7 +61,7 @@ def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama: Path
     assert abs(encoder.encode(TEXTS) - plain).max() > 0.01
 
 
-def test_adapters_are_loaded_and_merged_to_the_same_vectors(tuned: Path, tmp_path: Path):
+def test_adapters_are_loaded_and_merged_to_the_same_vectors(tuned, tmp_path):
     expected = Encoder.load(tuned, device="cpu").encode(TEXTS)
     theirs = SentenceTransformer(str(tuned), device="cpu").encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
@@ -77,7 +75,7 @@ def test_adapters_are_loaded_and_merged_to_the_same_vectors(tuned: Path, tmp_pat
         Encoder.load(damaged, device="cpu")
 
 
-def test_impossible_adapters(llama: Path, tmp_path: Path, monkeypatch):
+def test_impossible_adapters(llama, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for settings, message in (
         ({"lora.targets": ["query"]}, r"query.*down_proj.*q_proj"),  # names the layers that exist
@@ -87,7 +85,7 @@ def test_impossible_adapters(llama: Path, tmp_path: Path, monkeypatch):
             train(llama, tmp_path / "m", settings=settings)
 
 
-def test_adapters_store_the_commit_of_a_hub_base(llama: Path, tmp_path: Path, monkeypatch):
+def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     kept = tmp_path / "hub" / "models--org--llama"
@@ -110,7 +108,7 @@ def test_adapters_store_the_commit_of_a_hub_base(llama: Path, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_bidirectional_attention_ignores_padding(llama: Path, attention: str):
+def test_bidirectional_attention_ignores_padding(llama, attention):
     backbone = Encoder.load(llama, device="cpu", bidirectional=True).model.backbone
     backbone.set_attn_implementation(attention)
     ids, mask = torch.tensor([[10, 11, 12, 13]]), torch.tensor([[1, 1, 1, 1, 0, 0, 0]])
@@ -121,14 +119,14 @@ def test_bidirectional_attention_ignores_padding(llama: Path, attention: str):
     assert abs(found - expected).max() < 1e-5
 
 
-def test_a_model_that_stays_causal_is_refused(llama: Path, monkeypatch):
+def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
     forward = LlamaModel.forward
     monkeypatch.setattr(LlamaModel, "forward", lambda *a, **k: forward(*a, **{**k, "is_causal": True}))
     with pytest.raises(ConfigError, match="both directions"):
         Encoder.load(llama, device="cpu", bidirectional=True)
 
 
-def test_the_padding_token_is_an_existing_token(llama: Path, tmp_path: Path):
+def test_the_padding_token_is_an_existing_token(llama, tmp_path):
     tokenizer = Encoder.load(llama, device="cpu").tokenizer
     assert tokenizer.pad_token == "</s>"
     assert tokenizer.pad_token_id < len(tokenizer)
@@ -140,7 +138,7 @@ def test_the_padding_token_is_an_existing_token(llama: Path, tmp_path: Path):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="4-bit weights need a CUDA device")
-def test_qlora_learns(llama: Path, tmp_path: Path):
+def test_qlora_learns(llama, tmp_path):
     pytest.importorskip("bitsandbytes", reason="4-bit weights need bitsandbytes")
     train(llama, tmp_path / "m", settings={"lora.four_bit": True})
     assert any(

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
@@ -98,6 +97,9 @@ def test_one_table_of_layers_and_sizes(bert):
     for model, given, message in (
         ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "can't be set for an endpoint"),
         (bert, {"layers": [1, 1]}, "layers='1,1': contains a value twice"),
+        (bert, {"quantize": "int4"}, "quantize 'int4': expected"),
+        (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
+        (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
         (Encoder.load(bert, device="cpu"), {"layers": 1}, "layers can't be set for a loaded Encoder"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -121,12 +123,3 @@ def test_only_the_last_layers_learn(name, layer, after, tmp_path):
     assert moved
     assert all(key.startswith((layer, *after)) for key in moved), moved
     assert any(key.startswith(after) for key in moved) or not after
-
-
-def test_only_adapters_of_the_last_layers_learn(tmp_path):
-    backbone = save_llama(tmp_path / "m", layers=2)
-    how = {**DEEP, "layers": None, "dims": None, "settings": {"lora.rank": 2}}
-    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, lora=True, **how)
-    adapters = load_file(tmp_path / "out/adapter_model.safetensors")
-    moved = {key for key, weight in adapters.items() if "lora_B" in key and weight.any()}
-    assert {key.partition(".layers.")[2][:2] for key in moved} == {"1."}

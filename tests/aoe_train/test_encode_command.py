@@ -1,7 +1,5 @@
 """`aoe encode` and `aoe evaluate` with a small model; SIGKILL."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path
@@ -25,7 +23,7 @@ def write_texts(path: Path, count: int) -> list[str]:
     return texts
 
 
-def test_flags_and_the_json_object(bert: Path, tmp_path: Path):
+def test_flags_and_the_json_object(bert, tmp_path):
     texts = write_texts(tmp_path / "in.txt", 9)
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
@@ -39,7 +37,7 @@ def test_flags_and_the_json_object(bert: Path, tmp_path: Path):
     assert found["vector"].to_numpy() == pytest.approx(wanted, abs=1e-6)
 
 
-def test_quantized_vectors_and_queries_with_the_same_ranges(bert: Path, tmp_path: Path):
+def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     texts = write_texts(tmp_path / "in.txt", 40)
     vectors = Encoder.load(bert).encode(texts)[:, :12]
     out, query = tmp_path / "out.npy", tmp_path / "query.npy"
@@ -69,7 +67,7 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert: Path, tmp_path
     assert (found.to_numpy() == np.packbits(vectors > 0, axis=1)).all()
 
 
-def test_identity_depends_on_weights_settings_and_precision(bert: Path, tmp_path: Path):
+def test_identity_depends_on_weights_settings_and_precision(bert, tmp_path):
     encoders = [
         *(Encoder.load(bert) for _ in range(3)),
         Encoder.load(save_bert(tmp_path / "other", seed=1)),
@@ -84,7 +82,7 @@ def test_identity_depends_on_weights_settings_and_precision(bert: Path, tmp_path
     assert len({same, *others}) == 6
 
 
-def test_prompts_by_name_and_by_text(bert: Path, tmp_path: Path):
+def test_prompts_by_name_and_by_text(bert, tmp_path):
     texts, out = write_texts(tmp_path / "in.txt", 9), tmp_path / "out.npy"
     encoder = Encoder.load(bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t")
     encoder.save(tmp_path / "m")
@@ -106,7 +104,7 @@ def test_prompts_by_name_and_by_text(bert: Path, tmp_path: Path):
             aoe(*command, *flags)
 
 
-def test_a_killed_process_is_resumed(bert: Path, tmp_path: Path):
+def test_a_killed_process_is_resumed(bert, tmp_path):
     texts, out, whole = tmp_path / "in.txt", tmp_path / "out.npy", tmp_path / "whole.npy"
     write_texts(texts, 4000)
     command = ["encode", str(texts), "--model", str(bert), "--batch-tokens", "512"]

@@ -1,7 +1,5 @@
 """Suites, pairs, splits and folders in BEIR's layout, and the overlap with training texts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from string import ascii_lowercase
@@ -43,7 +41,7 @@ def by_hand(rows: pl.DataFrame) -> tuple[float, float]:
     return stats.spearmanr(cosines, rows["score"]).statistic, stats.pearsonr(cosines, rows["score"]).statistic
 
 
-def test_a_year_as_a_whole_and_by_subset(published: Path, tmp_path: Path):
+def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     (found,) = evaluate(data_dir=published, tasks=["STS16"]).to_dict().values()
     rows = pl.read_csv(published / "sts/STS16.tsv", separator="\t", quote_char=None)
     assert list(found) == ["spearman", "pearson", "n", "subsets", "overlap"]
@@ -62,7 +60,7 @@ def test_a_year_as_a_whole_and_by_subset(published: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("real", [False, pytest.param(True, marks=real_data)])
-def test_files_of_the_published_size(published: Path, *, real: bool):
+def test_files_of_the_published_size(published, *, real):
     table = evaluate(data_dir=REAL if real else published)
     (scores,) = table.scores.values()
     assert ({name: score.result.n for name, score in scores.items()}, table.missing) == (STS_SIZES, {})
@@ -71,7 +69,7 @@ def test_files_of_the_published_size(published: Path, *, real: bool):
     assert scores["STS15"].result.scores["spearman"] > 0.4  # letters alone correlate with meaning
 
 
-def test_missing_tasks_have_a_reason(published: Path, tmp_path: Path, capsys):
+def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
     (tmp_path / "stsb").mkdir()
     for split in ("test", "dev"):
         path = tmp_path / f"stsb/stsb-{split}.tsv"
@@ -138,7 +136,7 @@ def scores_of(data: Path, **options: Any) -> dict[str, Any]:
     return {name: value for name, value in scores.items() if name not in ("n", "overlap")}
 
 
-def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path):
+def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
     found = scores_of(dataset)
     labels, known = ([int(row[2]) for row in rows] for rows in (TEST, DEV))
     assert found["roc_auc"] == pytest.approx(metrics.roc_auc_score(labels, cosines(TEST)))
@@ -155,7 +153,7 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset: Path):
     assert parts[">=512"] == {"n": 1}
 
 
-def test_no_threshold_metrics_without_validation(dataset: Path, capsys):
+def test_no_threshold_metrics_without_validation(dataset, capsys):
     for data, options in ((dataset, {"split": "validation"}), (dataset / "data/validation.jsonl", {})):
         assert [*scores_of(data, **options)][:-1] == WITHOUT_THRESHOLDS
     write(dataset / "data/validation.jsonl", [row for row in DEV if row[2]])
@@ -164,7 +162,7 @@ def test_no_threshold_metrics_without_validation(dataset: Path, capsys):
     assert note in capsys.readouterr().err
 
 
-def test_splits_of_a_folder(tmp_path: Path, capsys):
+def test_splits_of_a_folder(tmp_path, capsys):
     write(tmp_path / "train.jsonl", TEST)
     with pytest.raises(DataError, match=r"no split 'test'; choose one of train"):
         scores_of(tmp_path, split="test")
@@ -201,9 +199,7 @@ def trained(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ([("A  a", "x"), ("ab", "y")], {"texts": 0, "of_texts": 4, "rows": 0, "of_rows": 2}),
     ],
 )
-def test_overlap_with_training_texts(
-    pairs: list[tuple[str, str]], expected: dict[str, int], trained: Path, capsys
-):
+def test_overlap_with_training_texts(pairs, expected, trained, capsys):
     rows = [{"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(pairs)]
     table = aoe_train.evaluate(trained, data=rows, resamples=0, cache=False)
     ((_, found),) = table.to_dict().items()
@@ -240,7 +236,7 @@ def scores(folder: Path, **more: Any) -> dict[str, float]:
     return figures
 
 
-def test_metrics_equal_those_of_a_sorted_list(tmp_path: Path) -> None:
+def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     random = np.random.default_rng(0)
     gains = {
         f"q{n}": {f"d{d}": int(random.integers(0, 4)) for d in random.choice(130, 12, replace=False)}
@@ -271,7 +267,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path: Path) -> None:
     assert found["n"] == len(gains)
 
 
-def test_relevant_documents_are_pairs(tmp_path: Path) -> None:
+def test_relevant_documents_are_pairs(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\td6\t0", "q2\td4\t2"], "dev")
     splits = pairkit.read(write_beir(folder, ["d7\td7\t1"], "train")).splits
     texts = {split: rows.select("text1", "text2").rows() for split, rows in splits.items()}
@@ -281,7 +277,7 @@ def test_relevant_documents_are_pairs(tmp_path: Path) -> None:
     }
 
 
-def test_ties_count_against_relevant_documents(tmp_path: Path) -> None:
+def test_ties_count_against_relevant_documents(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1"])
     found = aoe_train.evaluate(
         lambda texts: np.ones((len(texts), 2)), data=folder, resamples=0, progress=False
@@ -289,7 +285,7 @@ def test_ties_count_against_relevant_documents(tmp_path: Path) -> None:
     assert found.to_dict()[folder.name]["recall@100"] == 0
 
 
-def test_splits_and_unusable_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_splits_and_unusable_rows(tmp_path, capsys):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev")
     aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
     assert "left out 2 judgements of unknown queries or documents" in capsys.readouterr().err

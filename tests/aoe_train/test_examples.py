@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aoe_train.data.examples import (
-    distinct,
-    negative_counts,
-    negatives_in_words,
-    read_examples,
-)
+from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
 from aoe_train.objectives import training_rows as _records
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit import ConfigError, DataError

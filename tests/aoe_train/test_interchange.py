@@ -1,7 +1,5 @@
 """Model folders that sentence-transformers reads and writes: vectors, poolings and prompts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -36,7 +34,7 @@ def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
     ("backbone", "pooling"),
     [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
 )
-def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, pooling: str):
+def test_every_pooling(request, tmp_path, backbone, pooling):
     llama = {"bidirectional": True, **around(PROMPT)}
     more = llama if backbone == "llama" else {"normalize": pooling == "avg"}
     encoder = Encoder.load(
@@ -51,7 +49,7 @@ def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone:
         assert theirs.tokenizer.decode(ids).endswith(" in one word:")
 
 
-def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
+def test_chunks_use_our_module_also_after_resaving(bert, tmp_path):
     how: dict[str, Any] = {"max_length": 16, "long_text": "chunks", "normalize": True}
     encoder = Encoder.load(bert, device="cpu", pooling="avg", **how)
     encoder.save(tmp_path / "m")
@@ -64,14 +62,14 @@ def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_ran_uses_our_module(tmp_path: Path, pooling: str):
+def test_ran_uses_our_module(tmp_path, pooling):
     ran = save_ran(tmp_path / "ran")
     encoder = Encoder.load(ran, device="cpu", pooling=pooling, max_length=200, normalize=True)
     encoder.save(tmp_path / "m")
     agrees(tmp_path / "m", encoder, trust_remote_code=True)
 
 
-def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
+def test_requirements_of_readers(bert, llama, tmp_path):
     def requirements(folder: Path, **settings: Any) -> set[str]:
         Encoder.load(folder, device="cpu", **settings).save(tmp_path / "m")
         return set(json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())["requirements"])
@@ -82,7 +80,7 @@ def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
     assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 
 
-def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
+def test_lower_casing_survives_saving(bert, tmp_path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
     normalizer = {**json.loads((source / "tokenizer.json").read_text())["normalizer"], "lowercase": False}
     edit(source / "tokenizer.json", normalizer=normalizer)
@@ -138,9 +136,7 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
         ("llama", "weightedmean", False),
     ],
 )
-def test_named_prompts_equal_sentence_transformers(
-    which: str, pooling: str, include_prompt: bool, tmp_path: Path, request: pytest.FixtureRequest
-):
+def test_named_prompts_equal_sentence_transformers(which, pooling, include_prompt, tmp_path, request):
     options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
     named = {"prompts": NAMED, "default_prompt_name": "title", "similarity_fn_name": "dot"}
     model = theirs(request.getfixturevalue(which), tmp_path / "theirs", **named, **options)
@@ -156,7 +152,7 @@ def test_named_prompts_equal_sentence_transformers(
     assert again[1].include_prompt is include_prompt
 
 
-def test_encode_document_uses_the_prompt_passage(bert: Path, tmp_path: Path):
+def test_encode_document_uses_the_prompt_passage(bert, tmp_path):
     model = theirs(bert, tmp_path / "m", prompts={"query": "the man: ", "passage": "a road "})
     ours = Encoder.load(tmp_path / "m", device="cpu")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
@@ -165,9 +161,7 @@ def test_encode_document_uses_the_prompt_passage(bert: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])
-def test_a_prompt_around_the_text_is_in_the_tokenizer(
-    which: str, tmp_path: Path, request: pytest.FixtureRequest
-):
+def test_a_prompt_around_the_text_is_in_the_tokenizer(which, tmp_path, request):
     source = request.getfixturevalue(which)
     encoder = Encoder.load(source, device="cpu", max_length=40, **around(PROMPT))
     encoder.save(tmp_path / "m")
@@ -184,7 +178,7 @@ def test_a_prompt_around_the_text_is_in_the_tokenizer(
     assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_prompts_around_the_text_with_others_use_our_module(bert: Path, tmp_path: Path):
+def test_prompts_around_the_text_with_others_use_our_module(bert, tmp_path):
     prompts = {"default": PROMPT, "title": "is a cat on the road"}
     encoder = Encoder.load(bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default")
     encoder.save(tmp_path / "m")
@@ -193,7 +187,7 @@ def test_prompts_around_the_text_with_others_use_our_module(bert: Path, tmp_path
     assert difference(model.encode(TEXTS, prompt=PROMPT), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_prompt_errors(bert: Path, tmp_path: Path):
+def test_prompt_errors(bert, tmp_path):
     encoder = Encoder.load(bert, device="cpu", max_length=16, prompts={"query": "the man: "})
     with pytest.raises(ConfigError, match=r"no prompt 'title'; this model has 'query', 'document'$"):
         encoder.encode("a cat", prompt_name="title")
@@ -217,9 +211,7 @@ def test_prompt_errors(bert: Path, tmp_path: Path):
         ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
     ],
 )
-def test_unsupported_model_settings(
-    bert: Path, tmp_path: Path, more: dict[str, Any], error: type[Exception], told: str
-):
+def test_unsupported_model_settings(bert, tmp_path, more, error, told):
     Encoder.load(bert, device="cpu").save(tmp_path / "m")
     (tmp_path / "m/aoe.json").unlink()
     (tmp_path / "m/config_sentence_transformers.json").write_text(json.dumps(more))

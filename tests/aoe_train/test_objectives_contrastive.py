@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.contrastive import (
-    ExtraCandidates,
-    Guide,
-    contrastive_loss,
-    false_negatives,
-)
+from aoe_train.objectives.contrastive import ExtraCandidates, Guide, contrastive_loss, false_negatives
 from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, unit
 from aoe_train.objectives.objective import Objective

@@ -1,9 +1,6 @@
 """int8 linear layers, notes on slow precisions, and quantized vectors."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +12,7 @@ from torch import nn
 from aoe_train import Encoder, encode, train
 from aoe_train.model import precision as _precision
 from aoe_train.model.backbones.packed_bert import PackedBert
-from aoe_train.model.precision import (
-    Int8Linear,
-    largest_weight_code,
-    slow_precision,
-    to_codes,
-    training_note,
-)
+from aoe_train.model.precision import Int8Linear, largest_weight_code, slow_precision, to_codes, training_note
 from aoe_train.model.quantization import quantized, restored, value_ranges
 from pairkit import ConfigError
 
@@ -147,7 +138,7 @@ def test_constant_dimensions():
 @pytest.mark.parametrize("quantize", ["float32", "int8", "binary", "ubinary"])
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds, dim=st.integers(1, 20))
-def test_codes_equal_sentence_transformers(quantize: Any, seed: int, dim: int):
+def test_codes_equal_sentence_transformers(quantize, seed, dim):
     from sentence_transformers.util.quantization import quantize_embeddings
 
     vectors, calibration = drawn(seed, dim=dim), drawn(seed + 1, dim=dim)
@@ -166,7 +157,7 @@ def test_codes_equal_sentence_transformers(quantize: Any, seed: int, dim: int):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds)
-def test_restored_values_are_within_half_a_step(seed: int):
+def test_restored_values_are_within_half_a_step(seed):
     vectors = drawn(seed)
     ranges = value_ranges([vectors[:2], vectors[2:], vectors[:0]])
     assert (ranges == [vectors.min(0), vectors.max(0)]).all()

@@ -10,13 +10,7 @@ from torch import nn
 from transformers import AutoModel
 
 from aoe_train.model.packing import layers
-from aoe_train.model.packing.layers import (
-    FastDropout,
-    FastLinear,
-    UsedRows,
-    train_all_rows,
-    train_used_rows,
-)
+from aoe_train.model.packing.layers import FastDropout, FastLinear, UsedRows, train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
 
 

@@ -17,14 +17,7 @@ from transformers.integrations import integration_utils
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import (
-    WORDS,
-    refusal,
-    same_weights,
-    save_bert,
-    weights,
-    write_pairs,
-)
+from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs
 
 ROWS = 90
 

@@ -157,7 +157,7 @@ def test_an_index_of_texts_in_an_unknown_language_warns(language, minilm, tmp_pa
     )
 
 
-def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert: Path, tmp_path: Path):
+def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path):
     texts = [*TEXTS["German"] * 10, *TEXTS["Chinese"] * 2, TEXTS["English"][0]]
     rows = [{"text1": one, "text2": other, "score": len(one) % 5} for one in texts for other in texts[:2]]
     aoe_train.train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent", progress=False)

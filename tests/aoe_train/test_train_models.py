@@ -12,17 +12,8 @@ from safetensors.torch import load_file
 import aoe_train
 from aoe_train import Encoder
 from tests.aoe_train.test_train import Watch, run
-from tests.aoe_train.tiny import (
-    WORDS,
-    refusal,
-    same_weights,
-    save_bert,
-    save_ran,
-    weights,
-    write_pairs,
-)
+from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, save_ran, weights, write_pairs
 
-WORD_ROWS = "embeddings.word_embeddings.weight"
 FAST: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
 PAIRS = [
     {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
@@ -114,24 +105,6 @@ def test_single_texts_need_dropout(tmp_path):
         run(*where, preset="simcse-paper")
     assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
     assert run(*where, preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "trained"),
-    [({}, False), ({"run__trainer": {"optim": "sgd"}}, True), ({"optim__weight_decay": 0.1}, True)],
-    ids=["adamw", "sgd", "decay"],
-)
-def test_embeddings_of_unused_tokens_are_not_trained(shallow, tmp_path, flags, trained):
-    (tmp_path / "pairs.tsv").write_text(
-        "text1\ttext2\tlabel\n" + "the man\ta dog\t1\na cat\tthe road\t0\n" * 8
-    )
-    sizes: set[int] = set()
-    watch = Watch("on_step_end", lambda model: sizes.add(len(next(model.parameters()))))
-    run({"data": str(tmp_path / "pairs.tsv")}, shallow, tmp_path / "m", callbacks=[watch], **flags)
-    before, after = weights(shallow)[WORD_ROWS], weights(tmp_path / "m")[WORD_ROWS]
-    moved = (before != after).any(dim=1).sum()
-    # Six words, [CLS], [SEP] and the padding, which has no gradient.
-    assert (sizes, int(moved)) == ({len(before)}, moved) if trained else ({9}, 8)
 
 
 def test_column_prompts_equal_prompted_texts(tmp_path):

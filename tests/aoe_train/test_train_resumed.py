@@ -184,10 +184,9 @@ def test_infinite_gradient_is_detected(data, bert, tmp_path):
     [
         ["text", *WORDS[:33]],
         ["text1\ttext2\tlabel", *(f"{WORDS[n]}\t{WORDS[n + 20]}\t{int(n < 16)}" for n in range(33))],
-        ["anchor\tpositive", *(f"{a} {b}\t{b} {a}" for a, b in zip(WORDS[:17], WORDS[20:37], strict=True))],
         ["anchor\tpositive", "the man\tthe man is", "the man\ta man"],
     ],
-    ids=["single texts", "batches of one label, one of one row", "near-identical positives", "two rows"],
+    ids=["single texts", "batches of one label, one of one row", "two rows"],
 )
 def test_unusual_batches_are_no_divergence(lines, bert, tmp_path):
     (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
