@@ -135,8 +135,6 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
     ("given", "told"),
     [
         ("", "prompts: empty"),
-        ({}, "prompts: empty"),
-        ("{text} {text}", "once at most"),
         ({"anchor": "{text} {text}"}, "once at most"),
         ({"question": "q: "}, "no column 'question'; expected anchor, positive, negative, query (the first)"),
         ({"anchor": "query"}, "the model doesn't define a prompt 'query'; give its words"),

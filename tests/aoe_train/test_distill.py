@@ -11,7 +11,6 @@ from scipy import sparse
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train import Encoder
 from aoe_train.exporting.static_model import (
     fit,
     held_out,
@@ -110,26 +109,3 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
     assert (again.texts, again.out) == (285, static)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
     assert aoe_train.evaluate(static, data=rows, resamples=0, progress=False).to_dict()
-
-
-def test_a_killed_run_reuses_its_vectors(bert, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr("aoe_train.evaluation.embedders.cached._TEXTS", 64)
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "whole"))
-    aoe_train.distill(texts, model=bert, out=tmp_path / "one", progress=False)
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "killed"))
-    encode, calls = Encoder.encode, 0
-
-    def failing(self: Encoder, *arguments: object, **options: object) -> np.ndarray:
-        nonlocal calls
-        calls += 1
-        if calls == 4:
-            raise KeyboardInterrupt
-        return encode(self, *arguments, **options)
-
-    monkeypatch.setattr(Encoder, "encode", failing)
-    with pytest.raises(KeyboardInterrupt):
-        aoe_train.distill(texts, model=bert, out=tmp_path / "two", progress=False)
-    assert not (tmp_path / "two").exists()
-    aoe_train.distill(texts, model=bert, out=tmp_path / "two", progress=False)
-    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
-    assert one == two

@@ -103,12 +103,9 @@ def refused(status: int, **said: str) -> Answer:
         (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
         (refused(400, message="8192 tokens at most"), DataError, "the longest has 4 characters"),
         (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
-        ((200, b"<html>"), BadReply, "the reply isn't a list of 2 vectors"),
         ((200, {"data": [{"index": 0, "embedding": [1.0]}]}), BadReply, "isn't a list of 2 vectors"),
         ((200, b'{"data": ' + b"[" * 200_000), BadReply, "isn't a list of 2 vectors"),
-        ((200, {"data": [{"index": "0", "embedding": [1.0]}] * 2}), BadReply, "isn't a list of 2 vectors"),
         ((200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}), BadReply, "infinite, NaN"),
-        ((200, {"data": [{"index": n, "embedding": [None]} for n in range(2)]}), BadReply, "a list of 2"),
         ((200, listing(["a", "b", "c"])), BadReply, "returned 3 vectors for 2 texts"),
         (
             (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),

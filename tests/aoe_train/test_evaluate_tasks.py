@@ -79,16 +79,8 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
     assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in capsys.readouterr().err
     for options, error, words in (
         ({"data_dir": tmp_path / "sick"}, DataError, "contains none of the tasks"),
-        (
-            {"data_dir": tmp_path, "tasks": ["STS11"]},
-            ConfigError,
-            r"no task 'STS11'; choose from STS12, .*SICK-R",
-        ),
-        (
-            {"data_dir": tmp_path, "split": "validation"},
-            DataError,
-            r"has 1,379 rows instead of the published 1,500",
-        ),
+        ({"data_dir": tmp_path, "tasks": ["STS11"]}, ConfigError, r"no task 'STS11'; choose from STS12, "),
+        ({"data_dir": tmp_path, "split": "validation"}, DataError, "has 1,379 rows instead of the published"),
         ({"data_dir": published, "split": "validation"}, DataError, "STS12: has no validation split"),
     ):
         with pytest.raises(error, match=words):

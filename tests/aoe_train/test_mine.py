@@ -212,13 +212,11 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, tmp_path, monkeyp
     [
         (SHIPS, {"by": "model"}, "needs a model"),
         (SHIPS, {"by": "bm25", "model": "minilm"}, "doesn't use a model"),
-        (SHIPS, {"by": "words"}, "by"),
         (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
         (SHIPS, {"rank_range": (0, 3), "num_negatives": 5}, "5 negatives from 3 candidates"),
         (SHIPS, {"corpus_columns": {"text": "body"}}, "applies to a corpus"),
         (SHIPS, {"model": ["minilm", "smollm2"]}, "found several, expected one"),
         ("texts.txt", {}, "`aoe sample-pairs` draws pairs"),
-        (SHIPS, {"num_negatives": 0}, "num_negatives"),
         (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "labels are scores"),
         (SHIPS.with_columns(label=pl.lit(0)), {}, "no positives"),
         (SHIPS, {"corpus": SHIPS}, "expected single texts"),

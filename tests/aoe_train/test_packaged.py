@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gguf
@@ -151,15 +150,6 @@ def test_an_interrupted_conversion_leaves_nothing(installed, monkeypatch):
     assert not (kept / f".{packaged.CACHED_AS}.partial").exists()
     shutil.rmtree(installed)  # the kept file is enough
     assert sha256(PACKAGED["smollm2"].folder() / "model.safetensors") == first
-
-
-def test_concurrent_processes_convert_once(installed, monkeypatch, tmp_path):
-    reads, convert, kept = [], packaged._convert, tmp_path / "kept"
-    monkeypatch.setattr(packaged, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: packaged.dequantized(packaged._gguf_file, kept), range(2)))
-    assert len(reads) == 1
-    assert (kept / "model.safetensors").is_file()
 
 
 def test_errors_of_packaged_models(installed, tmp_path, monkeypatch):

@@ -92,7 +92,6 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
     ),
     "one text": (["a", "A"], [Model(), Model(1)], {"queries": ["q"]}, DataError, "fewer than two distinct"),
     "no query": (["a", "b"], [Model(), Model(1)], {"queries": ["", " "]}, DataError, "no row has a text"),
-    "no results": (["a", "b"], [Model()], {"top": 0}, ConfigError, "top"),
     "another role than text": (
         *(["a", "b"], [Model()], {"columns": {"anchor": "a"}}, ConfigError, "expected one of text, title"),
     ),

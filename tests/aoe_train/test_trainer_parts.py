@@ -115,17 +115,13 @@ def check_sign(found, sign):
     ("before", "now", "sign"),
     [
         (0.5, 0.4, None),
-        (0.5, 0.006, None),
         (0.5, 0.004, "is 0.996000, before training 0.500000"),
-        (0.05, 0.0011, None),
         (0.05, 0.0009, "is 0.999100, before training 0.950000"),
-        (0.003, 0.0009, None),
         (0.5, 0.0, "mean cosine of 3 different texts is 1.000000"),
         (1e-5, 9e-6, None),  # born with cosines near 1, as small random models are
         (1e-5, 1e-7, "embeddings have collapsed"),
         (0.5, math.nan, "embeddings are NaN or infinite"),
         (math.nan, 0.0, None),  # nothing to compare with
-        (0.0, 0.0, None),  # no text was told from another before
     ],
 )
 def test_collapse_check(before, now, sign):
@@ -137,14 +133,11 @@ def test_collapse_check(before, now, sign):
     ("norms", "sign"),
     [
         ([], None),
-        ([5.0], None),
         ([5.0, math.inf], "gradient became inf"),
-        ([math.nan], "gradient became nan"),
         ([300.0, 200.0, 100.0, 5.0, 4.0, 3.0], None),
         ([5.0, 4.0, 3.0, 2e4, 3e4, 4e4], "grew from 5 to 4e+04"),
         ([5.0, 4.0, 3.0, 2e4, 3.0, 4e4], None),  # now and then a batch is far off, and clipped
         ([0.0, 0.0, 0.0, 50.0, 60.0, 70.0], None),  # batches that rank nothing come first
-        ([5e3, 4e3, 3e3, 2e4, 3e4, 4e4], None),  # a loss of large numbers
         ([5.0, 2e4, 3e4, 4e4], None),  # too early to say
     ],
 )
