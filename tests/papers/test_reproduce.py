@@ -26,8 +26,7 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
-from tests.aoe_train.test_train import write_pairs
-from tests.aoe_train.tiny import save_words
+from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
 title = "Tiny"

@@ -9,8 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.aoe_train.test_train import write_pairs, write_triplets
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
