@@ -69,16 +69,6 @@ def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-def test_truncation_keeps_the_prompt(maker):
-    prompted = with_prompt(maker(), PROMPT)
-    before, after = special_tokens_of(raw_tokenizer(prompted))
-    room = len(before) + len(after) + 2
-    ids = prompted("the cat is on the road " * 9, truncation=True, max_length=room).input_ids
-    assert len(ids) == room
-    assert (ids[: len(before)], ids[len(ids) - len(after) :]) == (before, after)
-
-
-@pytest.mark.parametrize("maker", MAKERS)
 def test_the_prompt_survives_saving(maker, tmp_path):
     prompted = with_prompt(maker(), PROMPT)
     prompted.save_pretrained(tmp_path)
