@@ -296,6 +296,25 @@ def test_searches_use_the_prompts_for_queries_and_documents():
     assert task.measure(prompted).scores() == task.measure(plain).scores()
 
 
+@pytest.mark.parametrize(
+    ("encode", "rows", "error", "words"),
+    [
+        (on_circle, examples("single", [("a",)]), ConfigError, "single texts"),
+        (on_circle, Examples([], np.empty((0, 2), np.int64), None, "positive"), DataError, "no examples"),
+        (on_circle, examples("binary", [("a", "b"), ("c", "d")], [1, 1]), DataError, "all labels are 1"),
+        (
+            lambda texts: on_circle(texts) * np.nan,
+            examples("positive", [("a", "b")]),
+            DataError,
+            "contain NaN or infinity",
+        ),
+    ],
+)
+def test_unscorable_data(encode, rows, error, words):
+    with pytest.raises(error, match=words):
+        dev_metric(encode, rows)
+
+
 def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
     """A simple implementation, row by row."""
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
