@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxtyping import Int
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["AngleLoss", "AoELoss", "ContrastiveLoss", "CosineLoss"]
+__all__ = ["AngleLoss", "AoELoss", "CoSENTLoss", "ContrastiveLoss"]
 
 
 def __dir__() -> list[str]:
@@ -158,7 +158,7 @@ class AngleLoss(_Loss):
         super().__init__(model, {"tau": tau}, weights={"angle": 1}, tau={"angle": tau})
 
 
-class CosineLoss(_Loss):
+class CoSENTLoss(_Loss):
     """Ranking of pairs by cosine: CoSENT, the first part of AnglE."""
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
