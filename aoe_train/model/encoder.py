@@ -381,6 +381,8 @@ class Encoder:
         folder.mkdir(parents=True, exist_ok=True)
         with quietly():
             self.model.backbone.save_pretrained(folder)
+            if isinstance(self.model.backbone, PackedBackbone):
+                self.model.backbone.config.save_pretrained(folder)  # a folder of adapters has none
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
             prompt = prompt_of_tokenizer(folder, self.settings)

@@ -15,6 +15,7 @@ import numpy as np
 
 from aoe_train.model.dense_layers import dense_names
 from aoe_train.model.folder_checks import (
+    ADAPTERS_FILE,
     KINDS,
     MODEL_FILE,
     DenseConfig,
@@ -64,8 +65,8 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
         return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
     if settings.long_text != "truncate":
         return f"it reads long texts in {settings.long_text}"
-    is_merged = (folder / "config.json").exists()
-    if not is_merged and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
+    is_adapter = (folder / ADAPTERS_FILE).exists()
+    if is_adapter and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
         return "its folder contains only adapters"
     prompts = settings.named_prompts
     if prompts.after_text is not None and prompts.around_all is None:
