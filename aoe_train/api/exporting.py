@@ -67,7 +67,7 @@ def export(
     """
     from aoe_train.evaluation.pair_task import PairSource
     from aoe_train.exporting import export as exporting
-    from aoe_train.exporting.loss import Loss
+    from aoe_train.exporting.onnx import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.data.examples import silent
-from aoe_train.evaluation.corpus_task import corpus_task
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
-from aoe_train.evaluation.search_results import RetrievalTask, group_task, search_task
+from aoe_train.evaluation.search_results import RetrievalTask, corpus_task, group_task, search_task
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.beir import is_beir
 from pairkit.dataset.reading.reader import read_pairs

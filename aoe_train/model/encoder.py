@@ -11,8 +11,14 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.decoder import add_padding, has_lora, make_bidirectional, merge_lora, name_base
-from aoe_train.model.backbones.depth import keep_layers
+from aoe_train.model.backbones.changes import (
+    add_padding,
+    has_lora,
+    keep_layers,
+    make_bidirectional,
+    merge_lora,
+    name_base,
+)
 from aoe_train.model.backbones.load_backbone import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
@@ -22,12 +28,13 @@ from aoe_train.model.dense_layers import DenseLayers, new_dense_layers, write_de
 from aoe_train.model.device import downloaded, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
+    prompt_of_tokenizer,
     resolved,
     store_settings,
     stored_dense_layers,
     stored_settings,
+    write_sentence_transformers,
 )
-from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train.model.memory import TOKENS_ACCELERATOR, batches
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers

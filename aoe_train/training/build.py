@@ -18,8 +18,14 @@ from aoe_train.data.mixture import Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
 from aoe_train.data.token_batches import Batches, Collate
-from aoe_train.model.backbones.decoder import add_lora, has_lora, merge_lora
-from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train.model.backbones.changes import (
+    add_lora,
+    after_layers,
+    count_layers,
+    has_lora,
+    merge_lora,
+    train_top_layers,
+)
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir

@@ -14,7 +14,7 @@ from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
 from aoe_train.data.mixture import Mixture, describe, describe_all, format_epoch_share
 from aoe_train.data.run_data import unwrap_single
-from aoe_train.evaluation.gain import Gain
+from aoe_train.evaluation.score import Gain
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.model_folder import hash_examples, hash_files, hash_tokenizer, hash_weights, versions
 from aoe_train.model.tokens.coverage import languages

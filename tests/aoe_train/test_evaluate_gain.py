@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import aoe_train
-from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, compare, intervals
+from aoe_train.evaluation.score import Gain, Silver, gain, reliability
 from pairkit import DataError
 from tests.aoe_train.tiny import save_bert
 

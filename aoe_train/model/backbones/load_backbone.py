@@ -118,7 +118,7 @@ def load_backbone(
             )
             reports = {base: report}
             if adapted and layers is not None:
-                from aoe_train.model.backbones.depth import keep_layers
+                from aoe_train.model.backbones.changes import keep_layers
 
                 keep_layers(backbone, layers)
             if adapted:  # separately, because from_pretrained would search for the base by name
