@@ -111,17 +111,15 @@ class Batches(PlannedSampler):
             raise ConfigError(
                 f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
             )
-        if len(examples) < (minimum := batch_size if settings.drop_last else world):
-            raise DataError(
-                f"{len(examples)} rows, expected at least {minimum}; lower batch size or processes"
-            )
+        if len(examples) < world:
+            raise DataError(f"{len(examples)} rows, expected at least one for each of {world} processes")
         self.examples = examples
         self._lengths = examples.row_lengths(lengths)
         self.copies = 2 if examples.kind == "single" and views else 1
         self._lengths *= self.copies
         self._batch_size, self._strategy = batch_size, settings.strategy
         self._seed = seed
-        self.left_out = len(examples) % (batch_size if settings.drop_last else world)
+        self.left_out = len(examples) % world
         used = len(examples) - self.left_out
         if settings.max_tokens is None:
             self._cuts = np.arange(batch_size, used, batch_size)
@@ -196,8 +194,8 @@ def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) 
 class Collate:
     """Makes the tensors of a batch, with texts sorted by length.
 
-    A repeated text is encoded once unless `dedup` is off. A single text is encoded twice if the objective
-    compares two `views` of it, which differ by dropout.
+    A repeated text is encoded once. A single text is encoded twice if the objective compares two `views` of
+    it, which differ by dropout.
     """
 
     def __init__(
@@ -206,12 +204,11 @@ class Collate:
         store: TokenStore,
         teacher_outputs: TeacherOutputs = NO_OUTPUTS,
         *,
-        dedup: bool = True,
         views: bool = True,
     ) -> None:
         """Collate rows of `examples`; `store` has the tokens of their texts."""
         self._examples, self._store, self._teacher_outputs = examples, store, teacher_outputs
-        self._dedup = not views if examples.kind == "single" else dedup
+        self._dedup = examples.kind != "single" or not views
 
     def __call__(self, rows: Sequence[int]) -> Batch:
         """The batch of these rows, in their order."""

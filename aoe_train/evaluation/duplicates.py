@@ -166,7 +166,7 @@ class DuplicatesTask:
         return self.ranked(self.by_vectors(vectors))
 
     def by_both(self, by_vectors: Scores, words: Words, weight: float) -> TaskMetrics:
-        """Rank by vectors and words, as `Hybrid` does."""
+        """Rank by vectors and words."""
         by_words = self.by_words(words)
         return self.ranked(lambda query: fused(by_vectors(query), by_words(query), weight))
 

@@ -1,15 +1,6 @@
 """The test sets of `evaluate`: a suite, the user's own pairs, or the user's own tasks.
 
-STS has STS 2012-2016, STS-B and SICK-R, as in papers:
-
-```
-DATA_DIR/sts/STS12.tsv … STS16.tsv       score, sentence1, sentence2; optionally `subset`
-        /sts/STS12.senteval-tok.tsv …    the same lower-cased and tokenised, as in SentEval and SimCSE
-        /stsb/stsb-{dev,test}.tsv
-        /sick/sick-{trial,test}.tsv
-```
-
-Files have a header line, tabs and no quoting; other columns are ignored.
+STS has STS 2012-2016, STS-B and SICK-R, as in papers, in the files of `docs/formats/data-dir.md`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 aoe-toolkit writes `aoe.json` into its model folders; other folders are read as sentence-transformers models.
 sentence-transformers' modules can express almost all models, so a reader needs this package only for the
-exceptions in `needs_toolkit`. A single prompt with words after the text is put into the tokenizer's template. Names of
-modules and keys are the old ones, which old and new releases accept.
+exceptions in `needs_toolkit`. A single prompt with words after the text is put into the tokenizer's template.
+Names of modules and keys are the old ones, which old and new releases accept.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """Smaller vectors: truncated (`dim`) and quantized (`quantize`).
 
-| quantize | a vector of d numbers becomes |
-|---|---|
-| float32 | itself: 4 d bytes |
-| int8 | d bytes, -128 to 127: 255 equal steps from the minimum to the maximum of each dimension in a calibration set |
-| binary | d / 8 bytes: a bit per number, 1 if positive; eight bits as an int8, less 128 |
-| ubinary | the same bits as uint8 |
-
 The values equal those of sentence-transformers' `truncate_dim` and `quantize_embeddings`. The last byte is
-padded with zero bits.
-"""  # noqa: E501 - a table
+padded with zero bits. `docs/howto/small-vectors.md` describes the number types.
+"""
 
 from __future__ import annotations
 

@@ -275,10 +275,8 @@ def _batches(datasets: Sequence[Dataset], loaded: Loaded) -> Batches | Mixture:
 
 def _loader(datasets: Sequence[Dataset], batches: Batches | Mixture, loaded: Loaded) -> DataLoader[int]:
     """Loads the batches with the `numbers` of their rows; those of a mixture also with their `dataset`."""
-    dedup = loaded.settings.batches.dedup
     collates = [
-        Collate(data.examples, data.store, data.teacher_outputs, dedup=dedup, views=data.views)
-        for data in datasets
+        Collate(data.examples, data.store, data.teacher_outputs, views=data.views) for data in datasets
     ]
 
     def collate(rows: list[int]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ METRIC = "dev"  # the score that chooses the best weights
 # TrainingArguments that users can set. Others are settings of ours, or have no effect in our loop.
 _PASSED_ON = {
     *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
-    *("ddp_backend", "ddp_bucket_cap_mb", "ddp_timeout", "tf32", "torch_empty_cache_steps"),
+    *("ddp_backend", "ddp_timeout", "tf32"),
     *("run_name", "project", "logging_first_step"),
 }
 _SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}

@@ -17,7 +17,6 @@ from accelerate.utils import (  # type: ignore[import-untyped]
     GradientAccumulationPlugin,
     TorchDynamoPlugin,
 )
-from accelerate.utils.memory import clear_device_cache  # type: ignore[import-untyped]
 from torch import nn
 from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
@@ -81,9 +80,6 @@ class OptimiserStep:
         parts = self._wrapped(**inputs)
         self._losses.add(parts, rows, step, None if dataset is None else self._datasets[dataset])
         del inputs
-        empty = self._args.torch_empty_cache_steps
-        if empty is not None and step % empty == 0:
-            clear_device_cache()
         self.accelerator.backward(parts["loss"] / batches)
 
     def clip(self) -> Tensor | None:
@@ -145,17 +141,14 @@ def _wrapped(model: nn.Module, accelerator: Accelerator, args: TrainingArguments
 
 def _accelerator(args: TrainingArguments) -> Accelerator:
     """The accelerator with a run's precision, DDP options and compiler."""
-    ddp: dict[str, Any] = {
-        "find_unused_parameters": args.ddp_find_unused_parameters,
-        "broadcast_buffers": args.ddp_broadcast_buffers,
-    }
-    if args.ddp_bucket_cap_mb is not None:
-        ddp["bucket_cap_mb"] = args.ddp_bucket_cap_mb
+    ddp = DistributedDataParallelKwargs(
+        find_unused_parameters=args.ddp_find_unused_parameters, broadcast_buffers=args.ddp_broadcast_buffers
+    )
     return Accelerator(
         mixed_precision=args.mixed_precision,
         gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),  # our loop accumulates
         dynamo_plugin=TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode),
-        kwargs_handlers=[DistributedDataParallelKwargs(**ddp)],
+        kwargs_handlers=[ddp],
     )
 
 

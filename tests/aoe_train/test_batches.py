@@ -126,15 +126,10 @@ def test_budget_ignores_absent_negatives():
 def test_smaller_last_batch():
     examples, lengths = make(10)
     assert [len(rows) for rows in batches_of(examples, lengths, 4, strategy="shuffle")] == [4, 4, 2]
-    dropped = batches_of(examples, lengths, 4, drop_last=True)
-    assert [len(rows) for rows in dropped] == [4, 4]
-    assert (len(dropped), dropped.left_out) == (2, 2)
-    dropped.set_epoch(1)
-    assert {row for rows in dropped for row in rows} != {row for rows in dropped.plan(0) for row in rows}
 
 
 def test_too_few_rows_and_unequal_shares_are_refused():
-    with pytest.raises(DataError, match="3 rows, expected at least 4"):
+    with pytest.raises(DataError, match="3 rows, expected at least one for each of 4 processes"):
         batches_of(*make(3), 8, world=4)
     with pytest.raises(ConfigError, match="a multiple of the 2 processes"):
         batches_of(*make(10), 3, world=2)
@@ -177,28 +172,27 @@ def ids_of(batch: Batch) -> list[list[int]]:
     return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.booleans())
-def test_rows_of_a_batch_index_its_texts(store, rows, dedup):
-    batch = Collate(PAIRS, store, dedup=dedup)(rows)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
+def test_rows_of_a_batch_index_its_texts(store, rows):
+    batch = Collate(PAIRS, store)(rows)
     assert batch["texts"][batch["rows"]].tolist() == PAIRS.rows[rows].tolist()
     assert batch["labels"].tolist() == PAIRS.labels[rows].tolist()
     assert batch["lengths"].tolist() == sorted(batch["lengths"].tolist())
     texts = batch["texts"].tolist()
     assert ids_of(batch) == [IDS[n] for n in texts]
     assert batch["pieces"].tolist() == [1] * len(texts)
-    assert len(texts) == (len(set(PAIRS.rows[rows].ravel())) if dedup else 2 * len(rows))
+    assert len(texts) == len(set(PAIRS.rows[rows].ravel()))
     dtypes = {name: value.dtype for name, value in batch.items() if isinstance(value, torch.Tensor)}
     assert dtypes.pop("labels") == torch.float32
     assert set(dtypes.values()) == {torch.int64}
 
 
-@pytest.mark.parametrize("dedup", [True, False])
-def test_absent_negatives_are_not_in_the_batch(store, *, dedup):
-    batch = Collate(WIDE, store, dedup=dedup)([1, 0])
+def test_absent_negatives_are_not_in_the_batch(store):
+    batch = Collate(WIDE, store)([1, 0])
     numbers = batch["texts"][batch["rows"]]
     assert numbers[batch["rows"] != ABSENT].tolist() == [3, 0, 5, 0, 1, 2, 1]
     assert batch["rows"].tolist()[0][3] == ABSENT
-    assert len(batch["texts"]) == (5 if dedup else 7)
+    assert len(batch["texts"]) == 5
     assert ids_of(batch) == [IDS[n] for n in batch["texts"].tolist()]
 
 

@@ -85,11 +85,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("graded", setting(optim__patience=2), "patience.*dev_data="),
     ("graded", setting(batches__strategy="tokens"), "the strategy tokens needs max_tokens"),
     ("graded", setting(batches__max_tokens=5), "only it uses max_tokens"),
-    (
-        *("graded", setting(batches={"strategy": "tokens", "max_tokens": 9, "drop_last": True})),
-        "drop_last has no effect with the strategy tokens; leave it out",
-    ),
-    ("graded", {"batch_size": 200, **setting(batches__drop_last=True)}, "90 rows, expected at least 200"),
     ("alike", {}, "the list given: all 16 labels are 1; this objective needs different"),
     # Texts without labels
     ("binary", {"preset": "domain", "purpose": "group"}, "purpose: no effect here"),

@@ -22,7 +22,7 @@ def reference() -> Iterator[Any]:
 
 def test_generated_parts_are_up_to_date(reference: Any) -> None:
     texts = reference.pages()
-    assert {page.stem for page in texts} >= {"gis", "label-settings", "dataset", "python", "training"}
+    assert {page.stem for page in texts} >= {"gis", "label-settings", "dataset", "python"}
     for page, text in texts.items():
         assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run `make reference`"
 
