@@ -1,11 +1,12 @@
 """Defaults of `aoe train`, chosen by the kind and number of rows and by the backbone.
 
 `docs/howto/training.md` has them as a table. Batches have 16 rows. The learning rate is constant after the
-warm-up, and the mean of the weights over the run is saved, which is steadier than the last weights. Rankings of graded pairs have a temperature of 0.2,
-those of binary pairs 0.05: at 0.05 a ranking loss depends almost only on the pairs that are closest to the
-wrong order. For embeddings of size 768 or more the learning rate is at most 2e-5; adapters (`--lora`) have
-3e-4. A decoder that isn't an encoder yet is trained with adapters and the papers' prompt, as its last token
-represents any continuation without one. `benchmarks/aoe_defaults.py` chose the values on dev data:
+warm-up, and the mean of the weights over the run is saved, which is steadier than the last weights. Rankings
+of graded pairs have a temperature of 0.2, those of binary pairs 0.05: at 0.05 a ranking loss depends almost
+only on the pairs that are closest to the wrong order. For embeddings of size 768 or more the learning rate is
+at most 2e-5; adapters (`--lora`) have 3e-4. A decoder that isn't an encoder yet is trained with adapters and
+the papers' prompt, as its last token represents any continuation without one. `benchmarks/aoe_defaults.py`
+chose the values on dev data:
 
 - After three epochs on few labelled pairs a backbone learns nothing, and forgets.
 - Texts by LLMs or rules are soon recognised by their style. Large steps then cost 14 points on STS-B.

@@ -56,8 +56,6 @@ class ModelInfo:
 
 def model_info(encoder: Encoder, request: EncodingRequest) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """Describe the vectors of a request, and return the function that encodes."""
-    if request.prompt is not None and request.prompt_name is not None:
-        raise ConfigError("--prompt and --prompt-name: give only one of them")
     prompt = encoder.settings.named_prompts.chosen(prompt=request.prompt, name=request.prompt_name)
     size = encoder.size(request.dim)
     normalize = encoder.settings.normalize if request.normalize is None else request.normalize

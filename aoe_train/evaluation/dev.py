@@ -15,7 +15,7 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.overlap import digests, overlap
 from aoe_train.evaluation.pair_metrics import Correlation, binary, correlation
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
-from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare
+from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
 from aoe_train.evaluation.score import EVEN, Gain, gain, too_few
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import Encode, TaskVectors
@@ -57,7 +57,7 @@ class DevScores:
         if name is None or before is None or self.rows[name].n > MOST_RESAMPLED:
             return None
         ours, metric = self.rows[name], self.by_set[name].name
-        comparison = compare(ours, before.rows[name], resamples=_RESAMPLES, seed=seed).get(metric, EVEN)
+        comparison = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed)).get(metric, EVEN)
         labels = ours.labels if isinstance(ours, Correlation) else np.arange(ours.n)
         rarer = min((labels == label).sum() for label in (0, 1)) if set(labels.tolist()) == {0, 1} else ours.n
         return {
@@ -81,12 +81,6 @@ class DevScores:
         """The deciding metric, followed by those of all sets if there are several."""
         each = [metric.value for metric in self.by_set.values()] if len(self.by_set) > 1 else []
         return [self.deciding.value, *each]
-
-
-def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
-    """Score held-out examples; each distinct text is encoded once."""
-    name, rows = _score_rows(encode, examples, similarity)
-    return DevMetric(name, rows.scores()[name])
 
 
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> tuple[str, Metrics]:
@@ -123,7 +117,7 @@ def dev_scores(
     *,
     chosen: str | None = None,
 ) -> DevScores:
-    """Score all dev sets; see `dev_metric`."""
+    """Score all dev sets; each distinct text is encoded once."""
 
     def score(name: str, rows: Examples) -> tuple[str, Metrics]:
         try:
@@ -189,7 +183,7 @@ class JudgedPairs:
 
     def gain(self, model: Metrics, backbone: Metrics, *, seed: int) -> Gain:
         """The model's gain over the backbone."""
-        result = gain(model, backbone, resamples=_RESAMPLES, seed=seed)
+        result = gain(model, backbone, Resampling(_RESAMPLES, seed))
         if result is None:
             raise DataError("its labels are too uncertain to compare models; use other pairs", path=self.name)
         return result

@@ -19,8 +19,8 @@ import numpy as np
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.pair_task import length_buckets
-from aoe_train.evaluation.resample import MeanMetrics, compare
-from aoe_train.evaluation.score import Resampling, Score
+from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
+from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, WordIndex, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
@@ -325,9 +325,8 @@ def _model_rankings(
 
 
 def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -> Score:
-    options = {"resamples": resamples.number, "seed": resamples.seed}
     over = {
-        name: compare(row.metrics.whole, rows[name].metrics.whole, **options)
+        name: compare(row.metrics.whole, rows[name].metrics.whole, resamples)
         for name in (row.over if resamples.number else ())
     }
-    return Score(summarise(row.metrics, **options), row.overlap, over=over, weight=row.weight)
+    return Score(summarise(row.metrics, resamples), row.overlap, over=over, weight=row.weight)

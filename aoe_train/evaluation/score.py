@@ -20,8 +20,16 @@ import numpy as np
 
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
-from aoe_train.evaluation.pair_metrics import Binary
-from aoe_train.evaluation.resample import Comparison, Interval, MeanMetrics, Metrics, compare, intervals
+from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
+from aoe_train.evaluation.resample import (
+    Comparison,
+    Interval,
+    MeanMetrics,
+    Metrics,
+    Resampling,
+    compare,
+    intervals,
+)
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
 from aoe_train.evaluation.tasks import (
     EvaluationTask,
@@ -29,29 +37,15 @@ from aoe_train.evaluation.tasks import (
     TaskMetrics,
     TaskVectors,
     defined,
-    measured,
     summarise,
 )
 from pairkit.base.cli.progress import Display, Listener, Progress
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import DataError
 
 Word = Literal["better", "inconclusive", "worse"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
 _MIN_PER_LABEL = 10  # with five of a label, one in twelve is `better` by chance; with two, one in five
 _NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}  # P@1 is its own name
-_MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
-
-
-@dataclass(frozen=True, slots=True)
-class Resampling:
-    """Bootstrap resamples for intervals and tests."""
-
-    number: int = 1000
-    seed: int = 42
-
-    def __post_init__(self) -> None:
-        if self.number < _MIN_RESAMPLES and self.number != 0:
-            raise ConfigError(f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +177,8 @@ def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener
         similarity=embedder.similarity,
         prompts=embedder.prompts,
     )
-    return {task.name: measured(task, vectors) for task in _with_progress(tasks, "score", show)}
+    measured = {task.name: task.measure(vectors) for task in _with_progress(tasks, "score", show)}
+    return {name: TaskMetrics(each) if isinstance(each, Metrics) else each for name, each in measured.items()}
 
 
 def _with_progress(tasks: Sequence[EvaluationTask], stage: str, show: Listener) -> Iterator[EvaluationTask]:
@@ -202,13 +197,13 @@ def _score(
     *,
     gains: bool,
 ) -> Score:
-    options = {"resamples": resamples.number, "seed": resamples.seed}
+    compared = theirs if resamples.number else None
     return Score(
-        summarise(ours, **options),
+        summarise(ours, resamples),
         None if trained is None else overlap(task, trained),
         None if theirs is None else summarise(theirs),
-        compare(ours.whole, theirs.whole, **options) if theirs and resamples.number else {},
-        gain=gain(ours.whole, theirs.whole, **options) if theirs and resamples.number and gains else None,
+        compare(ours.whole, compared.whole, resamples) if compared else {},
+        gain=gain(ours.whole, compared.whole, resamples) if compared and gains else None,
     )
 
 
@@ -218,10 +213,10 @@ def _to_dict(comparison: Comparison | None) -> dict[str, Any]:
     return {"difference": comparison.difference, "ci95": list(comparison.interval), "p": comparison.p}
 
 
-def gain(model: Metrics, rival: Metrics, *, resamples: int, seed: int) -> Gain | None:
+def gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho."""
     if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
-        return _search_gain(model, rival, resamples=resamples, seed=seed)
+        return _search_gain(model, rival, resamples)
     metric = "roc_auc" if isinstance(model, Binary) else "spearman"
     scores, rival_scores = model.scores(), rival.scores()
     if metric not in scores:
@@ -234,19 +229,19 @@ def gain(model: Metrics, rival: Metrics, *, resamples: int, seed: int) -> Gain |
         if not factor > 0:
             return None
         ours, theirs = Silver(model.cosines, model.likely), Silver(rival.cosines, model.likely)
-    ahead = compare(ours, theirs, resamples=resamples, seed=seed).get(metric, EVEN)
+    ahead = compare(ours, theirs, resamples).get(metric, EVEN)
     rarer = (
         int(min((model.labels == label).sum() for label in (0, 1))) if isinstance(model, Binary) else model.n
     )
     return Gain(metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer)
 
 
-def _search_gain(model: SearchMetrics, rival: SearchMetrics, *, resamples: int, seed: int) -> Gain:
+def _search_gain(model: SearchMetrics, rival: SearchMetrics, resamples: Resampling) -> Gain:
     """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
     metric = next(iter(model.outcomes))
     differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
     scaled = MeanMetrics({metric: differences * (1 if model.share is None else model.share)})
-    interval = intervals(scaled, resamples=resamples, seed=seed)[metric]
+    interval = intervals(scaled, resamples)[metric]
     ahead = Comparison(scaled.scores()[metric], interval, float("nan"))
     metrics = rival.scores()[metric], model.scores()[metric]
     return Gain(metric, *metrics, ahead, 1.0, model.n, int(np.count_nonzero(differences)), model.share)
@@ -260,21 +255,13 @@ EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank pairs equ
 
 
 @dataclass(frozen=True)
-class Silver(Metrics):
+class Silver(PairMetrics):
     """Cosines against probabilities of label 1."""
-
-    cosines: np.ndarray
-    likely: np.ndarray
-
-    @property
-    def n(self) -> int:
-        """Number of pairs."""
-        return len(self.likely)
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """`roc_auc` for the true labels; above 1 if judges and models err on the same pairs."""
-        measured = Binary(self.cosines, self.likely).roc_auc(counts)
-        return {"roc_auc": 0.5 + (measured - 0.5) / reliability(self.likely, counts)}
+        measured = Binary(self.cosines, self.labels).roc_auc(counts)
+        return {"roc_auc": 0.5 + (measured - 0.5) / reliability(self.labels, counts)}
 
 
 def reliability(likely: np.ndarray, counts: np.ndarray) -> np.ndarray:

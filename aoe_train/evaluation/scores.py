@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.evaluation.embedders.embedder import VectorSize
-from aoe_train.evaluation.resample import Comparison, Interval
-from aoe_train.evaluation.score import Gain, Resampling, Score
+from aoe_train.evaluation.resample import Comparison, Interval, Resampling
+from aoe_train.evaluation.score import Gain, Score
 from aoe_train.evaluation.tasks import Result, defined
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.dataset.making import dataset_card as card

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from aoe_train.evaluation.pair_metrics import correlation, spearman
+from aoe_train.evaluation.pair_metrics import correlation
 from aoe_train.model.backbones.load_backbone import model_class
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.dense_layers import dense_names, read_dense_layers
@@ -323,6 +323,8 @@ def measure(
     path: Path,
 ) -> Loss:
     """Encode pairs with the model and with its int8 graph, and compare."""
+    from scipy.stats import spearmanr
+
     rows = list(combinations(SAMPLES, 2)) if task is None else list(task.rows)
     texts = sorted({text for row in rows for text in row}, key=lambda text: (len(text), text))
     index = {text: number for number, text in enumerate(texts)}
@@ -341,10 +343,10 @@ def measure(
         if task is not None:
             correlation(before, task.labels, task.name)  # refuses constant labels
             labels = {
-                "spearman": spearman(before, task.labels),
-                "spearman_int8": spearman(after, task.labels),
+                "spearman": float(spearmanr(before, task.labels).statistic),
+                "spearman_int8": float(spearmanr(after, task.labels).statistic),
             }
-        agreement = spearman(before, after)
+        agreement = float(spearmanr(before, after).statistic)
     loss = Loss(len(rows), source, float(cosines.mean()), float(cosines.min()), agreement, **labels)
     if not (loss.cosine_mean >= _MIN_COSINE and loss.agreement >= _MIN_AGREEMENT):
         raise DataError(

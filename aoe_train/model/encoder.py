@@ -266,7 +266,8 @@ class Encoder:
             warnings.warn(f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2)
         prompts = prompt
         if prompts is None or isinstance(prompts, str):
-            prompts = self.settings.named_prompts.chosen(prompt=prompts, name=prompt_name)
+            name = prompt_name if prompts is None else None
+            prompts = self.settings.named_prompts.chosen(prompt=prompts, name=name)
         if is_single := isinstance(texts, str):
             texts = [texts]
         if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):

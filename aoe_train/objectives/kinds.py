@@ -3,8 +3,8 @@
 `docs/howto/objectives.md` has the table. Without negatives there is nothing to rank. `angle` needs an even
 embedding size, as it halves vectors into real and imaginary parts. `positive_from` is only for graded labels.
 For in_batch and contrastive it defaults to POSITIVE_SHARE of the label range (4 of 0 to 5, "mostly
-equivalent" in STS-B). `margin`, only for cosent, is the difference of cosines over the whole label range (0 to 1 unless
-graded). This module doesn't import torch, so commands can check before loading a model.
+equivalent" in STS-B). `margin`, only for cosent, is the difference of cosines over the whole label range (0
+to 1 unless graded). This module doesn't import torch, so commands can check before loading a model.
 """
 
 from __future__ import annotations

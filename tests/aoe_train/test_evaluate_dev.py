@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 import aoe_train
 import pairkit
-from aoe_train.evaluation.dev import dev_metric, dev_scores
+from aoe_train.evaluation.dev import DevMetric, dev_scores
 from aoe_train.evaluation.search_results import RetrievalTask, is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
@@ -27,6 +27,10 @@ ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}
 def on_circle(texts: list[str], **_: str) -> np.ndarray:
     turns = np.radians([ANGLES[text] for text in texts])
     return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
+
+
+def dev_metric(encode: Any, rows: Examples) -> DevMetric:
+    return dev_scores(encode, {"dev": rows}).deciding
 
 
 def examples(kind: Kind, rows: list[tuple[str, ...]], labels: list[float] | None = None) -> Examples:
@@ -124,7 +128,7 @@ def test_searches_use_the_prompts_for_queries_and_documents():
         (on_circle, Examples([], np.empty((0, 2), np.int64), None, "positive"), DataError, "no examples"),
         (on_circle, examples("binary", [("a", "b"), ("c", "d")], [1, 1]), DataError, "all labels are 1"),
         (
-            lambda texts: on_circle(texts) * np.nan,
+            lambda texts, **_: on_circle(texts) * np.nan,
             examples("positive", [("a", "b")]),
             DataError,
             "contain NaN or infinity",

@@ -47,17 +47,27 @@ class CachedEmbedder(EmbedderWrapper):
     def __init__(
         self,
         embedder: Embedder,
-        store: VectorStore | None,
         *,
+        store: bool = True,
         progress: bool | Listener = True,
         say: Callable[[str], None] = say,
     ) -> None:
+        """Cache vectors in memory, and on disk if `store` is set and something identifies the model."""
         super().__init__(embedder)
-        self._store, self._progress, self._say = store, progress, say
+        known = store and embedder.identity
+        self._store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
+        self._progress, self._say = progress, say
         self._dim: int | None = None  # set after the model was checked
+        self._last: tuple[list[str], str | None, np.ndarray] | None = None  # call and its result
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Vectors, float32 (text, dim); new ones are stored batch by batch, so that a killed run resumes."""
+        """Vectors, float32 (text, dim); the last call's are remembered."""
+        if self._last is None or self._last[:2] != (texts, prompt):
+            self._last = texts, prompt, self._encode(texts, prompt)
+        return self._last[2]
+
+    def _encode(self, texts: list[str], prompt: str | None) -> np.ndarray:
+        """The vectors; new ones are stored batch by batch, so that a killed run resumes."""
         if not texts:
             return np.empty((0, 0), np.float32)
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
@@ -180,23 +190,6 @@ def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def open_embedder(
-    model: str | Encoder | Function,
-    *,
-    endpoint: Endpoint | None = None,
-    precision: EncodingPrecision = "auto",
-    layers: int | None = None,
-    cache: bool = True,
-    progress: bool | Listener = True,
-    say: Callable[[str], None] = say,
-) -> Embedder:
-    """Open a model that encodes each text once; see `CachedEmbedder`."""
-    embedder = open_model(model, endpoint=endpoint, precision=precision, layers=layers, say=say)
-    use_store = cache and embedder.identity
-    store = VectorStore(cache_dir("vectors"), embedder.identity) if use_store else None
-    return CachedEmbedder(embedder, store, progress=progress, say=say)
-
-
 def open_model(
     model: str | Encoder | Function,
     *,
@@ -205,7 +198,7 @@ def open_model(
     layers: int | None = None,
     say: Callable[[str], None] = say,
 ) -> Embedder:
-    """Open a model without a cache."""
+    """Open a model; `CachedEmbedder` adds a cache."""
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             if callable(model):
