@@ -78,8 +78,8 @@ def index(
     from aoe_train.evaluation.embedders.embedder import tokenizer_of
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
+    from aoe_train.searching.index_rows import read_rows
     from aoe_train.searching.nearest import IndexKind
-    from aoe_train.searching.text_rows import read_rows
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
@@ -122,8 +122,8 @@ def open_index(
         DataError: A damaged index or model.
         RemoteError: The Hub could not be reached.
     """
-    from aoe_train.searching.folder import read_manifest
     from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.index_rows import read_manifest
     from pairkit.base.settings import argument
 
     path = argument("folder", folder, Path)
@@ -318,8 +318,8 @@ def serve(
     from functools import partial
 
     from aoe_train.evaluation.embedders.cached import open_model
-    from aoe_train.searching.folder import read_manifest
     from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.index_rows import read_manifest
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.train_settings import named_precision
     from pairkit.base.openai_api.credentials import find_key

@@ -202,12 +202,7 @@ def train(
     from aoe_train.training.processes import is_main, leave_group
 
     record = _train.train(
-        sources,
-        resolved,
-        fresh=fresh,
-        say=notes(progress),
-        progress=progress,
-        callbacks=callbacks,
+        sources, resolved, fresh=fresh, say=notes(progress), progress=progress, callbacks=callbacks
     )
     run = Trained(sources.out, record, is_main())
     leave_group()

@@ -122,7 +122,7 @@ class NeighbourBatches(Batches):
         examples: Examples,
         lengths: np.ndarray,
         batch_size: int,
-        nearest: Int[np.ndarray, "text rank"],
+        nearest: np.ndarray,
         *,
         seed: int,
         world: int,

@@ -31,14 +31,7 @@ from aoe_train.evaluation.resample import (
     intervals,
 )
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
-from aoe_train.evaluation.tasks import (
-    EvaluationTask,
-    Result,
-    TaskMetrics,
-    TaskVectors,
-    defined,
-    summarise,
-)
+from aoe_train.evaluation.tasks import EvaluationTask, Result, TaskMetrics, TaskVectors, defined, summarise
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import DataError
 

@@ -45,8 +45,7 @@ STS = tuple(_FILES)
 """The default tasks, in the order of the papers' tables."""
 
 _FILES |= {
-    name: {"test": (f"sts/{name}.tsv", rows)}
-    for name, rows in ((f"{year}.senteval-tok", rows) for year, rows in _YEARS.items())
+    f"{year}.senteval-tok": {"test": (f"sts/{year}.senteval-tok.tsv", rows)} for year, rows in _YEARS.items()
 }
 
 

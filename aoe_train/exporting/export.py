@@ -141,7 +141,6 @@ def export(
 ) -> Exported:
     """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`."""
     out, source = Path(out), Path(source)
-    check(form, dtype)
     refuse_static(encoder.model.backbone, f"{source}: export")
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)

@@ -11,14 +11,7 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.changes import (
-    add_padding,
-    has_lora,
-    keep_layers,
-    make_bidirectional,
-    merge_lora,
-    name_base,
-)
+from aoe_train.model.backbones.changes import keep_layers, make_bidirectional, merge_lora, name_base
 from aoe_train.model.backbones.load_backbone import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
@@ -41,7 +34,7 @@ from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import Quantize, calibrated, checked_dim, named_quantize, quantized
 from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
-from aoe_train.model.tokens.special_tokens import holds_prompt, lower_casing, with_prompt
+from aoe_train.model.tokens.special_tokens import add_padding, holds_prompt, lower_casing, with_prompt
 from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -396,8 +389,7 @@ class Encoder:
             prompt = prompt_of_tokenizer(folder, self.settings)
             tokenizer = self.tokenizer if prompt is None else with_prompt(self.tokenizer, prompt)
             tokenizer.save_pretrained(folder)
-        if has_lora(self.model.backbone):
-            name_base(folder, self.model.backbone)
+        name_base(folder, self.model.backbone)
         if self.model.heads is not None:
             write_dense_layers(folder, self.model.heads)
         store_settings(folder, self.settings)

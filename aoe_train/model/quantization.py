@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pairkit.base.errors import ConfigError
+from pairkit.base.settings import argument
 
 Quantize = Literal["float32", "int8", "binary", "ubinary"]
 _STEPS = 255
@@ -25,10 +26,8 @@ DTYPES: dict[Quantize, np.dtype[Any]] = {
 
 def named_quantize(name: str | None) -> Quantize:
     """Check a name; None means float32."""
-    for known in DTYPES:
-        if known == (name or "float32"):
-            return known
-    raise ConfigError(f"quantize {name!r}: expected {', '.join(DTYPES)}")
+    known: Quantize = argument("quantize", name or "float32", Quantize)
+    return known
 
 
 def checked_dim(dim: int | None, whole: int) -> int:

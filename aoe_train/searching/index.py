@@ -16,9 +16,8 @@ from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.folder import HASH, read_index
+from aoe_train.searching.index_rows import HASH, KEY, as_json, joined, naming_column, read_index, with_rows
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, check_column, checked
-from aoe_train.searching.text_rows import KEY, as_json, joined, naming_column, with_rows
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line

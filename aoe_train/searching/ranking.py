@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field, PositiveInt
 
 from aoe_train.model.hybrid import fused
-from aoe_train.searching.folder import HASH, WORDS, IndexManifest
+from aoe_train.searching.index_rows import HASH, WORDS, IndexManifest
 from aoe_train.searching.nearest import IndexVectors, Searcher, read
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line

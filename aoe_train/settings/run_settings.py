@@ -261,8 +261,7 @@ class TeacherSettings(TeacherModelSettings):
         "or pairs with a score. `score_distill` and `margin_mse` learn them. Default: none.",
     )
     score_range: LabelRange | None = setting(
-        None,
-        "Lowest and highest teacher score, which become 0 and 1, such as -10,10. Default: not rescaled.",
+        None, "Lowest and highest teacher score, which become 0 and 1, such as -10,10. Default: not rescaled."
     )
 
 

@@ -250,7 +250,7 @@ def test_sizes_are_rows_of_one_table(dev_file: Path, shallow: Path):
     [
         ({"dim": [8, 8]}, "dim='8,8': contains a value twice"),
         ({"quantize": "int8,int8"}, "quantize='int8,int8': contains a value twice"),
-        ({"quantize": "int4"}, "quantize 'int4': expected"),
+        ({"quantize": "int4"}, "quantize = 'int4': input should be"),
         ({"dim": "x"}, "dim"),
         ({"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         ({"dim": 8, "against": "minilm"}, "against= compares full vectors"),

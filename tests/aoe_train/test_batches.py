@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aoe_train.data.mixture import describe
 from aoe_train.data.token_batches import Batches as Planned
-from aoe_train.data.token_batches import Collate, budget_cuts, mix_labels, one_label_batches
+from aoe_train.data.token_batches import budget_cuts, collate, mix_labels, one_label_batches
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
 from aoe_train.settings.run_settings import BatchSettings
@@ -174,7 +174,7 @@ def ids_of(batch: Batch) -> list[list[int]]:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
 def test_rows_of_a_batch_index_its_texts(store, rows):
-    batch = Collate(PAIRS, store)(rows)
+    batch = collate(rows, PAIRS, store)
     assert batch["texts"][batch["rows"]].tolist() == PAIRS.rows[rows].tolist()
     assert batch["labels"].tolist() == PAIRS.labels[rows].tolist()
     assert batch["lengths"].tolist() == sorted(batch["lengths"].tolist())
@@ -188,7 +188,7 @@ def test_rows_of_a_batch_index_its_texts(store, rows):
 
 
 def test_absent_negatives_are_not_in_the_batch(store):
-    batch = Collate(WIDE, store)([1, 0])
+    batch = collate([1, 0], WIDE, store)
     numbers = batch["texts"][batch["rows"]]
     assert numbers[batch["rows"] != ABSENT].tolist() == [3, 0, 5, 0, 1, 2, 1]
     assert batch["rows"].tolist()[0][3] == ABSENT
@@ -208,13 +208,13 @@ def test_statistics_ignore_absent_negatives(store):
 
 def test_single_texts_are_encoded_twice(store):
     single = Examples(WORDS, np.array([[4], [0], [4]]), None, "single")
-    batch = Collate(single, store)([0, 1])
+    batch = collate([0, 1], single, store)
     assert batch["texts"].tolist() == [0, 0, 4, 4]
     assert sorted(batch["rows"].ravel().tolist()) == [0, 1, 2, 3]
     assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
     whole = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
     for views, times in ((True, 2), (False, 1)):
         plan = describe(batches_of(whole, store.lengths, 6, views=views), store)
-        ids = Collate(whole, store, views=views)(range(6))["input_ids"]
+        ids = collate(range(6), whole, store, views=views)["input_ids"]
         assert plan["tokens_max"] == times * store.lengths.sum() == len(ids)
         assert plan["distinct_share"] == 1

@@ -94,7 +94,7 @@ def test_impossible_settings(bert, overrides, message):
     [
         ({"quantize": "int8"}, r"int8 of 1 vector: .*calibration set"),
         ({"quantize": "int8", "calibration": np.zeros(32)}, r"int8 of 1 vector: .*calibration set"),
-        ({"quantize": "int4"}, "quantize 'int4': expected float32, int8, binary, ubinary"),
+        ({"quantize": "int4"}, "quantize = 'int4': input should be 'float32', 'int8', 'binary' or 'ubinary'"),
         ({"dim": 0}, "vectors have 32 dimensions; expected 1 to 32"),
     ],
 )

@@ -156,12 +156,13 @@ def test_an_interrupted_conversion_leaves_nothing(installed: Path, monkeypatch):
 
 
 def test_concurrent_processes_convert_once(installed: Path, monkeypatch, tmp_path: Path):
-    reads, convert, kept = [], packaged._convert, tmp_path / "kept"
+    reads, convert = [], packaged._convert
+    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
     monkeypatch.setattr(packaged, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: packaged.dequantized(packaged._gguf_file, kept), range(2)))
+        folders = list(pool.map(lambda _: packaged.smollm2_folder(), range(2)))
     assert len(reads) == 1
-    assert (kept / "model.safetensors").is_file()
+    assert all((folder / "model.safetensors").is_file() for folder in folders)
 
 
 def test_errors_of_packaged_models(installed: Path, tmp_path: Path, monkeypatch):

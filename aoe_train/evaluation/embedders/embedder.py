@@ -106,8 +106,9 @@ class LocalEmbedder:
 
     def __init__(self, encoder: Encoder, source: str) -> None:
         self._encoder = encoder
-        self.name = shown_name(source)
-        self.separator = find_separator(encoder.tokenizer)
+        self.name = Path(source).resolve().name if Path(source).is_dir() else source
+        token = encoder.tokenizer.sep_token or encoder.tokenizer.eos_token
+        self.separator = f" {token} " if token else "\n"
         self.identity = digest_of({**encoder.identity(), "versions": versions()})
         self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
@@ -127,17 +128,6 @@ def tokenizer_of(embedder: Embedder) -> PreTrainedTokenizerBase | None:
     while isinstance(embedder, EmbedderWrapper):
         embedder = embedder._embedder
     return embedder._encoder.tokenizer if isinstance(embedder, LocalEmbedder) else None
-
-
-def shown_name(source: str) -> str:
-    """A folder's name without its path, or the source itself."""
-    return Path(source).resolve().name if Path(source).is_dir() else source
-
-
-def find_separator(tokenizer: PreTrainedTokenizerBase) -> str:
-    """The tokenizer's separator of two texts, its end token, or a line end."""
-    token = tokenizer.sep_token or tokenizer.eos_token
-    return f" {token} " if token else "\n"
 
 
 class FunctionEmbedder:

@@ -1,4 +1,4 @@
-"""Changes of a backbone in place: adapters, fewer layers, and what makes a decoder an encoder."""
+"""Changes of a backbone in place: adapters, bidirectional attention, fewer layers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from aoe_train.model.backbones.load_backbone import hub_origin
 from aoe_train.model.backbones.packaged import packaged_name
+from aoe_train.model.folder_checks import ADAPTERS_FILE
 from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_json
 
 if TYPE_CHECKING:
-    from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import BitsAndBytesConfig, PreTrainedModel
 
     from aoe_train.settings.train_settings import LoraSettings
 
@@ -54,8 +55,10 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
-    """Store the base of the adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
-    path, base = folder / "adapter_config.json", Path(backbone.name_or_path or "")
+    """Store the base of any adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
+    path, base = folder / ADAPTERS_FILE, Path(backbone.name_or_path or "")
+    if not has_lora(backbone):
+        return
     name, commit = hub_origin(base) or (packaged_name(base) or str(base.absolute()), None)
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
@@ -135,19 +138,6 @@ def make_bidirectional(backbone: PreTrainedModel) -> None:
 def default_pooling(backbone: PreTrainedModel) -> str:
     """The token that attends to the whole text: the last one in a decoder, the first in an encoder."""
     return "last" if is_causal(backbone) else "cls"
-
-
-def add_padding(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Set a missing padding token to another special token; padding is masked, so any will do."""
-    if tokenizer.pad_token is not None:
-        return
-    token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.bos_token
-    if token is None:
-        raise ConfigError(
-            "the tokenizer has no padding token, and no end, unknown or beginning token to use instead;"
-            ' set "pad_token" in tokenizer_config.json'
-        )
-    tokenizer.pad_token = token
 
 
 def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:

@@ -225,11 +225,7 @@ class _Miner:
             )
 
     def _choose(
-        self,
-        text: int,
-        rankings: Sequence[CandidateRanking],
-        excluded: Sequence[Mask],
-        positive_score: float,
+        self, text: int, rankings: Sequence[CandidateRanking], excluded: Sequence[Mask], positive_score: float
     ) -> ChosenNegatives:
         low, high = self._settings.window
         windows, counts = [], Counter[str]()
