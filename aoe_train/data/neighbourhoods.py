@@ -122,7 +122,7 @@ class NeighbourBatches(Batches):
         examples: Examples,
         lengths: np.ndarray,
         batch_size: int,
-        nearest: np.ndarray,
+        nearest: Int[np.ndarray, "text rank"],
         *,
         seed: int,
         world: int,

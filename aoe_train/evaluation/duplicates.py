@@ -22,10 +22,11 @@ from aoe_train.evaluation.pair_task import length_buckets
 from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
-from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, WordIndex, Words, fused
+from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
 from pairkit.base.cli.progress import Display, Listener, stage
 from pairkit.base.errors import DataError
+from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.groups import Groups
 
 DEPTHS = (1, 5, 10, 20)
@@ -206,7 +207,7 @@ class DuplicatesTask:
         return lambda query: _last(query, index.scores(self.texts[query.report])[: query.candidates])
 
     @cached_property
-    def _indexes(self) -> dict[Words, WordIndex]:
+    def _indexes(self) -> dict[Words, Bm25 | TfIdf]:
         return {words: make(self.texts) for words, make in WORD_INDEXES.items()}
 
     @cached_property

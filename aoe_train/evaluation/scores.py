@@ -143,14 +143,9 @@ class Evaluation(Printed):
         for model, scores in self.scores.items():
             for task, score in scores.items():
                 for subset, result in ((None, score.result), *score.result.subsets.items()):
-                    for metric, value, low, high in _figures(result):
-                        yield model, self.suite, task, subset, metric, value, low, high, result.n
-
-
-def _figures(result: Result) -> Iterator[tuple[str, float | None, float | None, float | None]]:
-    for metric, value in result.scores.items():
-        low, high = result.intervals.get(metric, (None, None))
-        yield metric, defined(value), low, high
+                    for metric, value in result.scores.items():
+                        bounds = result.intervals.get(metric, (None, None))
+                        yield model, self.suite, task, subset, metric, defined(value), *bounds, result.n
 
 
 def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:

@@ -271,12 +271,10 @@ class Encoder:
         size, number_type = self.size(dim), named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
-        training, done, max_length = self.model.training, 0, self.settings.max_length
+        training, done, limit = self.model.training, 0, self.settings.max_length
         self.model.eval()
         with torch.inference_mode(), Display(progress) as show:
-            whole = self._runner.vectors(
-                self.tokens, texts, prompts, max_length, batch_tokens, show, halve=halve
-            )
+            whole = self._runner.vectors(self.tokens, texts, prompts, limit, batch_tokens, show, halve=halve)
             truncated = ((batch, self._truncate(rows, dim, normalize)) for batch, rows in whole)
             for batch, rows in downloaded(truncated):
                 vectors[batch] = rows

@@ -7,8 +7,8 @@ Fusion Functions for Hybrid Retrieval", where it beats rank fusion).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import numpy as np
 
@@ -20,14 +20,6 @@ Words = Literal["bm25", "tfidf"]
 
 WEIGHTS: Final[Mapping[Words, float]] = {"bm25": 0.65, "tfidf": 0.8}
 """Default weight of vectors, chosen for all-MiniLM-L6-v2 on issues of rust-lang/rust."""
-
-
-class WordIndex(Protocol):
-    """An index of texts that is searched by words."""
-
-    def scores(self, text: str) -> Scores:
-        """The score of each indexed text for a query, (text,), at least 0."""
-        ...
 
 
 class TfIdf:
@@ -51,7 +43,7 @@ class TfIdf:
         return np.asarray(cosines.toarray()[0], np.float32)
 
 
-WORD_INDEXES: Final[Mapping[Words, Callable[[Sequence[str]], WordIndex]]] = {"bm25": Bm25, "tfidf": TfIdf}
+WORD_INDEXES: Final[Mapping[Words, type[Bm25 | TfIdf]]] = {"bm25": Bm25, "tfidf": TfIdf}
 
 
 def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.ndarray:

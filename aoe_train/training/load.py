@@ -39,7 +39,7 @@ from aoe_train.model.backbones.changes import (
     has_lora,
     is_causal,
 )
-from aoe_train.model.backbones.load_backbone import check_pin, find_folder, outline, recompute_layers
+from aoe_train.model.backbones.load_backbone import check_pin, find_folder, outline
 from aoe_train.model.backbones.static import is_static, refuse_static
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
@@ -245,9 +245,12 @@ def _for_decoder(settings: TrainSettings, folder: Path, *, trust_remote_code: bo
 
 
 def _recompute_layers(encoder: Encoder) -> None:
-    backbone = encoder.model.backbone
+    """Recompute activations in the backward pass instead of storing them (gradient checkpointing)."""
+    backbone: Any = encoder.model.backbone
+    # transformers 5.23 renamed the method, and warns about the old name.
+    newer = getattr(backbone, "activation_checkpointing_enable", None)
     try:
-        recompute_layers(backbone)
+        (newer or backbone.gradient_checkpointing_enable)({"use_reentrant": False})
     except ValueError as error:
         raise ConfigError(
             f"run.gradient_checkpointing: {type(backbone).__name__} doesn't support it; use run.chunk"

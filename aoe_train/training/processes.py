@@ -42,15 +42,6 @@ def on_main(action: Callable[[], Any]) -> Any:
     return result[0]
 
 
-def from_main(value: Tensor, device: torch.device) -> Tensor:
-    """Rank 0's value on every rank, in host memory."""
-    if not is_distributed():
-        return value
-    value = value.to(device)
-    dist.broadcast(value, src=0)
-    return value.cpu()
-
-
 def wait_for_all() -> None:
     """Wait for all ranks."""
     if is_distributed():

@@ -23,7 +23,7 @@ from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 from aoe_train.model.device import upload_batch
 from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import Diverged, gradient_problem
-from aoe_train.training.processes import copy_weights, from_main, is_sharded, unsharded_root
+from aoe_train.training.processes import copy_weights, is_sharded, on_main, unsharded_root
 from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.training_arguments import METRIC
 from pairkit.base.cli.progress import Progress
@@ -260,11 +260,11 @@ class TrainingRun:
         names = [METRIC, *(f"{METRIC}.{name}" for name in sets)]
         with self.clock.paused():
             model.eval()
-            figures = torch.zeros(len(names), dtype=torch.float64)
+            figures = list[float]()
             if self.built.loaded.process.is_main or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
-                    figures += torch.tensor(self.score().figures, dtype=torch.float64)
-            values = from_main(figures, self.built.args.device).tolist()
+                    figures = self.score().figures
+            values: list[float] = on_main(lambda: figures)
             metrics = {f"eval_{name}": value for name, value in zip(names, values, strict=True)}
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
@@ -277,11 +277,11 @@ class TrainingRun:
         self.losses.check()
         model = self.built.model
         with self.clock.paused():
-            spread = torch.zeros((), dtype=torch.float64)
+            spread = 0.0
             if self.built.loaded.process.is_main or is_sharded(model):
                 with unsharded_root(model):
-                    spread += self.collapse.spread()
-            self._stop_if(self.collapse.problem(float(from_main(spread, self.built.args.device))))
+                    spread = self.collapse.spread()
+            self._stop_if(self.collapse.problem(on_main(lambda: spread)))
 
     def _stop_if(self, problem: str | None) -> None:
         if problem is not None:
