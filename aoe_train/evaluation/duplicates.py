@@ -131,16 +131,10 @@ def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], duplicate
 
 
 def _query(reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]) -> DuplicateQuery:
-    candidates = _count_older(reports, report)
+    created = reports.created  # without times, all reports are candidates
+    candidates = len(reports.ids) if created is None else bisect_left(created, created[report])
     relatives = {member for member in members if member < candidates} - targets - {report}
     return DuplicateQuery(report, candidates, tuple(sorted(targets)), tuple(sorted(relatives)))
-
-
-def _count_older(reports: TrackerReports, report: int) -> int:
-    """The number of reports that existed when this one was written; all if times are unknown."""
-    if reports.created is None:
-        return len(reports.ids)
-    return bisect_left(reports.created, reports.created[report])
 
 
 @dataclass(frozen=True)

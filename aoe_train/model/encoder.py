@@ -21,7 +21,7 @@ from aoe_train.model.dense_layers import DenseLayers, new_dense_layers, write_de
 from aoe_train.model.device import downloaded, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
-    prompt_of_tokenizer,
+    needs_toolkit,
     resolved,
     store_settings,
     stored_dense_layers,
@@ -384,8 +384,9 @@ class Encoder:
                 self.model.backbone.config.save_pretrained(folder)  # a folder of adapters has none
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
-            prompt = prompt_of_tokenizer(folder, self.settings)
-            tokenizer = self.tokenizer if prompt is None else with_prompt(self.tokenizer, prompt)
+            tokenizer, prompt = self.tokenizer, self.settings.named_prompts.around_all
+            if prompt is not None and not needs_toolkit(folder, self.settings):
+                tokenizer = with_prompt(tokenizer, prompt)  # readers don't support words after the text
             tokenizer.save_pretrained(folder)
         name_base(folder, self.model.backbone)
         if self.model.heads is not None:

@@ -142,11 +142,6 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     return None
 
 
-def prompt_of_tokenizer(folder: Path, settings: EncoderSettings) -> str | None:
-    """The prompt in the tokenizer's template, because readers don't support words after the text."""
-    return None if needs_toolkit(folder, settings) else settings.named_prompts.around_all
-
-
 def is_ran(folder: Path) -> bool:
     """Whether a model's backbone is a Recurrent Attention Network."""
     return read_object(folder / "config.json").get("model_type") == "ran"
