@@ -28,11 +28,12 @@ def test_prompt_before_or_around_the_text(words, expected):
     assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
 
 
-def test_prompt_overrides_name_and_default():
+def test_prompt_overrides_the_default():
     prompts = {"q": "query: ", "d": "passage: "}
     named = NamedPrompts(prompts, "d")
     assert (named.chosen(), named.chosen(name="q"), named.chosen(prompt="")) == ("passage: ", "query: ", "")
-    assert named.chosen(name="q", prompt="other: ") == "other: "
+    with pytest.raises(ConfigError, match="give only one of them"):
+        named.chosen(name="q", prompt="other: ")
     assert NamedPrompts(prompts).chosen() == ""
 
 
