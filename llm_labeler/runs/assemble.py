@@ -243,7 +243,7 @@ class QualityWarnings:
     def _warnings_of(self, llm: str) -> list[str]:
         lines, counts = list[str](), self._counts[llm]
         if llm in self._needs_positives and not counts["positives"]:
-            lines.append(f"{llm}: no positives; its rules need English sentences: use an LLM for others")
+            lines.append(f"{llm}: no positives; its rules fit few sentences, all English: use an LLM")
         off_topic, judged = counts["off_topic"], counts["off_topic"] + counts["on_topic"]
         if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
             lines.append(

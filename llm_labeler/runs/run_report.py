@@ -11,6 +11,8 @@ from typing import Any
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Spending, money
 from llm_labeler.judging.ensemble import label
+from llm_labeler.parsing.answer import REASONS as ANSWER_REASONS
+from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
 from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
 from llm_labeler.runs.assemble import QualityWarnings
 from llm_labeler.runs.label_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
@@ -18,6 +20,7 @@ from llm_labeler.runs.questions_and_votes import TextCandidates, estimate_judges
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 
+_MEANINGS = {**FILTER_REASONS, **ANSWER_REASONS}  # of reasons to drop a proposal
 _HEADER = ("LLM", "answers", "proposals", "kept", "pairs", "calls", "tokens", "cost")
 
 
@@ -105,10 +108,12 @@ class Report(Printed):
             "Unanswered questions": self.failures,
         }
         for title, counts in losses.items():
+            known = [reason for reason in counts if reason in _MEANINGS]
+            columns = ("meaning",) if known else ()
             if counts:
-                tables.append(ResultTable("reason", "number", title=title))
-                for reason, number in sorted(counts.items()):
-                    tables[-1].add_row(reason, number)
+                tables.append(ResultTable("reason", "number", *columns, title=title, left=columns))
+            for reason, number in sorted(counts.items()):
+                tables[-1].add_row(reason, number, *(_MEANINGS.get(reason, "") for _ in columns))
         return tables
 
 

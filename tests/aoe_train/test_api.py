@@ -1,9 +1,11 @@
-"""Public Python functions, including inputs in memory."""
-
-from __future__ import annotations
+"""Public Python functions, including inputs in memory and wrong arguments."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,7 @@ from torch import nn
 
 import aoe_train
 from pairkit import ConfigError, DataError, PairDataset, Progress
-from tests.aoe_train.test_train import write_pairs
-from tests.aoe_train.tiny import WORDS, weights
+from tests.aoe_train.tiny import WORDS, weights, write_pairs
 
 HOW: dict[str, Any] = {
     "lr": 1e-3,
@@ -59,9 +60,7 @@ class Scaled(nn.Module):
         return (self.scale * cosines - labels / 5).square().mean()
 
 
-def test_rows_in_memory_and_their_file_give_the_same_model(
-    train_file: Path, dev_file: Path, shallow: Path, tmp_path: Path
-):
+def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file, shallow, tmp_path):
     kept = aoe_train.train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "file", **HOW)
     run = aoe_train.train(
         rows(train_file),
@@ -87,7 +86,7 @@ def test_rows_in_memory_and_their_file_give_the_same_model(
     assert again.record == record  # finished already
 
 
-def test_numeric_classes_need_an_explicit_mapping(shallow: Path, tmp_path: Path):
+def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     nli = [
         {"sentence1": f"the man {row}", "sentence2": f"a man {row % 7}", "label": row % 3}
         for row in range(48)
@@ -114,7 +113,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow: Path, tmp_path: Path)
 
 
 def test_progress_function_gets_a_loss_from_the_first_step(
-    train_file: Path, dev_file: Path, shallow: Path, tmp_path: Path, capfd, monkeypatch
+    train_file, dev_file, shallow, tmp_path, capfd, monkeypatch
 ):
     seen: list[Progress] = []
     how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
@@ -129,9 +128,7 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     assert capfd.readouterr() == ("", "")
 
 
-def test_arguments_override_settings_and_settings_override_the_file(
-    train_file: Path, shallow: Path, tmp_path: Path, capsys
-):
+def test_arguments_override_settings_and_settings_override_the_file(train_file, shallow, tmp_path, capsys):
     (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
     settings = {"optim.lr": 0.5, "optim.batch_size": 24, "encoder.similarity_fn_name": "dot"}
     how: dict[str, Any] = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
@@ -141,7 +138,7 @@ def test_arguments_override_settings_and_settings_override_the_file(
     assert "compares vectors by dot, but cosent, in_batch, angle train" in capsys.readouterr().err
 
 
-def test_custom_loss_is_used_and_recorded(train_file: Path, shallow: Path, tmp_path: Path, capsys):
+def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys):
     how = {**HOW, "progress": True}
     run = aoe_train.train(train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how)
     told = capsys.readouterr().err
@@ -164,7 +161,7 @@ def test_custom_loss_is_used_and_recorded(train_file: Path, shallow: Path, tmp_p
 
 
 @pytest.mark.parametrize("suite", ["sts", "binary"])
-def test_evaluation_pairs_are_read_like_training_pairs(suite: str, train_file: Path, shallow: Path, capsys):
+def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallow, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
     if suite == "binary":
@@ -183,7 +180,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite: str, train_file: P
 
 
 @pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
-def test_rows_by_llms_are_recognised(form: str, shallow: Path, tmp_path: Path):
+def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [{"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])]
     frame = pl.from_dicts([row | said for row in own])
@@ -196,7 +193,7 @@ def test_rows_by_llms_are_recognised(form: str, shallow: Path, tmp_path: Path):
     assert plan.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
 
 
-def test_plan_writes_nothing(train_file: Path, shallow: Path, tmp_path: Path, monkeypatch):
+def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plan = aoe_train.plan(rows(train_file), backbone=shallow, batch_size=8, epochs=1, progress=False)
     assert plan.to_dict()["steps"] == 6
@@ -206,7 +203,7 @@ def test_plan_writes_nothing(train_file: Path, shallow: Path, tmp_path: Path, mo
     assert not list(tmp_path.iterdir())
 
 
-def test_evaluation_as_tables(dev_file: Path, shallow: Path, tmp_path: Path):
+def test_evaluation_as_tables(dev_file, shallow, tmp_path):
     encoder, how = aoe_train.Encoder.load(shallow), {"cache": False, "progress": False}
     found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, **how)
     scores = found.to_dict()["the list given"]
@@ -223,52 +220,7 @@ def test_evaluation_as_tables(dev_file: Path, shallow: Path, tmp_path: Path):
     assert "| model |" in both.to_markdown()
 
 
-def test_sizes_are_rows_of_one_table(dev_file: Path, shallow: Path):
-    how: dict[str, Any] = {"data": dev_file, "resamples": 0, "cache": False, "progress": False}
-    found = aoe_train.evaluate(str(shallow), dim="32,8", quantize=["float32", "int8"], **how)
-    (sizes,) = found.to_dict().values()
-    assert [(one["dim"], one["quantize"], one["bytes"]) for one in sizes] == [
-        *[(32, "float32", 128), (32, "int8", 32), (8, "float32", 32), (8, "int8", 8)]
-    ]
-    spearman = [one["tasks"][dev_file.name]["spearman"] for one in sizes]
-    whole = aoe_train.evaluate(str(shallow), **how).to_dict()[dev_file.name]["spearman"]
-    assert spearman[0] == pytest.approx(whole)
-    assert spearman[1] == pytest.approx(whole, abs=0.03)
-    assert spearman[2] != spearman[0]
-    assert f"{100 * spearman[3]:.2f}" in str(found)
-    assert str(found).count("int8") == 2
-    frame = found.to_polars()
-    assert frame.columns[-4:] == ["model", "dim", "quantize", "bytes"]
-    assert frame.filter(pl.col("metric") == "spearman")["value"].to_list() == pytest.approx(spearman)
-    assert "| int8 |" in found.to_markdown()
-    with pytest.raises(DataError, match=r"bert.*, 1, binary: .*all cosines are"):  # all are alike in one bit
-        aoe_train.evaluate(str(shallow), dim=1, quantize="binary", **how)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"dim": [8, 8]}, "dim='8,8': contains a value twice"),
-        ({"quantize": "int8,int8"}, "quantize='int8,int8': contains a value twice"),
-        ({"quantize": "int4"}, "quantize = 'int4': input should be"),
-        ({"dim": "x"}, "dim"),
-        ({"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
-        ({"dim": 8, "against": "minilm"}, "against= compares full vectors"),
-    ],
-)
-def test_invalid_sizes_are_refused(dev_file: Path, shallow: Path, given: dict[str, Any], message: str):
-    with pytest.raises(ConfigError, match=message):
-        aoe_train.evaluate(str(shallow), **({"data": dev_file, "cache": False, "progress": False} | given))
-
-
-def test_evaluation_of_one_split_in_memory(train_file: Path, dev_file: Path, shallow: Path):
-    splits = {"train": rows(train_file), "validation": rows(dev_file), "test": rows(dev_file)[:20]}
-    how: dict[str, Any] = {"data": splits, "resamples": 0, "cache": False, "progress": False}
-    assert aoe_train.evaluate(shallow, **how).to_dict()["the dict given"]["n"] == 20
-    assert aoe_train.evaluate(shallow, split="validation", **how).to_dict()["the dict given"]["n"] == 30
-
-
-def test_bad_rows_are_written_next_to_the_model(train_file: Path, shallow: Path, tmp_path: Path, capsys):
+def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, capsys):
     data, out = tmp_path / "train.tsv", tmp_path / "model"
     lines = train_file.read_text().splitlines()
     without_text = "\t".join([" ", *lines[1].split("\t")[1:]])
@@ -282,7 +234,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file: Path, shallow: Path,
     assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
 
 
-def test_encode_returns_an_array_or_writes_a_file(shallow: Path, tmp_path: Path):
+def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = aoe_train.encode(texts, model=shallow, progress=False)
     column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(shallow), progress=False)
@@ -293,8 +245,97 @@ def test_encode_returns_an_array_or_writes_a_file(shallow: Path, tmp_path: Path)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
     with pytest.raises(ConfigError, match="needs `out`"):
-        aoe_train.encode(tmp_path / "t.txt", model=shallow)  # type: ignore[call-overload]
+        aoe_train.encode(tmp_path / "t.txt", model=shallow)
     with pytest.raises(ConfigError, match="is for a file of texts"):
-        aoe_train.encode(texts, model=shallow, out=tmp_path / "w.npy")  # type: ignore[call-overload]
+        aoe_train.encode(texts, model=shallow, out=tmp_path / "w.npy")
     with pytest.raises(ConfigError, match="precision='half': expected auto"):
         aoe_train.encode(texts, model=shallow, precision="half")
+
+
+ANY: Any = aoe_train  # called as no type checker lets one
+FOUR = [{"text1": "a man", "text2": f"a dog {word}", "label": place % 2} for place, word in enumerate("abcd")]
+
+
+@pytest.mark.parametrize("texts", [None, 5, {"a man"}, (text for text in ["a man"])])
+def test_encode_accepts_only_texts(texts, bert):
+    encoder = aoe_train.Encoder.load(bert)
+    with pytest.raises(DataError, match="expected a text, or a list of texts; found"):
+        encoder.encode(texts)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ANY.encode(["a man"], model=None, progress=False), "model = None: expected a folder"),
+        (lambda: ANY.evaluate(FOUR[0], data=FOUR, progress=False), "model = {"),
+        (lambda: ANY.evaluate([], data=FOUR, progress=False), "no model to evaluate"),
+        (lambda: ANY.evaluate("m", data=FOUR, seed="x", progress=False), "seed = 'x': "),
+        (lambda: ANY.evaluate("m", data=FOUR, resamples="x", progress=False), "resamples = 'x': "),
+        (lambda: ANY.evaluate("m", data=FOUR, suite=3, progress=False), "suite=3: expected sts"),
+        (lambda: ANY.train(FOUR, out=None, progress=False), "out = None: "),
+        (lambda: ANY.train(FOUR, out="m", backbone=None, progress=False), "backbone = None: "),
+    ],
+)
+def test_errors_name_the_wrong_argument(call, message):
+    with pytest.raises(ConfigError) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+
+
+def test_plan_refuses_unknown_arguments():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
+        ANY.plan(FOUR, batchsize=2)
+    with pytest.raises(ConfigError) as raised:
+        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)
+    assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
+    assert "\n" not in str(raised.value)
+
+
+WRONG_INPUTS = r"""
+import sys
+import aoe_train
+from pairkit import PairkitError
+
+good = "pairs.tsv"
+for call, told in {
+    lambda: aoe_train.train("empty.tsv"): "empty.tsv: is empty (0 bytes)",
+    lambda: aoe_train.train(good, dev_data="nowhere.tsv"): "nowhere.tsv: no such file",
+    lambda: aoe_train.train(good, accept_on="empty.tsv"): "empty.tsv: is empty (0 bytes)",
+    lambda: aoe_train.train("splits", columns="label=nothing"): "nothing",  # its empty split is not read
+    lambda: aoe_train.train(good, backbone="minilmm"): "minilmm: no such folder or packaged model",
+    lambda: aoe_train.train(good, backbone="folder"): "folder: no config.json",
+    lambda: aoe_train.train(good, teacher="MiniLM"): "did you mean minilm?",
+    lambda: aoe_train.train(good, out="pairs.tsv"): "pairs.tsv: ",
+    lambda: aoe_train.evaluate("minilm", against="minillm", data=good): "did you mean minilm?",
+}.items():
+    try:
+        call()
+    except PairkitError as error:
+        assert told in str(error), error
+    else:
+        raise AssertionError(told)
+assert "torch" not in sys.modules
+"""
+
+
+def test_inputs_are_checked_before_torch_is_imported(tmp_path):
+    (tmp_path / "empty.tsv").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na man\ta dog\t1\na cat\ta car\t0\n")
+    (tmp_path / "splits").mkdir()
+    (tmp_path / "splits" / "test.tsv").touch()
+    shutil.copy(tmp_path / "pairs.tsv", tmp_path / "splits" / "train.tsv")
+    how = {"env": {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])}, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-c", WRONG_INPUTS], **how, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
+    def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
+
+    with pytest.raises(RuntimeError) as raised:
+        aoe_train.train(FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2, progress=False)
+    (note,) = raised.value.__notes__
+    assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note
+    assert "and labels (2,); expected one number" in note

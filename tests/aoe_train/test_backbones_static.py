@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
@@ -67,21 +65,6 @@ def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
     assert (found[60:62] == 0).all()  # they have no token, and are no error
     assert encoder.settings.max_length == form.get("cut")
     assert encoder.encode("a dog") == pytest.approx(encoder.encode(["a dog", TEXTS[0]])[0])
-
-
-@pytest.fixture(scope="module")
-def both(bert, tmp_path_factory):
-    folder = static(tmp_path_factory.mktemp("static") / "model", bert)
-    return Encoder.load(folder), SentenceTransformer(str(folder), device="cpu")
-
-
-@settings(max_examples=25)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), min_size=1, max_size=8))
-def test_any_texts_and_prompts_equal_sentence_transformers(both, texts):
-    encoder, theirs = both
-    for prompt in ("", "what: "):
-        expected = theirs.encode(texts, prompt=prompt)
-        assert np.abs(encoder.encode(texts, prompt=prompt) - expected).max() <= 1e-6
 
 
 def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):

@@ -1,4 +1,4 @@
-"""Grouping of rows into batches, and the tensors of a batch."""
+"""Rows in batches, the tensors of a batch, and the order and share of several datasets."""
 
 from itertools import chain
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train.data.mixture import describe
+from aoe_train.data.defaults import epoch_passes
+from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
 from aoe_train.data.token_batches import budget_cuts, collate, mix_labels, one_label_batches
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
-from aoe_train.settings.run_settings import BatchSettings
-from pairkit import ConfigError, DataError
+from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from tests.aoe_train.tiny import wordpiece
 
 STRATEGIES: list[dict[str, Any]] = [
@@ -82,12 +82,6 @@ def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
     return bool(alone) and max(np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches) > 1
 
 
-@given(st.integers(20, 120), st.integers(2, 9), st.sampled_from(STRATEGIES))
-def test_batches_have_two_labels_if_possible(count, size, how):
-    examples, lengths = make(count, "binary")
-    assert not one_could_give(batches_of(examples, lengths, size, **how).plan(0), examples.labels)
-
-
 def test_batches_group_similar_lengths_and_the_largest_comes_first():
     examples, lengths = make(4000)
     tokens = lengths[examples.rows].sum(axis=1)
@@ -121,18 +115,6 @@ def test_budget_ignores_absent_negatives():
     single = Examples(list("abcd"), np.arange(4).reshape(-1, 1), None, "single")
     plan = batches_of(single, np.full(4, 5), 4, strategy="tokens", max_tokens=20).plan(0)
     assert [len(rows) for rows in plan] == [2, 2]  # a single text counts twice
-
-
-def test_smaller_last_batch():
-    examples, lengths = make(10)
-    assert [len(rows) for rows in batches_of(examples, lengths, 4, strategy="shuffle")] == [4, 4, 2]
-
-
-def test_too_few_rows_and_unequal_shares_are_refused():
-    with pytest.raises(DataError, match="3 rows, expected at least one for each of 4 processes"):
-        batches_of(*make(3), 8, world=4)
-    with pytest.raises(ConfigError, match="a multiple of the 2 processes"):
-        batches_of(*make(10), 3, world=2)
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 1, 2.5]), min_size=1, max_size=6), min_size=1, max_size=12))
@@ -218,3 +200,95 @@ def test_single_texts_are_encoded_twice(store):
         ids = collate(range(6), whole, store, views=views)["input_ids"]
         assert plan["tokens_max"] == times * store.lengths.sum() == len(ids)
         assert plan["distinct_share"] == 1
+
+
+SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
+ORDERS = st.sampled_from(["proportional", "round-robin"])
+
+
+def mixture(rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any) -> Mixture:
+    dealt = {name: flags.pop(name) for name in ("seed", "world", "rank") if name in flags}
+    each = [batches_of(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
+    return Mixture(each, weights or [1] * len(rows), MixSettings(**flags), **dealt)
+
+
+@given(SIZES, ORDERS, st.integers(0, 9))
+def test_each_row_once_per_epoch(rows, order, epoch):
+    for made in (mixture(rows, order=order, epoch="once"), mixture(rows)):
+        assert sorted(chain.from_iterable(made.plan(epoch))) == list(range(sum(rows)))
+
+
+@settings(max_examples=30)
+@given(SIZES, ORDERS, st.integers(1, 2), st.integers(0, 3))
+def test_batch_has_one_dataset_on_all_ranks(rows, order, share, epoch):
+    whole = mixture(rows, batch=2 * share, order=order, world=2)
+    ranks = [mixture(rows, batch=2 * share, order=order, world=2, rank=rank) for rank in range(2)]
+    for made in (whole, *ranks):
+        made.set_epoch(epoch)
+    for batch, *slices in zip(whole, *ranks, strict=True):
+        assert list(chain.from_iterable(slices)) == batch
+        assert len({np.searchsorted(whole.starts, row, side="right") for row in batch}) == 1
+    assert len(list(whole)) == len(whole) == sum(whole.counts)
+
+
+@settings(max_examples=30)
+@given(
+    SIZES,
+    ORDERS,
+    st.sampled_from(["shortest", "longest"]),
+    st.lists(st.floats(0.2, 5), min_size=4, max_size=4),
+)
+def test_epoch_continues_the_previous_pass(rows, order, until, weights):
+    made = mixture(rows, order=order, epoch=until, weights=weights[: len(rows)])
+    found: list[list[np.ndarray]] = [[] for _ in rows]
+    for epoch in range(3):
+        for dataset, batch in zip(made.turns(epoch), made.plan(epoch), strict=True):
+            found[dataset].append(batch - made.starts[dataset])
+    for own, batches in zip(found, made.batches, strict=True):
+        through = -(-len(own) // len(batches))
+        expected = chain.from_iterable(batches.plan(number) for number in range(through))
+        assert all(np.array_equal(one, other) for one, other in zip(own, expected, strict=False))
+    whole = [count / len(batches) for count, batches in zip(made.counts, made.batches, strict=True)]
+    assert max(whole) <= 1 if until == "shortest" else min(whole) >= 1
+    assert 1 in whole
+
+
+@pytest.mark.parametrize(
+    ("how", "weights", "passes"),
+    [
+        ({}, [1, 1], [1, 1]),
+        # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
+        ({"temperature": 2}, [1, 1], [10, 1]),
+        ({"temperature": 2, "epoch": "shortest"}, [1, 1], [1, 0.1]),
+        ({}, [3, 1], [3, 1]),
+        ({"order": "round-robin"}, [1, 1], [1, 0.01]),
+        ({"order": "round-robin", "epoch": "longest"}, [2, 1], [200, 1]),
+    ],
+)
+def test_epoch_passes_by_hand(how, weights, passes):
+    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == pytest.approx(passes)
+
+
+def test_repeated_and_waiting_rows_are_counted():
+    made = mixture([10, 30], weights=[2, 1], batch=5)
+    assert [made.epoch_share(dataset) for dataset in (0, 1)] == [
+        {"batches": 4, "passes": 2, "rows_seen": 20, "rows_repeated": 10, "rows_waiting": 0},
+        {"batches": 6, "passes": 1, "rows_seen": 30, "rows_repeated": 0, "rows_waiting": 0},
+    ]
+    assert made.rows_seen(3) == 3 * 50
+    short = mixture([10, 30], batch=5, order="round-robin")
+    assert short.epoch_share(1)["rows_waiting"] == 20
+    words = [
+        format_epoch_share(one.epoch_share(dataset)) for one, dataset in ((made, 0), (made, 1), (short, 1))
+    ]
+    assert words == [
+        "4 batches an epoch, 2 times each row (10 rows repeat)",
+        "6 batches an epoch, each row once",
+        "2 batches an epoch, 10 rows (20 wait for a later epoch)",
+    ]
+
+
+def test_rows_are_numbered_over_all_datasets():
+    made = mixture([8, 12])
+    assert made.locate([8, 19]) == (1, [0, 11])
+    assert made.locate([7]) == (0, [7])

@@ -28,15 +28,6 @@ def test_prompt_before_or_around_the_text(words, expected):
     assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
 
 
-def test_prompt_overrides_the_default():
-    prompts = {"q": "query: ", "d": "passage: "}
-    named = NamedPrompts(prompts, "d")
-    assert (named.chosen(), named.chosen(name="q"), named.chosen(prompt="")) == ("passage: ", "query: ", "")
-    with pytest.raises(ConfigError, match="give only one of them"):
-        named.chosen(name="q", prompt="other: ")
-    assert NamedPrompts(prompts).chosen() == ""
-
-
 @pytest.mark.parametrize(
     ("own", "default", "query", "document", "around_all"),
     [
@@ -59,25 +50,6 @@ def test_prompts_of_queries_and_documents(own, default, query, document, around_
     assert prompts.known["query"] == query
     if len(own) == 2 and default:
         assert prompts.after_text == "default"
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: NamedPrompts({"q": ""}).chosen(name="Q"),
-            "no prompt 'Q'; this model has 'query', 'document'",
-        ),
-        (lambda: NamedPrompts({"q": ""}).chosen(name=""), "no prompt ''; this model has 'query', 'document'"),
-        (lambda: NamedPrompts({"q": "query: "}, "x"), "no prompt 'x'; this model has"),
-        (lambda: NamedPrompts({" ": "query: "}), "has an empty name"),
-        (lambda: read_prompt("{text} or {text}"), r"has \{text\} 2 times; expected once at most"),
-        (lambda: read_prompt("find \ud800: "), "lone surrogate"),
-    ],
-)
-def test_invalid_prompts_and_names_are_refused(call, message):
-    with pytest.raises(ConfigError, match=message):
-        call()
 
 
 PLAIN = EncoderSettings()
@@ -159,24 +131,10 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
     assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
 
 
-def test_prompts_of_columns_are_stored_by_name():
-    given = {"anchor": "query: ", "positive": "passage: ", "negative": "passage: "}
-    expected = {"query": "query: ", "document": "passage: "}
-    assert column_prompts(given, PLAIN, [TRIPLETS]).encoder.prompts == expected
-    kept = column_prompts(
-        {"anchor": "new: ", "positive": "p: ", "negative": "n: "}, NAMED, [TRIPLETS]
-    ).encoder
-    assert kept.prompts == {"query": "new: ", "passage": "p: ", "t": "title: ", "negative": "n: "}
-    assert kept.default_prompt_name == "t"
-    assert column_prompts({"text1": "a: "}, PLAIN, [PAIRS]).encoder.prompts == {"text1": "a: "}
-
-
 @pytest.mark.parametrize(
     ("given", "told"),
     [
         ("", "prompts: empty"),
-        ({}, "prompts: empty"),
-        ("{text} {text}", "once at most"),
         ({"anchor": "{text} {text}"}, "once at most"),
         ({"question": "q: "}, "no column 'question'; expected anchor, positive, negative, query (the first)"),
         ({"anchor": "query"}, "the model doesn't define a prompt 'query'; give its words"),

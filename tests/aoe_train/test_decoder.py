@@ -1,13 +1,10 @@
 """Decoders as encoders: adapters, bidirectional attention and padding."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -47,7 +44,7 @@ def tuned(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama: Path, tuned: Path):
+def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tuned):
     backbone = AutoModel.from_pretrained(llama)
     linear = {name for name, module in backbone.named_modules() if isinstance(module, torch.nn.Linear)}
     assert len(linear) == 14  # q, k, v, o, gate, up, down in two layers
@@ -64,7 +61,7 @@ def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama: Path
     assert abs(encoder.encode(TEXTS) - plain).max() > 0.01
 
 
-def test_adapters_are_loaded_and_merged_to_the_same_vectors(tuned: Path, tmp_path: Path):
+def test_adapters_are_loaded_and_merged_to_the_same_vectors(tuned, tmp_path):
     expected = Encoder.load(tuned, device="cpu").encode(TEXTS)
     theirs = SentenceTransformer(str(tuned), device="cpu").encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
@@ -78,7 +75,7 @@ def test_adapters_are_loaded_and_merged_to_the_same_vectors(tuned: Path, tmp_pat
         Encoder.load(damaged, device="cpu")
 
 
-def test_impossible_adapters(llama: Path, tmp_path: Path, monkeypatch):
+def test_impossible_adapters(llama, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for settings, message in (
         ({"lora.targets": ["query"]}, r"query.*down_proj.*q_proj"),  # names the layers that exist
@@ -88,7 +85,7 @@ def test_impossible_adapters(llama: Path, tmp_path: Path, monkeypatch):
             train(llama, tmp_path / "m", settings=settings)
 
 
-def test_adapters_store_the_commit_of_a_hub_base(llama: Path, tmp_path: Path, monkeypatch):
+def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     kept = tmp_path / "hub" / "models--org--llama"
@@ -111,7 +108,7 @@ def test_adapters_store_the_commit_of_a_hub_base(llama: Path, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_bidirectional_attention_ignores_padding(llama: Path, attention: str):
+def test_bidirectional_attention_ignores_padding(llama, attention):
     backbone = Encoder.load(llama, device="cpu", bidirectional=True).model.backbone
     backbone.set_attn_implementation(attention)
     ids, mask = torch.tensor([[10, 11, 12, 13]]), torch.tensor([[1, 1, 1, 1, 0, 0, 0]])
@@ -122,14 +119,14 @@ def test_bidirectional_attention_ignores_padding(llama: Path, attention: str):
     assert abs(found - expected).max() < 1e-5
 
 
-def test_a_model_that_stays_causal_is_refused(llama: Path, monkeypatch):
+def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
     forward = LlamaModel.forward
     monkeypatch.setattr(LlamaModel, "forward", lambda *a, **k: forward(*a, **{**k, "is_causal": True}))
     with pytest.raises(ConfigError, match="both directions"):
         Encoder.load(llama, device="cpu", bidirectional=True)
 
 
-def test_the_padding_token_is_an_existing_token(llama: Path, tmp_path: Path):
+def test_the_padding_token_is_an_existing_token(llama, tmp_path):
     tokenizer = Encoder.load(llama, device="cpu").tokenizer
     assert tokenizer.pad_token == "</s>"
     assert tokenizer.pad_token_id < len(tokenizer)
@@ -141,7 +138,7 @@ def test_the_padding_token_is_an_existing_token(llama: Path, tmp_path: Path):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="4-bit weights need a CUDA device")
-def test_qlora_learns(llama: Path, tmp_path: Path):
+def test_qlora_learns(llama, tmp_path):
     pytest.importorskip("bitsandbytes", reason="4-bit weights need bitsandbytes")
     train(llama, tmp_path / "m", settings={"lora.four_bit": True})
     assert any(
@@ -149,26 +146,3 @@ def test_qlora_learns(llama: Path, tmp_path: Path):
         for name, weight in load_file(tmp_path / "m/adapter_model.safetensors").items()
         if "lora_B" in name
     )
-
-
-def test_a_run_without_flags_trains_adapters_in_the_papers_prompt(llama: Path, tmp_path: Path, capsys):
-    def run(backbone: Path, name: str, **given: Any) -> Encoder:
-        aoe_train.train(ROWS, backbone=backbone, out=tmp_path / name, epochs=1, **given)
-        return Encoder.load(tmp_path / name)
-
-    plain = run(llama, "plain")
-    assert (tmp_path / "plain/adapter_model.safetensors").exists()
-    assert plain.settings.named_prompts.chosen() == "Summarize sentence {text} in one word:"
-    assert "only adapters of rank 32 are trained (lora=False" in capsys.readouterr().err
-    again = run(tmp_path / "plain", "again")  # an encoder by now, whose adapters become part of its weights
-    assert again.settings == plain.settings
-    assert (tmp_path / "again/model.safetensors").exists()
-    whole = run(llama, "whole", lora=False, prompts="{text}")
-    assert (tmp_path / "whole/model.safetensors").exists()
-    assert whole.settings.prompts == {}
-    assert "a decoder" not in capsys.readouterr().err
-    assert not np.array_equal(whole.encode(TEXTS), again.encode(TEXTS))
-    for name in ("aoe.json", "modules.json"):
-        (tmp_path / "plain" / name).unlink()
-    run(tmp_path / "plain", "adapters")  # those of a decoder that isn't an encoder yet
-    assert "only adapters of rank 32 are trained" in capsys.readouterr().err

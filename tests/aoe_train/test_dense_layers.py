@@ -125,17 +125,6 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path):
     assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [True] * 3
 
 
-def test_dense_layers_with_chunks(bert, tmp_path):
-    """Our module runs the model, with an untrained layer."""
-    settings: dict[str, Any] = {"pooling": "avg", "max_length": 16, "long_text": "chunks", "dense": [8]}
-    ours = Encoder.load(bert, device="cpu", normalize=True, dim=6, **settings)
-    ours.save(tmp_path / "m")
-    model = SentenceTransformer(str(tmp_path / "m"), device="cpu", trust_remote_code=True)
-    assert difference(model.encode(TEXTS), ours.encode(TEXTS)) < 1e-5
-    assert ours.encode(TEXTS).shape == (len(TEXTS), 6)
-    assert difference(Encoder.load(tmp_path / "m", device="cpu").encode(TEXTS), ours.encode(TEXTS)) < 1e-6
-
-
 def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
     settings = {**QUICK["settings"], "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}]}
     options = {**QUICK, "settings": settings}
@@ -148,18 +137,6 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
     options["progress"] = lambda at: told.append(at.stage)
     assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options).steps == run.steps
     assert "train" not in told  # the same run: finished already
-
-
-@pytest.mark.parametrize(
-    ("given", "sizes"),
-    [("8", [8]), ("16,8", [16, 8]), ([8], [8]), ([{"size": 9, "activation": "elu"}], [9])],
-)
-def test_new_layers_are_orthogonal(given, sizes, bert):
-    layers = Encoder.load(bert, device="cpu", dense=given).model.heads
-    assert [layer.settings.size for layer in layers] == sizes
-    for layer in layers:
-        product = layer.linear.weight @ layer.linear.weight.T
-        assert torch.allclose(product, torch.eye(len(product)), atol=1e-6)
 
 
 @pytest.mark.parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])

@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import same_weights, save_bert, save_gemma, save_llama, save_t5
+from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference
 
 TEXTS = ["a cat is playing", "the dog", "a large blue car is on the road with a small bird"]
@@ -69,32 +68,6 @@ def three(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("three") / "bert", layers=3, dropout=0)
 
 
-def test_a_killed_run_resumes_to_the_same_weights(three, tmp_path, kill_at):
-    run = aoe_train.train(ROWS, backbone=three, out=tmp_path / "whole", **DEEP)
-    assert {"layer_1", "layer_2", "loss_8", "align"} <= run.record["history"][-1].keys()
-    kill_at(3, lambda: aoe_train.train(ROWS, backbone=three, out=tmp_path / "killed", **DEEP))
-    assert same_weights(tmp_path / "whole", tmp_path / "killed")
-    assert "Earlier layers" in (tmp_path / "whole/README.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"layers": "3"}, r"objective.layers .*as the last layer is always trained"),
-        ({"layers": [1, 5]}, r"objective.layers .*as the last layer is always trained"),
-        (
-            {"top_layers": 4, "settings": {}},
-            r"optim\.top_layers 4: this backbone has 3 layers",
-        ),
-    ],
-)
-def test_layers_that_cannot_learn(given, message, three, shallow, tmp_path):
-    with pytest.raises(ConfigError, match=message):
-        aoe_train.train(ROWS, backbone=three, out=tmp_path / "m", **{**DEEP, "layers": None, **given})
-    with pytest.raises(ConfigError, match=r"objective.layers .*as the last layer is always trained"):
-        aoe_train.train(ROWS, backbone=shallow, out=tmp_path / "m", **DEEP)
-
-
 def test_adapters_of_some_layers(three, tmp_path):
     settings = {"encoder.layers": 2, "lora.rank": 2}
     options = {**DEEP, "layers": None, "dims": None, "settings": settings}
@@ -124,6 +97,9 @@ def test_one_table_of_layers_and_sizes(bert):
     for model, given, message in (
         ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "can't be set for an endpoint"),
         (bert, {"layers": [1, 1]}, "layers='1,1': contains a value twice"),
+        (bert, {"quantize": "int4"}, "quantize 'int4': expected"),
+        (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
+        (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
         (Encoder.load(bert, device="cpu"), {"layers": 1}, "layers can't be set for a loaded Encoder"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -147,12 +123,3 @@ def test_only_the_last_layers_learn(name, layer, after, tmp_path):
     assert moved
     assert all(key.startswith((layer, *after)) for key in moved), moved
     assert any(key.startswith(after) for key in moved) or not after
-
-
-def test_only_adapters_of_the_last_layers_learn(tmp_path):
-    backbone = save_llama(tmp_path / "m", layers=2)
-    how = {**DEEP, "layers": None, "dims": None, "settings": {"lora.rank": 2}}
-    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, lora=True, **how)
-    adapters = load_file(tmp_path / "out/adapter_model.safetensors")
-    moved = {key for key, weight in adapters.items() if "lora_B" in key and weight.any()}
-    assert {key.partition(".layers.")[2][:2] for key in moved} == {"1."}

@@ -1,7 +1,5 @@
 """Distillation: the fit equals a dense solution, and sentence-transformers reads the folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from scipy import sparse
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train import Encoder
 from aoe_train.exporting.static_model import (
     fit,
     held_out,
@@ -81,7 +78,7 @@ def texts(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("dim", [None, 8])
-def test_sentence_transformers_reads_the_folder(bert: Path, texts: Path, tmp_path: Path, dim: int | None):
+def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
     done = aoe_train.distill(texts, model=bert, out=tmp_path / "static", dim=dim, progress=False)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
     theirs = SentenceTransformer(str(tmp_path / "static"), device="cpu")
@@ -100,7 +97,7 @@ def test_sentence_transformers_reads_the_folder(bert: Path, texts: Path, tmp_pat
         assert done.agreement > shuffled + 0.1 * (1 - shuffled)
 
 
-def test_the_command_and_its_errors(bert: Path, texts: Path, tmp_path: Path):
+def test_the_command_and_its_errors(bert, texts, tmp_path):
     few, static = tmp_path / "few.txt", tmp_path / "static"
     few.write_text("\n".join(sentences(50)))
     with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
@@ -112,26 +109,3 @@ def test_the_command_and_its_errors(bert: Path, texts: Path, tmp_path: Path):
     assert (again.texts, again.out) == (285, static)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
     assert aoe_train.evaluate(static, data=rows, resamples=0, progress=False).to_dict()
-
-
-def test_a_killed_run_reuses_its_vectors(bert: Path, texts: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("aoe_train.evaluation.embedders.cached._TEXTS", 64)
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "whole"))
-    aoe_train.distill(texts, model=bert, out=tmp_path / "one", progress=False)
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path / "killed"))
-    encode, calls = Encoder.encode, 0
-
-    def failing(self: Encoder, *arguments: object, **options: object) -> np.ndarray:
-        nonlocal calls
-        calls += 1
-        if calls == 4:
-            raise KeyboardInterrupt
-        return encode(self, *arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Encoder, "encode", failing)
-    with pytest.raises(KeyboardInterrupt):
-        aoe_train.distill(texts, model=bert, out=tmp_path / "two", progress=False)
-    assert not (tmp_path / "two").exists()
-    aoe_train.distill(texts, model=bert, out=tmp_path / "two", progress=False)
-    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
-    assert one == two

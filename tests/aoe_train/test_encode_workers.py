@@ -1,7 +1,5 @@
 """Worker processes and Ray actors that encode one file, also when one is killed."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +43,7 @@ def team(bert: Path, count: int = 2) -> WorkerPool:
     return WorkerPool(WorkerSpec(str(bert), "fp32", EncodingRequest(), [None] * count))
 
 
-def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert: Path, texts: Path, tmp_path: Path):
+def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, tmp_path):
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
@@ -69,7 +67,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert: Path, te
     assert not [worker for worker in both._workers if worker._process.is_alive()]
 
 
-def test_a_worker_ends_with_its_parent_and_reports_errors(bert: Path):
+def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
     with team(bert, 1) as one:
         (worker,) = one._workers
         worker.pipe.close()  # as when the parent is killed
@@ -90,7 +88,7 @@ def test_devices_of_workers():
         workers_devices(1, ["cuda:0", "cuda:1"])
 
 
-def test_workers_from_python(bert: Path, texts: Path, tmp_path: Path):
+def test_workers_from_python(bert, texts, tmp_path):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
     aoe_train.encode(texts, model=bert, out=one, dim=16, quantize="int8", progress=False)
     aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2, progress=False)
@@ -99,7 +97,7 @@ def test_workers_from_python(bert: Path, texts: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match="2 workers: each worker loads the model"):
         aoe_train.encode(texts, model=Encoder.load(bert), out=two, workers=2)
     with pytest.raises(ConfigError, match=r"workers 2: only for a file of texts"):
-        aoe_train.encode(["a cat"], model=bert, workers=2)  # type: ignore[call-overload]
+        aoe_train.encode(["a cat"], model=bert, workers=2)
     with pytest.raises(ConfigError, match="device nonsense isn't available"):
         aoe_train.encode(["a cat"], model=bert, device="nonsense", progress=False)
     with pytest.raises(ConfigError, match="the Encoder is already on cpu"):
@@ -178,7 +176,7 @@ def worker_spec(bert: Path, device: str | None = None) -> WorkerSpec:
     return WorkerSpec(str(bert), "fp32", EncodingRequest(), [device])
 
 
-def test_lost_actors_do_not_change_the_output(bert: Path, texts: Path, tmp_path: Path):
+def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
@@ -192,7 +190,7 @@ def test_lost_actors_do_not_change_the_output(bert: Path, texts: Path, tmp_path:
     assert (ray.begun, ray.killed) == (5, 2)
 
 
-def test_errors_that_end_a_run(bert: Path, tmp_path: Path):
+def test_errors_that_end_a_run(bert, tmp_path):
     always = InOneProcess([2], lambda _, name: name == "vectors")
     actors = ActorPool(Cluster(always, "auto"), worker_spec(bert), 2, pytest.fail)
     with pytest.raises(ConfigError, match="lost repeatedly while encoding the same texts"):
@@ -221,14 +219,12 @@ def test_errors_that_end_a_run(bert: Path, tmp_path: Path):
         ([GPUS, GPUS], "cpu", None, (2, {"num_cpus": 8})),
     ],
 )
-def test_resources_of_an_actor(
-    nodes: list[Any], device: str | None, workers: int | None, expected: tuple[int, dict[str, int]]
-):
+def test_resources_of_an_actor(nodes, device, workers, expected):
     listed = nodes if isinstance(nodes[0], dict) else InOneProcess(nodes).nodes()
     assert _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
 
 
-def test_options_that_conflict_with_a_cluster(bert: Path, texts: Path, tmp_path: Path):
+def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
     nobody: dict[str, Any] = {"engine": "ray", "address": "127.0.0.1:1"}
     for given, words in (
         ({"engine": "ray"}, "needs address="),
@@ -243,4 +239,4 @@ def test_options_that_conflict_with_a_cluster(bert: Path, texts: Path, tmp_path:
                 texts, **{"model": bert, "out": tmp_path / "out.npy", "progress": False, **given}
             )
     with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
-        aoe_train.encode(["a cat"], model=bert, engine="ray")  # type: ignore[call-overload]
+        aoe_train.encode(["a cat"], model=bert, engine="ray")

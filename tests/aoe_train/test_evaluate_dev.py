@@ -1,9 +1,6 @@
 """The dev metric of each kind of examples, computed by hand."""
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import aoe_train
-import pairkit
 from aoe_train.evaluation.dev import DevMetric, dev_scores
 from aoe_train.evaluation.search_results import RetrievalTask, is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import TaskVectors
@@ -29,7 +25,7 @@ def on_circle(texts: list[str], **_: str) -> np.ndarray:
     return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
 
 
-def dev_metric(encode: Any, rows: Examples) -> DevMetric:
+def dev_metric(encode, rows: Examples) -> DevMetric:
     return dev_scores(encode, {"dev": rows}).deciding
 
 
@@ -40,7 +36,7 @@ def examples(kind: Kind, rows: list[tuple[str, ...]], labels: list[float] | None
 
 
 @pytest.mark.parametrize(("kind", "labels"), [("graded", [5, 3, 0]), ("binary", [1, 1, 0])])
-def test_labelled_pairs_give_spearman(kind: Kind, labels: list[float]):
+def test_labelled_pairs_give_spearman(kind, labels):
     metric = dev_metric(on_circle, examples(kind, [("a", "b"), ("b", "d"), ("a", "e")], labels))
     # the binary labels tie two rows: ranks 2.5 2.5 1 against 3 2 1 give 1.5 / sqrt(1.5 * 2)
     assert metric == ("spearman", pytest.approx(1 if kind == "graded" else 1.5 / 3**0.5))
@@ -66,7 +62,7 @@ def test_triplets_give_the_share_of_correct_rows():
         ([("a", "c", "b"), ("e", "d", "a")], {"mrr": 0.75, "recall@1": 0.5, "triplet_accuracy": 0.5, "n": 2}),
     ],
 )
-def test_evaluate_ranks_positives_and_triplets(rows: list[tuple[str, ...]], expected: dict[str, float]):
+def test_evaluate_ranks_positives_and_triplets(rows, expected):
     data = [dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows]
     ((_, told),) = aoe_train.evaluate(on_circle, data=data, resamples=0, progress=False).to_dict().items()
     assert {name: told[name] for name in expected} == pytest.approx(expected)
@@ -88,8 +84,7 @@ def test_evaluate_ranks_texts_of_one_group():
 
 
 def test_the_verdict_on_positives_is_by_mrr():
-    documents = [{"question": f"question {number} ?", "answer": f"answer {number} ."} for number in range(60)]
-    mined = pairkit.extract(documents, split_sizes=(0.2, 0, 0.8), progress=False)
+    pairs = [{"anchor": f"question {number} ?", "positive": f"answer {number} ."} for number in range(60)]
 
     def encode(texts: list[str]) -> np.ndarray:
         return np.eye(60, dtype=np.float32)[[int(text.split()[1]) for text in texts]]
@@ -97,12 +92,9 @@ def test_the_verdict_on_positives_is_by_mrr():
     def worse(texts: list[str]) -> np.ndarray:
         return encode(texts) + 3 * np.random.default_rng(1).random((len(texts), 60), np.float32)
 
-    for source in (mined, mined.pairs):
-        told = aoe_train.evaluate(encode, data=source, against=worse, progress=False)
-        ((task, gain),) = told.gains.items()
-        assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
-        assert re.search(r"^MRR \d.* -> 100.00 \(.*, 4\d queries\)$", str(gain))
-        assert told.scores[next(iter(told.scores))][task].result.intervals["mrr"] == (1, 1)
+    ((_, gain),) = aoe_train.evaluate(encode, data=pairs, against=worse, progress=False).gains.items()
+    assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
+    assert re.search(r"^MRR \d.* -> 100.00 \(.*, 60 queries\)$", str(gain))
 
 
 def test_searches_use_the_prompts_for_queries_and_documents():
@@ -119,25 +111,6 @@ def test_searches_use_the_prompts_for_queries_and_documents():
     plain = TaskVectors(encode, [task.texts, ["a"]], prompts=NamedPrompts({}))
     assert calls[3:] == [(None, ["a", "b", "c"])]
     assert task.measure(prompted).scores() == task.measure(plain).scores()
-
-
-@pytest.mark.parametrize(
-    ("encode", "rows", "error", "words"),
-    [
-        (on_circle, examples("single", [("a",)]), ConfigError, "single texts"),
-        (on_circle, Examples([], np.empty((0, 2), np.int64), None, "positive"), DataError, "no examples"),
-        (on_circle, examples("binary", [("a", "b"), ("c", "d")], [1, 1]), DataError, "all labels are 1"),
-        (
-            lambda texts, **_: on_circle(texts) * np.nan,
-            examples("positive", [("a", "b")]),
-            DataError,
-            "contain NaN or infinity",
-        ),
-    ],
-)
-def test_unscorable_data(encode: Any, rows: Examples, error: type[Exception], words: str):
-    with pytest.raises(error, match=words):
-        dev_metric(encode, rows)
 
 
 def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
@@ -157,7 +130,7 @@ def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
     arrays(np.float64, (300, 3), elements=st.integers(-4, 4)),
     arrays(np.int64, (200, 2), elements=st.integers(0, 299)),
 )
-def test_mean_reciprocal_rank_equals_a_loop(vectors: np.ndarray, pairs: np.ndarray):
+def test_mean_reciprocal_rank_equals_a_loop(vectors, pairs):
     vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
     assert reciprocal_ranks(vectors, pairs).mean() == pytest.approx(slow_mrr(vectors, pairs), abs=1e-12)
     collapsed = np.linspace(1, 2, 300)[:, None] * np.array([[0.3, 0.1, 0.7]])  # one direction
@@ -173,16 +146,12 @@ def flipped(texts: list[str], **_: str) -> np.ndarray:
     ("kind", "labels", "rows", "is_few"),
     [
         ("binary", [1, 0], 8, True),
-        ("binary", [1, 0], 40, False),
         ("graded", [5, 0], 40, False),
-        ("triplet", None, 16, True),
         ("triplet", None, 40, False),
         ("positive", None, 40, False),
     ],
 )
-def test_a_gain_on_held_out_rows_has_an_interval(
-    kind: Kind, labels: list[float] | None, rows: int, is_few: bool
-):
+def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, is_few):
     each: list[tuple[str, ...]] = [("a", "b", "d"), ("e", "c", "d")]
     wide = [row if kind == "triplet" else row[:2] for row in each] * (rows // 2)
     sets = {"dev": examples(kind, wide, labels and labels * (rows // 2))}

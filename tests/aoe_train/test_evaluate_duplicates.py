@@ -1,7 +1,5 @@
 """Duplicates among all reports of a tracker: files, candidates and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,9 +58,7 @@ def pairs_of(*pairs: tuple[str, str]) -> pl.DataFrame:
         (None, [("a", "f")], "abcdef", {"n": 1, "mrr": 1 / 5, "map": 1 / 5}),
     ],
 )
-def test_newer_reports_are_queries_and_older_ones_candidates(
-    days: list[float] | None, pairs: list[tuple[str, str]], nearest: str, expected: dict[str, float]
-):
+def test_newer_reports_are_queries_and_older_ones_candidates(days, pairs, nearest, expected):
     model = at_angles({text: 10 * place for place, text in enumerate(nearest)})
     found = evaluated(pairs_of(*pairs), tracker_of(days), model=model)
     assert {name: found[name] for name in expected} == pytest.approx(expected)
@@ -70,7 +66,7 @@ def test_newer_reports_are_queries_and_older_ones_candidates(
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.data())
-def test_metrics_equal_those_of_a_sorted_list(scores: list[int], data: st.DataObject):
+def test_metrics_equal_those_of_a_sorted_list(scores, data):
     """Compared with ranks by sorting; targets are last among ties, and other duplicates aren't ranked."""
     ids = [*"abcdefghijklm"][: len(scores) + 1]
     places = st.integers(0, len(scores) - 1)
@@ -146,7 +142,7 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     return {"data": pairs, "reports": folder / "reports.jsonl"}
 
 
-def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path, capsys):
+def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     files = write_tracker(tmp_path)
     seen: list[str] = []
 
@@ -165,18 +161,7 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path: Path, capsys):
         evaluated(**files)
 
 
-def test_a_comparison_with_another_model():
-    def ranked(nearest: str) -> Any:
-        return at_angles({text: 10 * place for place, text in enumerate(nearest)})
-
-    pairs, reports = pairs_of(("b", "a"), ("a", "d")), tracker_of([5, 1, 3, 2])
-    how: dict[str, Any] = {"suite": "tracker", "data": pairs, "reports": reports, "progress": False}
-    table = aoe_train.evaluate(ranked("abdc"), against=ranked("acbd"), resamples=0, **how)
-    ((_, scores),) = table.to_dict().items()
-    assert (scores["mrr"], scores["against"]["mrr"]) == (1, {"value": 0.5})
-
-
-def test_a_file_without_times(tmp_path: Path, capsys):
+def test_a_file_without_times(tmp_path, capsys):
     files = write_tracker(tmp_path, created=False)
     file = {**files, "data": files["data"] / "test.tsv"}
     assert evaluated(**file, progress=True)["n"] == 2
@@ -200,7 +185,7 @@ def test_ids_from_gis_or_renamed_columns():
         evaluated(pairs, reports, columns={"text1": "bug"})
 
 
-def test_pairs_of_texts_without_reports(tmp_path: Path, capsys):
+def test_pairs_of_texts_without_reports(tmp_path, capsys):
     file = tmp_path / "pairs.tsv"
     file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
     found = evaluated(file, model=at_angles({"a": 0, "c": 10, "b": 20}), progress=True)
@@ -213,22 +198,16 @@ def test_pairs_of_texts_without_reports(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("reports", "pairs", "message"),
     [
-        ({"number": [1, 2]}, {}, "expected id, text or title and body"),
         ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids occur in several rows, first 1"),
-        ({"id": [1, None], "title": ["a", "b"]}, {}, "no id; expected an id"),
         ({"id": [1.5], "title": ["a"]}, {}, "id has the type Float64; expected strings"),
         ({"id": [1], "title": [" "]}, {}, "no report has a text"),
-        (
-            {"id": [1], "title": ["a"], "created": ["September"]},
-            {},
-            "created is 'September'; expected a date",
-        ),
+        ({"id": [1], "title": ["a"], "created": ["May"]}, {}, "created is 'May'; expected a date"),
         ({}, {"one": [1], "two": [2]}, "found the columns one, two; expected duplicate"),
         ({}, {"duplicate": [1], "canonical": [2], "label": ["yes"]}, "label is 'yes'; expected 0 or 1"),
         ({}, {"duplicate": [1], "canonical": [7]}, "no usable pair of reports"),
     ],
 )
-def test_invalid_trackers(reports: Mapping[str, Any], pairs: Mapping[str, Any], message: str):
+def test_invalid_trackers(reports, pairs, message):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
     with pytest.raises(DataError, match=message):
         evaluated(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)

@@ -1,7 +1,5 @@
 """Models that are evaluated: functions, sizes of vectors, and the cache of vectors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +49,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_each_text_is_encoded_once_and_restored_exactly(bert: Path):
+def test_each_text_is_encoded_once_and_restored_exactly(bert):
     first, again = Counting(bert), Counting(bert)
     made = evaluated(first, [*TEXTS, TEXTS[1]])
     assert made == evaluated(Counting(bert), [*TEXTS, TEXTS[1]], cache=False)
@@ -62,7 +60,7 @@ def test_each_text_is_encoded_once_and_restored_exactly(bert: Path):
     assert again.calls[1:] == [*first.calls[:1], ["new"]]
 
 
-def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert: Path):
+def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
     texts = [f"text {number} {'a' * (number % 50)}" for number in range(5000)]
     with pytest.raises(KeyboardInterrupt):
         evaluated(Counting(bert, fails_after=3), texts)
@@ -82,7 +80,7 @@ class Longer(Counting):
 
 
 @pytest.mark.parametrize("kind", [Counting, Longer])
-def test_vectors_of_a_changed_model_are_deleted(bert: Path, capsys, kind: Any):
+def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
     evaluated(Counting(bert))
     other = kind(bert, turn=-5.0)
     assert evaluated(other, TEXTS[:3], progress=True) == evaluated(
@@ -94,7 +92,7 @@ def test_vectors_of_a_changed_model_are_deleted(bert: Path, capsys, kind: Any):
     assert other.calls[-1] == TEXTS[3:]
 
 
-def test_only_finite_vectors_are_cached(bert: Path):
+def test_only_finite_vectors_are_cached(bert):
     with pytest.raises(DataError, match="vectors of 4 of 4 texts contain NaN or infinity"):
         evaluated(broken := Counting(bert, turn=float("nan")))
     broken.turn = 0.0
@@ -102,7 +100,7 @@ def test_only_finite_vectors_are_cached(bert: Path):
     assert len(broken.calls[-1]) == 4
 
 
-def test_vectors_are_cached_per_prompt(bert: Path):
+def test_vectors_are_cached_per_prompt(bert):
     prompts = {"query": "q: ", "a": "a"}
     model = Counting(bert, prompts=prompts)
     asked: list[dict[str, Any]] = [
@@ -127,7 +125,7 @@ def test_vectors_are_cached_per_prompt(bert: Path):
             evaluated(model, **options)
 
 
-def test_errors_of_the_cache(bert: Path, cache: Path, tmp_path: Path, monkeypatch):
+def test_errors_of_the_cache(bert, cache, tmp_path, monkeypatch):
     evaluated(Counting(bert))
     (path,) = cache.rglob("*.sqlite")
     damaged = tmp_path / "damaged" / path.relative_to(cache)
@@ -139,7 +137,7 @@ def test_errors_of_the_cache(bert: Path, cache: Path, tmp_path: Path, monkeypatc
             evaluated(Counting(bert))
 
 
-def test_all_sizes_of_a_model_encode_its_texts_once(bert: Path):
+def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     class Wide(Counting):
         """Vectors of length 1 in five dimensions."""
 
@@ -164,7 +162,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert: Path):
     assert short == pytest.approx(np.corrcoef(cut @ cut[0], range(4))[0, 1], abs=1e-6)
 
 
-def test_functions(cache: Path):
+def test_functions(cache):
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0, len(text)] for text in texts]
 

@@ -1,7 +1,5 @@
 """An endpoint with OpenAI's protocol: requests, and errors for faulty replies."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import pytest
 
 import aoe_train
-from pairkit import AuthError, BadReply, ConfigError, DataError, PairkitError, RateLimited, RemoteError
+from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
 
@@ -36,7 +34,7 @@ def server() -> Iterator[Server]:
         yield found
 
 
-def test_vectors_in_text_order_from_several_requests(server: Server):
+def test_vectors_in_text_order_from_several_requests(server):
     texts = [f"a{'b' * place}" for place in range(300)]
     expected = evaluated(texts, None, model=lambda texts: [vector(text) for text in texts])
     assert evaluated(texts, server.url) == expected
@@ -54,7 +52,7 @@ def test_vectors_in_text_order_from_several_requests(server: Server):
 TEXTS = ["a", "long", "bb"]
 
 
-def test_a_key_is_sent_only_to_its_host_and_never_shown(server: Server, monkeypatch):
+def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
     monkeypatch.setenv("MINE", "sk-secret")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
@@ -68,7 +66,7 @@ def test_a_key_is_sent_only_to_its_host_and_never_shown(server: Server, monkeypa
         evaluated(TEXTS, "http://host.example/v1", api_key_env="MINE")
 
 
-def test_vectors_are_cached_by_model_and_address(server: Server, monkeypatch, tmp_path):
+def test_vectors_are_cached_by_model_and_address(server, monkeypatch, tmp_path):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path))
     for _ in range(2):
         evaluated(TEXTS, server.url, cache=True)
@@ -79,7 +77,7 @@ def test_vectors_are_cached_by_model_and_address(server: Server, monkeypatch, tm
         assert [len(asked["input"]) for asked in other.asked] == [1, 3]
 
 
-def test_temporary_failures_are_retried(server: Server, monkeypatch):
+def test_temporary_failures_are_retried(server, monkeypatch):
     monkeypatch.setattr("asyncio.sleep", no_pause)
     server.answer = lambda texts, n: (503, {}) if n < 2 else (200, listing(texts))
     assert evaluated(TEXTS, server.url)["n"] == 3
@@ -105,12 +103,9 @@ def refused(status: int, **said: str) -> Answer:
         (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
         (refused(400, message="8192 tokens at most"), DataError, "the longest has 4 characters"),
         (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
-        ((200, b"<html>"), BadReply, "the reply isn't a list of 2 vectors"),
         ((200, {"data": [{"index": 0, "embedding": [1.0]}]}), BadReply, "isn't a list of 2 vectors"),
         ((200, b'{"data": ' + b"[" * 200_000), BadReply, "isn't a list of 2 vectors"),
-        ((200, {"data": [{"index": "0", "embedding": [1.0]}] * 2}), BadReply, "isn't a list of 2 vectors"),
         ((200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}), BadReply, "infinite, NaN"),
-        ((200, {"data": [{"index": n, "embedding": [None]} for n in range(2)]}), BadReply, "a list of 2"),
         ((200, listing(["a", "b", "c"])), BadReply, "returned 3 vectors for 2 texts"),
         (
             (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),
@@ -120,9 +115,7 @@ def refused(status: int, **said: str) -> Answer:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_errors_for_bad_replies(
-    server: Server, monkeypatch, answer: Answer, error: type[PairkitError], words: str
-):
+def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
     monkeypatch.setattr("asyncio.sleep", no_pause)
     server.answer = lambda *_: answer
     with pytest.raises(error) as caught:
@@ -133,7 +126,7 @@ def test_errors_for_bad_replies(
 
 
 @pytest.mark.parametrize(("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")])
-def test_texts_that_are_refused(server: Server, text: str, words: str):
+def test_texts_that_are_refused(server, text, words):
     class Task:
         name, texts, measure = "mine", ["a", text], None
 
@@ -149,7 +142,7 @@ def test_texts_that_are_refused(server: Server, text: str, words: str):
         ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),
     ],
 )
-def test_addresses_that_are_refused(url: str, words: str):
+def test_addresses_that_are_refused(url, words):
     with pytest.raises(ConfigError) as caught:
         evaluated(TEXTS, url)
     assert words in str(caught.value)

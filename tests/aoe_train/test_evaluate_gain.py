@@ -1,9 +1,6 @@
 """Intervals, paired tests, and whether a model is better than another."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,7 +130,7 @@ def test_too_few_pairs_show_nothing():
         assert (found.rarer, found.ahead.interval.low > 0, found.word) == (positives, True, word)
 
 
-def test_gains_of_an_evaluation(tmp_path: Path, capsys):
+def test_gains_of_an_evaluation(tmp_path, capsys):
     """With labels 0 and 1, and with the probabilities of `label judge`."""
     rows: list[dict[str, Any]] = [
         {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}

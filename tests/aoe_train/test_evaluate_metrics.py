@@ -1,9 +1,7 @@
 """Metrics of pairs, compared with scipy, scikit-learn and manual results; vectors of tasks."""
 
-from __future__ import annotations
-
 import warnings
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -47,7 +45,7 @@ def by_other_folds(cosines: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
 
 @settings(max_examples=15)
 @given(BINARY, st.integers(-6, 6))
-def test_counts_are_repeated_rows(rows: list[tuple[float, int, int]], tenth: int):
+def test_counts_are_repeated_rows(rows, tenth):
     cosines, labels, counts = (np.array(column) for column in zip(*rows, strict=True))
     limit = tenth / 10
     judged = Binary(cosines, labels.astype(float), Thresholds(limit, limit))
@@ -100,7 +98,7 @@ def test_draws_with_one_label_are_undefined():
         ([0.1, 0.2, 0.3], [0, 1, 2.5], "mine: found the label 2.5, expected only 0 and 1"),
     ],
 )
-def test_undefined_metrics_are_refused(judge: Any, cosines: Any, labels: Any, message: str):
+def test_undefined_metrics_are_refused(judge, cosines, labels, message):
     if judge is correlation and 2.5 in labels:
         assert judge(np.array(cosines), np.array(labels, float), "mine").n == 3
         return
@@ -117,7 +115,7 @@ ROWS = st.lists(
 
 @settings(max_examples=25)
 @given(ROWS)
-def test_as_scipy(rows: list[tuple[float, float]]):
+def test_as_scipy(rows):
     x, y = np.array(rows, float).T
     found = correlation(x, y, "task").scores()
     assert found["spearman"] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
@@ -132,29 +130,8 @@ def test_cosines_in_float64_and_of_zero_vectors():
     assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
 
 
-def test_cosines_of_more_pairs_than_one_block():
-    generator = np.random.default_rng(0)
-    vectors = generator.normal(size=(50, 4)).astype(np.float32)
-    pairs = generator.integers(0, 50, size=(20_000, 2))
-    at_once = (unit(vectors)[pairs[:, 0]] * unit(vectors)[pairs[:, 1]]).sum(axis=1)
-    assert pair_similarities(vectors, pairs, "cosine") == pytest.approx(at_once, abs=1e-12)
-
-
 def lengths(texts: list[str]) -> np.ndarray:
     return np.array([[len(text), 1] for text in texts], np.float32)
-
-
-def test_each_distinct_input_has_one_row():
-    asked: list[list[str]] = []
-
-    def encode(texts: list[str]) -> np.ndarray:
-        asked.append(texts)
-        return lengths(texts)
-
-    vectors = TaskVectors(encode, [["a", "bb"], ["bb", ("a", "bb")]], separator=" [SEP] ")
-    assert asked == [["a", "bb", "a [SEP] bb"]]
-    assert vectors.rows(["bb", "a", ("a", "bb"), "bb"]).tolist() == [1, 0, 2, 1]
-    assert vectors.matrix[:, 0].tolist() == [1, 2, 10]
 
 
 def no_number(texts: list[str]) -> np.ndarray:
@@ -169,7 +146,7 @@ def no_number(texts: list[str]) -> np.ndarray:
         (no_number, ["a", "cc", "b", "dc"], r"vectors of 2 of 4 texts contain NaN .*first 'cc'"),
     ],
 )
-def test_invalid_vectors_are_refused(broken: Any, texts: list[str], words: str):
+def test_invalid_vectors_are_refused(broken, texts, words):
     with pytest.raises(DataError, match=words):
         TaskVectors(broken, [texts])
 
@@ -187,7 +164,7 @@ POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
         ("manhattan", [-7, -4, 0]),
     ],
 )
-def test_similarities_by_each_measure(similarity: Similarity, expected: list[float]):
+def test_similarities_by_each_measure(similarity, expected):
     from sentence_transformers.util import SimilarityFunction
 
     np.testing.assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
@@ -207,7 +184,7 @@ def test_ranks_use_the_similarity():
 
 
 @pytest.mark.parametrize("similarity", get_args(Similarity))
-def test_ties_are_misses_beside_large_vectors(similarity: Similarity):
+def test_ties_are_misses_beside_large_vectors(similarity):
     points = np.random.default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
     vectors = np.concatenate([points, -points, 0 * points])
     vectors[2] = vectors[1]

@@ -1,7 +1,5 @@
 """Scores of your own tasks as JSON and as tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -11,15 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data import examples as reading
-from aoe_train.data.examples import (
-    distinct,
-    negative_counts,
-    negatives_in_words,
-    read_examples,
-    resolve_conflicts,
-)
+from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from aoe_train.settings.run_settings import Conflicts
 from pairkit import ConfigError, DataError
 
 
@@ -161,36 +154,3 @@ def test_conflicting_triplets(tmp_path, conflicts, left):
     assert told[0].startswith(
         "3 pairs have different labels, such as 'd' and 'd' (1 as a text and itself, 0 in"
     )
-
-
-def test_absent_negatives_do_not_conflict():
-    rows = np.array([[0, 1, 2, -1], [3, 4, -1, -1], [0, 3, 1, -1]])
-    examples = Examples(list("abcde"), rows, None, "triplet")
-    found = resolve_conflicts(examples, "drop", locate=str, say=lambda _: None)
-    assert ([*found.texts], found.rows.tolist()) == (["d", "e"], [[0, 1, -1, -1]])
-
-
-@given(
-    st.sampled_from(["binary", "graded"]),
-    st.lists(st.tuples(*[st.sampled_from("abc")] * 2, st.integers(0, 1)), min_size=1, max_size=8),
-)
-def test_remaining_rows_do_not_conflict(kind, said):
-    rows = np.array([["abc".index(text) for text in pair] for *pair, _ in said])
-    examples = Examples(list("abc"), rows, np.array([label for *_, label in said], np.float32), kind)
-    labels: dict[frozenset[str], list[int]] = {}
-    for one, other, label in said:
-        known = [1] if kind == "binary" and one == other else []
-        labels.setdefault(frozenset((one, other)), known).append(label)
-    agreed = {pair: found[0] for pair, found in labels.items() if len({*found}) == 1}
-    first = [row for row in said if row[2] == labels[frozenset(row[:2])][0]]
-
-    def left(conflicts: Conflicts) -> list[tuple[str, str, int]]:
-        found = resolve_conflicts(examples, conflicts, locate=str, say=lambda _: None)
-        assert found.reading.conflicts == len(labels) - len(agreed)
-        return [(*texts, label) for texts, label in rows_of(found)]
-
-    assert left("keep") == said
-    if agreed:
-        assert left("drop") == [row for row in said if frozenset(row[:2]) in agreed]
-    if first:
-        assert left("first") == first

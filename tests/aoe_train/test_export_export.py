@@ -1,7 +1,5 @@
 """Exports: adapters merged, half precision, mixing with the backbone and cards."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,7 @@ def adapted(llama: Path, folder: Path) -> Encoder:
     return Encoder.load(folder, device="cpu")
 
 
-def test_adapters_are_merged_into_a_self_contained_folder(llama: Path, tmp_path: Path):
+def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     encoder, texts, out = adapted(llama, tmp_path / "m"), probes(64), tmp_path / "x"
     expected = encoder.encode(texts)
     plain = Encoder.load(llama, device="cpu", pooling="last", bidirectional=True)
@@ -56,7 +54,7 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama: Path, tmp_path:
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("bf16", 0.1), ("fp16", 0.01)])
-def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: float):
+def test_half_precision_weights(bert, tmp_path, dtype, within):
     done = export(bert, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
     assert 1e-5 < done.rounding < within
@@ -64,7 +62,7 @@ def test_half_precision_weights(bert: Path, tmp_path: Path, dtype: str, within: 
     assert stored == {{"bf16": torch.bfloat16, "fp16": torch.float16}[dtype]}
 
 
-def test_card_and_run_record(bert: Path, tmp_path: Path):
+def test_card_and_run_record(bert, tmp_path):
     model = tmp_path / "m"
     Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}")).save(model)
     done = export(model, tmp_path / "x")
@@ -84,7 +82,7 @@ def test_card_and_run_record(bert: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("wrong", ["vectors", "prompts"])
-def test_a_failed_verification_leaves_no_files(bert: Path, tmp_path: Path, monkeypatch, wrong: str):
+def test_a_failed_verification_leaves_no_files(bert, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
     settings: dict[str, Any] = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
     Encoder.load(bert, device="cpu", **settings).save(tmp_path / "m")
@@ -102,7 +100,7 @@ def test_a_failed_verification_leaves_no_files(bert: Path, tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("adapters", [False, True])
-def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tmp_path: Path):
+def test_weights_are_averaged_with_the_backbones(adapters, llama, tmp_path):
     if adapters:
         backbone, trained = llama, tmp_path / "merged"
         adapted(llama, tmp_path / "m")
@@ -124,7 +122,7 @@ def test_weights_are_averaged_with_the_backbones(adapters: bool, llama: Path, tm
         torch.testing.assert_close(weight, 0.75 * first[name] + 0.25 * last[name])
 
 
-def test_export_errors(tmp_path: Path):
+def test_export_errors(tmp_path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
     mixed: dict[str, Any] = {"interpolate": 0.5}
     for given, words in (

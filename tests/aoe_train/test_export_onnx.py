@@ -1,7 +1,5 @@
 """ONNX graphs in fp32 and int8: files, vectors, and the loss by int8."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil
@@ -38,7 +36,7 @@ def load(folder: Path, **settings: Any) -> Encoder:
 
 
 @pytest.mark.parametrize("pooling", [*POOLINGS, "first-last-avg"])
-def test_padded_encoder_equals_encoder(llama: Path, pooling: str):
+def test_padded_encoder_equals_encoder(llama, pooling):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
     texts = [*probes(48), "a cat . " * 4]
@@ -64,7 +62,7 @@ def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[E
 
 
 @needs_packages
-def test_a_graph_and_the_code_in_its_card(exported: tuple[Encoder, Path], monkeypatch):
+def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
     encoder, folder = exported
     agrees(folder, encoder)
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
@@ -104,7 +102,7 @@ def vectors_of_card(card: str) -> np.ndarray:
         ("minilm", {}),
     ],
 )
-def test_graphs(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, settings: dict[str, Any]):
+def test_graphs(request, tmp_path, backbone, settings):
     source = request.getfixturevalue(backbone)
     encoder = load(source, **settings)
     assert export(encoder, tmp_path / "x", source=source, form="onnx").difference < 1e-5
@@ -120,13 +118,13 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 
 
 @needs_packages
-def test_ran_has_no_onnx_export(tmp_path: Path):
+def test_ran_has_no_onnx_export(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
     with pytest.raises(ConfigError, match=r"recurrent steps depends.*format='sentence-transformers'"):
         graphs.write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
-def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
+def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
     with pytest.raises(ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
@@ -146,7 +144,7 @@ def test_missing_packages_are_named(bert: Path, tmp_path: Path, monkeypatch):
         ),
     ],
 )
-def test_models_that_can_not_be_graphs(bert: Path, tmp_path: Path, settings: dict[str, Any], told: str):
+def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
     encoder = Encoder.load(bert, device="cpu", **settings)
     with pytest.raises(ConfigError, match=told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
@@ -165,7 +163,7 @@ def task(labels: Sequence[float] = (0, 5, 2.5)) -> PairTask:
     return PairSource(PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64))).task()
 
 
-def test_loss_by_hand(monkeypatch, tmp_path: Path):
+def test_loss_by_hand(monkeypatch, tmp_path):
     monkeypatch.setattr(graphs, "_MIN_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
@@ -180,7 +178,7 @@ def test_loss_by_hand(monkeypatch, tmp_path: Path):
     )
 
 
-def test_too_much_loss_is_refused(tmp_path: Path):
+def test_too_much_loss_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     with pytest.raises(DataError, match="all labels are 1"):
@@ -191,7 +189,7 @@ def test_too_much_loss_is_refused(tmp_path: Path):
 
 
 @needs_packages
-def test_int8_export(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch):
+def test_int8_export(exported, tmp_path, monkeypatch):
     """Uses the exported graph, without the limit on agreement: cosines are almost equal here."""
     encoder, folder = exported
     monkeypatch.setattr(graphs, "_MIN_AGREEMENT", -1)
@@ -221,6 +219,6 @@ def test_int8_export(exported: tuple[Encoder, Path], tmp_path: Path, monkeypatch
         ({"data": PAIRS}, "data= measures the loss by int8"),
     ],
 )
-def test_options_that_conflict_with_a_graph(tmp_path: Path, how: dict[str, Any], words: str):
+def test_options_that_conflict_with_a_graph(tmp_path, how, words):
     with pytest.raises(ConfigError, match=words):
         aoe_train.export("minilm", out=tmp_path / "x", progress=False, **how)

@@ -1,7 +1,5 @@
 """Model folders that sentence-transformers reads and writes: vectors, poolings and prompts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
+from tests.aoe_train.test_model_folder import write_modules
 from tests.aoe_train.tiny import around, edit, save_ran
 from tests.aoe_train.vectors import difference, probes
 
@@ -35,7 +34,7 @@ def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
     ("backbone", "pooling"),
     [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
 )
-def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone: str, pooling: str):
+def test_every_pooling(request, tmp_path, backbone, pooling):
     llama = {"bidirectional": True, **around(PROMPT)}
     more = llama if backbone == "llama" else {"normalize": pooling == "avg"}
     encoder = Encoder.load(
@@ -50,7 +49,7 @@ def test_every_pooling(request: pytest.FixtureRequest, tmp_path: Path, backbone:
         assert theirs.tokenizer.decode(ids).endswith(" in one word:")
 
 
-def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
+def test_chunks_use_our_module_also_after_resaving(bert, tmp_path):
     how: dict[str, Any] = {"max_length": 16, "long_text": "chunks", "normalize": True}
     encoder = Encoder.load(bert, device="cpu", pooling="avg", **how)
     encoder.save(tmp_path / "m")
@@ -63,14 +62,14 @@ def test_chunks_use_our_module_also_after_resaving(bert: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_ran_uses_our_module(tmp_path: Path, pooling: str):
+def test_ran_uses_our_module(tmp_path, pooling):
     ran = save_ran(tmp_path / "ran")
     encoder = Encoder.load(ran, device="cpu", pooling=pooling, max_length=200, normalize=True)
     encoder.save(tmp_path / "m")
     agrees(tmp_path / "m", encoder, trust_remote_code=True)
 
 
-def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
+def test_requirements_of_readers(bert, llama, tmp_path):
     def requirements(folder: Path, **settings: Any) -> set[str]:
         Encoder.load(folder, device="cpu", **settings).save(tmp_path / "m")
         return set(json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())["requirements"])
@@ -81,59 +80,15 @@ def test_requirements_of_readers(bert: Path, llama: Path, tmp_path: Path):
     assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 
 
-def modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None, **bert: Any) -> Path:
-    listed = [
-        {
-            "idx": i,
-            "name": f"{i}",
-            "path": f"{i}" if i else "",
-            "type": f"sentence_transformers.models.{kind}",
-        }
-        for i, kind in enumerate(kinds)
-    ]
-    (folder / "1").mkdir(exist_ok=True)
-    (folder / "modules.json").write_text(json.dumps(listed))
-    (folder / "1/config.json").write_text(json.dumps(pooling or {"pooling_mode_cls_token": True}))
-    (folder / "sentence_bert_config.json").write_text(json.dumps(bert))
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("kinds", "pooling", "named"),
-    [
-        (["Transformer", "Pooling", "LayerNorm"], {}, "models.LayerNorm"),
-        (["Transformer", "Pooling", "Normalize", "Dense"], {}, "Normalize, Dense"),
-        (["StaticEmbedding", "Pooling"], {}, "StaticEmbedding, Pooling"),
-        (["Transformer"], {}, "are Transformer;"),
-        (["Transformer", "Normalize"], {}, "Transformer, Normalize"),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-            "cls_token.*mean_tokens",
-        ),
-        (["Transformer", "Pooling"], {"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
-        (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
-    ],
-)
-def test_unsupported_modules_and_poolings(copy: Path, kinds: list[str], pooling: dict[str, Any], named: str):
-    with pytest.raises(ConfigError, match=named):
-        Encoder.load(modules(copy, *kinds, pooling=pooling))
-    for content in ("[", "[]"):
-        (copy / "modules.json").write_text(content)
-        with pytest.raises(
-            DataError, match=r"modules\.json: (not readable as JSON|expected a list of 1 to 16)"
-        ):
-            Encoder.load(copy)
-
-
-def test_lower_casing_survives_saving(bert: Path, tmp_path: Path):
+def test_lower_casing_survives_saving(bert, tmp_path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
     normalizer = {**json.loads((source / "tokenizer.json").read_text())["normalizer"], "lowercase": False}
     edit(source / "tokenizer.json", normalizer=normalizer)
     texts = ["A Cat on the ROAD", "a cat on the road"]
     plain = Encoder.load(source, device="cpu", pooling="cls", max_length=40).encode(texts)
     assert abs(plain[0] - plain[1]).max() > 1e-2  # the tokenizer alone tells them apart
-    modules(source, "Transformer", "Pooling", max_seq_length=40, do_lower_case=True)
+    write_modules(source, "Transformer", "Pooling", pooling={"pooling_mode_cls_token": True})
+    edit(source / "sentence_bert_config.json", max_seq_length=40, do_lower_case=True)
 
     lowered = Encoder.load(source, device="cpu")
     expected = lowered.encode(texts)
@@ -181,9 +136,7 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
         ("llama", "weightedmean", False),
     ],
 )
-def test_named_prompts_equal_sentence_transformers(
-    which: str, pooling: str, include_prompt: bool, tmp_path: Path, request: pytest.FixtureRequest
-):
+def test_named_prompts_equal_sentence_transformers(which, pooling, include_prompt, tmp_path, request):
     options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
     named = {"prompts": NAMED, "default_prompt_name": "title", "similarity_fn_name": "dot"}
     model = theirs(request.getfixturevalue(which), tmp_path / "theirs", **named, **options)
@@ -199,7 +152,7 @@ def test_named_prompts_equal_sentence_transformers(
     assert again[1].include_prompt is include_prompt
 
 
-def test_encode_document_uses_the_prompt_passage(bert: Path, tmp_path: Path):
+def test_encode_document_uses_the_prompt_passage(bert, tmp_path):
     model = theirs(bert, tmp_path / "m", prompts={"query": "the man: ", "passage": "a road "})
     ours = Encoder.load(tmp_path / "m", device="cpu")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
@@ -208,9 +161,7 @@ def test_encode_document_uses_the_prompt_passage(bert: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])
-def test_a_prompt_around_the_text_is_in_the_tokenizer(
-    which: str, tmp_path: Path, request: pytest.FixtureRequest
-):
+def test_a_prompt_around_the_text_is_in_the_tokenizer(which, tmp_path, request):
     source = request.getfixturevalue(which)
     encoder = Encoder.load(source, device="cpu", max_length=40, **around(PROMPT))
     encoder.save(tmp_path / "m")
@@ -227,7 +178,7 @@ def test_a_prompt_around_the_text_is_in_the_tokenizer(
     assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_prompts_around_the_text_with_others_use_our_module(bert: Path, tmp_path: Path):
+def test_prompts_around_the_text_with_others_use_our_module(bert, tmp_path):
     prompts = {"default": PROMPT, "title": "is a cat on the road"}
     encoder = Encoder.load(bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default")
     encoder.save(tmp_path / "m")
@@ -236,7 +187,7 @@ def test_prompts_around_the_text_with_others_use_our_module(bert: Path, tmp_path
     assert difference(model.encode(TEXTS, prompt=PROMPT), encoder.encode(TEXTS)) < 1e-6
 
 
-def test_prompt_errors(bert: Path, tmp_path: Path):
+def test_prompt_errors(bert, tmp_path):
     encoder = Encoder.load(bert, device="cpu", max_length=16, prompts={"query": "the man: "})
     with pytest.raises(ConfigError, match=r"no prompt 'title'; this model has 'query', 'document'$"):
         encoder.encode("a cat", prompt_name="title")
@@ -260,9 +211,7 @@ def test_prompt_errors(bert: Path, tmp_path: Path):
         ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
     ],
 )
-def test_unsupported_model_settings(
-    bert: Path, tmp_path: Path, more: dict[str, Any], error: type[Exception], told: str
-):
+def test_unsupported_model_settings(bert, tmp_path, more, error, told):
     Encoder.load(bert, device="cpu").save(tmp_path / "m")
     (tmp_path / "m/aoe.json").unlink()
     (tmp_path / "m/config_sentence_transformers.json").write_text(json.dumps(more))

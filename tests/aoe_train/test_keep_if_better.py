@@ -134,7 +134,7 @@ def test_notes_on_rows_and_missing_comparison(few, bert, tmp_path, capsys):
     assert "32 of 96 binary rows: cosent" in told(capsys)
     said = [*found.notes()]
     assert said[0].startswith("2 steps over 32 of 96 rows in ")
-    assert said[1] == "not shown to be better than its backbone; give --accept-on PAIRS"
+    assert said[1].startswith("not shown to be better than its backbone; give ")
     judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
     assert "not shown to be better" not in " ".join(judged.notes()).replace("the model was not shown", "")
 
@@ -145,15 +145,3 @@ def test_rejected_adapters_are_reset(few, bert, tmp_path):
     texts = [row["text1"] for row in judged_rows(1, 8)]
     before = aoe_train.Encoder.load(bert).encode(texts)
     assert found.encoder.encode(texts) == pytest.approx(before, abs=1e-6)
-
-
-def test_plan_counts_copies_of_weights(train_file, bert):
-    def copies(**more: Any) -> float:
-        plan = aoe_train.plan(train_file, backbone=bert, progress=False, **more)
-        return round(plan.record["memory_mb"]["copies"] / plan.record["memory_mb"]["gradients"], 1)
-
-    average: dict[str, Any] = {"settings": {"optim.average": 0.0}}
-    assert copies(**average) == 0
-    assert copies(interpolate=0.5, **average) == 1
-    assert copies(interpolate=0.5, accept_on=judged_rows(1), **average) == 2
-    assert copies(settings={"optim.average": 0.5}, dev_data=train_file) == 2

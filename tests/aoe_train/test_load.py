@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError, RemoteError
@@ -59,15 +58,6 @@ def test_damaged_folders_are_refused(copy, harm, error, message):
     for only in (True, False):
         with pytest.raises(error, match=message):
             Encoder.load(copy, inference_only=only)
-
-
-def test_pooler_is_not_trained(bert, copy):
-    assert Encoder.load(bert).model.backbone.pooler is None
-    weights = load_file(copy / "model.safetensors")
-    weights |= {"pooler.dense.weight": torch.zeros(32, 32), "pooler.dense.bias": torch.zeros(32)}
-    save_file(weights, copy / "model.safetensors", {"format": "pt"})
-    pooler = Encoder.load(copy).model.backbone.pooler
-    assert not any(p.requires_grad for p in pooler.parameters())
 
 
 CODE = """

@@ -1,7 +1,5 @@
 """Hard negatives: by hand, by any data, as sentence-transformers finds them, and from the command line."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any
@@ -71,7 +69,7 @@ class Given(Encoder):
         return np.pad(np.stack([first, np.sqrt(1 - first**2)], axis=1), ((0, 0), (0, self.dim - 2)))
 
 
-def test_two_rankings_alternate(bert: Path):
+def test_two_rankings_alternate(bert):
     model = Given(bert, {"red ship": 0.1, "red boat sinks": 0.3, "a dog": 0.2, "a cat": 0.4, "yes": 0.9})
     data = pl.DataFrame({"anchor": ["red boat"], "positive": ["yes"]})
     corpus = ["red ship", "red boat sinks", "a dog", "a cat"]
@@ -81,9 +79,7 @@ def test_two_rankings_alternate(bert: Path):
 
 
 @pytest.mark.parametrize(("transitive", "expected"), [(True, {"w"}), (False, {"y", "z", "w"})])
-def test_near_duplicates_positives_and_clusters_are_excluded(
-    bert: Path, transitive: bool, expected: set[str]
-):
+def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, expected):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
     data = pl.DataFrame(rows, schema=["text1", "text2", "cluster"], orient="row").with_columns(label=1)
     corpus = ["A b c d  e f g!", *"xyzw"]
@@ -120,9 +116,7 @@ _ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3
 
 @settings(max_examples=20)
 @given(_ROWS, st.booleans(), st.integers(1, 4), st.sampled_from(["top", "random"]))
-def test_no_positive_is_ever_mined(
-    rows: list[tuple[str, str, int]], transitive: bool, count: int, sampling: str
-):
+def test_no_positive_is_ever_mined(rows, transitive, count, sampling):
     rows = [*rows, ("a man", "the man", 1)]
     data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
     options: dict[str, Any] = {"num_negatives": count, "sampling": sampling, "transitive": transitive}
@@ -172,7 +166,7 @@ def tuples(seed: int, rows: int) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("by", ["model", "both"])
-def test_anchors_are_queries_and_candidates_documents(bert: Path, by: str):
+def test_anchors_are_queries_and_candidates_documents(bert, by):
     prompts = {"query": "the man is", "document": "a red boat"}
     encoder = Encoder.load(bert, device="cpu", precision="fp32", prompts=prompts)
     found = mined(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
@@ -190,7 +184,7 @@ def write_tuples(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert: Path, tmp_path: Path, monkeypatch, kept: bool):
+def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, tmp_path, monkeypatch, kept):
     data = write_tuples(tmp_path / "data")
 
     def stop(*_: Any, **__: Any) -> Any:
@@ -218,18 +212,16 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert: Path, tmp_path: P
     [
         (SHIPS, {"by": "model"}, "needs a model"),
         (SHIPS, {"by": "bm25", "model": "minilm"}, "doesn't use a model"),
-        (SHIPS, {"by": "words"}, "by"),
         (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
         (SHIPS, {"rank_range": (0, 3), "num_negatives": 5}, "5 negatives from 3 candidates"),
         (SHIPS, {"corpus_columns": {"text": "body"}}, "applies to a corpus"),
         (SHIPS, {"model": ["minilm", "smollm2"]}, "found several, expected one"),
         ("texts.txt", {}, "`aoe sample-pairs` draws pairs"),
-        (SHIPS, {"num_negatives": 0}, "num_negatives"),
         (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "labels are scores"),
         (SHIPS.with_columns(label=pl.lit(0)), {}, "no positives"),
         (SHIPS, {"corpus": SHIPS}, "expected single texts"),
     ],
 )
-def test_what_can_not_be_mined(data: pl.DataFrame, options: dict[str, Any], words: str):
+def test_what_can_not_be_mined(data, options, words):
     with pytest.raises((ConfigError, DataError), match=words):
         mined(data, **options)

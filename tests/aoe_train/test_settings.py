@@ -1,5 +1,6 @@
-"""Presets and defaults as functions of the rows, where a run would take long."""
+"""Presets, defaults and authorship as functions of the rows, where a run would take long."""
 
+import json
 from typing import Any, get_args
 
 import pytest
@@ -11,14 +12,14 @@ from aoe_train.data.defaults import (
     default_objective,
     depends_on_auc,
     first_person_share,
-    unused_lengths_warning,
     with_defaults,
 )
 from aoe_train.objectives.kinds import check_objective
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import Kind
-from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
+from aoe_train.settings.train_settings import TrainSettings
+from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
 
 
@@ -77,13 +78,24 @@ def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
 
 
 @pytest.mark.parametrize(
-    ("author", "rows", "epochs"),
-    [(None, 96, 1), (None, 384, 1), (None, 1536, 0.25), ("people", 768, 1.5), ("people", 96, 2)],
+    ("author", "rows", "epochs", "interpolate"),
+    [
+        *((None, 96, 1, 0.7), (None, 384, 1, 0.7), (None, 1536, 0.25, 0.7)),
+        *(("people", 768, 1.5, 1.0), ("people", 96, 2, 1.0), ("rules", 96, 1, 0.7)),
+    ],
 )
-def test_domain_budget_by_rows_and_author(author, rows, epochs):
+def test_domain_budget_by_rows_and_author(author, rows, epochs, interpolate):
     settings = load_settings(TrainSettings, flags={"preset": "domain"})
     facts = DatasetFacts("triplet", rows, written=author is None, author=author)
-    assert with_defaults(settings, facts, dim=384).optim.epochs == epochs
+    optim = with_defaults(settings, facts, dim=384).optim
+    assert (optim.epochs, optim.interpolate, optim.top_layers) == (epochs, interpolate, 2)
+
+
+def test_temperature_average_and_scheduler():
+    assert [of(kind).objective.tau.cosent for kind in ("binary", "graded")] == [0.05, 0.2]
+    assert [of(preset=name).optim.average for name in ("auto", "cosent-paper")] == [1.0, 0.0]
+    schedulers = [of(preset=name).optim.scheduler for name in ("auto", "cosent-paper", "domain")]
+    assert schedulers == ["constant_with_warmup", "linear", "linear"]
 
 
 def test_first_person_share():
@@ -93,16 +105,10 @@ def test_first_person_share():
 
 
 @pytest.mark.parametrize(
-    ("kind", "preset", "encoder", "parts"),
-    [
-        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosent, in_batch, angle"),
-        ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),
-        ("binary", "sbert", {"similarity_fn_name": "dot"}, None),
-        ("positive", "simcse", {"similarity_fn_name": "dot", "normalize": True}, None),
-        ("positive", "simcse", {}, None),
-    ],
+    ("kinds", "author"), [(["wordnet"], "rules"), (["openai", "wordnet"], None), ([], None)]
 )
-def test_untrained_lengths_are_reported(kind, preset, encoder, parts):
-    found = unused_lengths_warning(of(kind, preset=preset), kind, EncoderSettings(**encoder))
-    told = f"by {encoder.get('similarity_fn_name')}, but {parts} train only their directions"
-    assert (found is None) if parts is None else (told in (found or ""))
+def test_authorship_from_run_json(tmp_path, kinds, author):
+    llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
+    (tmp_path / "run.json").write_text(json.dumps({"made_by": "label (aoe-toolkit 0.1.0)", "llms": llms}))
+    assert read_authorship(str(tmp_path / "triplet")) == (True, author)
+    assert read_authorship("rows.tsv") == (False, None)

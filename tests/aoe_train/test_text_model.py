@@ -11,8 +11,6 @@ from transformers import (
     AutoModel,
     DistilBertConfig,
     DistilBertModel,
-    Gemma2Config,
-    Gemma2Model,
     MistralConfig,
     MistralModel,
     ModernBertConfig,
@@ -27,7 +25,6 @@ from aoe_train import Encoder
 from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
 from aoe_train.model.batch_runner import BatchRunner
 from aoe_train.model.memory import batches
-from aoe_train.model.packing.attention import register
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
@@ -121,28 +118,6 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     batch = _batch([4, 12, 4, 6])
     packed, padded = (TextModel(backbone, pooling, packed=flag)(*batch) for flag in (True, False))
     assert torch.allclose(packed, padded, atol=1e-5)
-
-
-@pytest.mark.parametrize("which", ["bert", "llama"])
-def test_a_step_under_autocast(which, request):
-    backbone = AutoModel.from_pretrained(request.getfixturevalue(which)).train()
-    use_fast_layers(backbone)
-    register()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        vectors = TextModel(backbone, "avg", packed=True)(*_batch([4, 12, 4, 6]))
-    vectors.sin().sum().backward()
-    gradient = backbone.get_input_embeddings().weight.grad
-    assert gradient.dtype == torch.float32
-    assert torch.isfinite(gradient).all()
-    assert gradient.abs().sum() > 0
-
-
-def test_tolerance_in_half_precision(monkeypatch):
-    softcapped = _small(Gemma2Model, Gemma2Config, num_key_value_heads=4, head_dim=8).eval()
-    assert not can_pack(softcapped)  # a capped attention is run padded
-    monkeypatch.setattr("aoe_train.model.packing.packed_run._HALF_TOLERANCE", 0.0)
-    assert can_pack(_small(MistralModel, MistralConfig, num_key_value_heads=2).bfloat16().eval())
-    assert not can_pack(softcapped.bfloat16())
 
 
 @pytest.mark.parametrize(

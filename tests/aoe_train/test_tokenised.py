@@ -1,7 +1,6 @@
 """Prompts in a tokenizer's template, and how texts are cut."""
 
 import shutil
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -57,7 +56,6 @@ def roberta() -> PreTrainedTokenizerFast:
 
 MAKERS = [wordpiece, bytelevel, metaspace, legacy_sentencepiece, roberta]
 SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
-Maker = Callable[[], PreTrainedTokenizerFast]
 
 
 @pytest.mark.parametrize("maker", SPACED)
@@ -68,14 +66,6 @@ def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     for text in TEXTS:
         assert prompted(text).input_ids == plain(prompt.format(text=text)).input_ids
         assert plain(text).input_ids != prompted(text).input_ids
-
-
-def test_byte_level_tokens_decode_to_the_prompted_text():
-    prompted = with_prompt(bytelevel(), PROMPT)
-    for text in TEXTS:
-        ids = prompted(text).input_ids
-        assert ids[0] == prompted.bos_token_id
-        assert prompted.decode(ids[1:]) == PROMPT.format(text=text)
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -122,13 +112,6 @@ def test_prompt_replaces_the_previous_one(maker):
     assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
     assert with_prompt(twice, "")(TEXTS).input_ids == maker()(TEXTS).input_ids
     assert [holds_prompt(one) for one in (maker(), twice, with_prompt(twice, ""))] == [False, True, False]
-
-
-def test_offset_trimming_is_kept():
-    prompted = with_prompt(roberta(), "in {text}")
-    start, stop = prompted("a cat", return_offsets_mapping=True).offset_mapping[-2]
-    assert "a cat"[start:stop] == "t"
-    assert isinstance(prompted.backend_tokenizer.post_processor, processors.Sequence)
 
 
 @settings(max_examples=40)

@@ -1,7 +1,5 @@
 """The tokens of texts: truncated or in chunks, with prompts, and cached."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
@@ -61,7 +59,7 @@ def pieces_of(store: Any, numbers: Sequence[int]) -> list[list[list[int]]]:
     return split(whole, batch["pieces"].tolist())
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(LISTS, st.integers(6, 20), st.sampled_from(KINDS), st.data())
 def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind, data):
     tokenizer = encoders[kind].tokenizer
@@ -93,15 +91,6 @@ def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
         assert rejoined == tokenizer(text, add_special_tokens=False).input_ids
         assert all(before + part + after == piece for part, piece in zip(own, found, strict=True))
         assert max(map(len, found)) <= max_length
-
-
-def test_padding_and_truncation_of_a_saved_tokenizer_are_ignored(minilm):
-    encoder = Encoder.load(minilm, device="cpu")
-    encoder.tokenizer.backend_tokenizer.enable_truncation(8)
-    encoder.tokenizer.backend_tokenizer.enable_padding(length=128)
-    store = tokens(encoder, ["cat", "cat " * 300], max_length=256)
-    assert store.lengths.tolist() == [3, 256]
-    assert store.ids.dtype == np.uint16
 
 
 def test_a_large_vocabulary_needs_wider_numbers(bert):
@@ -136,15 +125,6 @@ def test_bad_settings(how, message, encoder):
     prompts = how.pop("prompts", "")
     with pytest.raises(ConfigError, match=message):
         tokens(encoder, TEXTS, prompts, **how)
-
-
-def test_progress_and_several_calls_of_the_tokenizer(encoder):
-    seen: list[Progress] = []
-    store = encoder.tokens(TEXTS * 1000, progress=seen.append)
-    assert [(at.done, at.total, at.ended) for at in seen] == [
-        *((4096, 5000, False), (5000, 5000, False), (5000, 5000, True)),
-    ]
-    assert pieces_of(store, [4097, 4998]) == pieces_of(encoder.tokens(TEXTS), [4097 % 5, 4998 % 5])
 
 
 def same(one: Any, other: Any) -> bool:
@@ -198,26 +178,13 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     assert len(list(tmp_path.iterdir())) == 13
 
 
-@pytest.mark.parametrize("harm", ["cut", "missing"])
-def test_a_damaged_cache_is_replaced(encoder, tmp_path, harm):
-    tokens(encoder, TEXTS, cache=tmp_path)
-    (folder,) = tmp_path.iterdir()
-    ids = folder / "ids.npy"
-    data = ids.read_bytes()
-    ids.unlink()
-    if harm == "cut":
-        ids.write_bytes(data[:-3])
-    assert same(tokens(encoder, TEXTS, cache=tmp_path), tokens(encoder, TEXTS))
-    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-
-
 def build(model: Path, cache: Path | None) -> Any:
     return tokens(Encoder.load(model, device="cpu"), TEXTS, cache=cache)
 
 
 def test_concurrent_processes_build_the_same_cache(bert, tmp_path):
-    with forked.context().Pool(3) as pool:
-        stores = pool.starmap(build, [(bert, tmp_path)] * 6)
+    with forked.context().Pool(2) as pool:
+        stores = pool.starmap(build, [(bert, tmp_path)] * 2)
         pool.close()
         pool.join()  # else a signal ends its processes, and under coverage they may hang
     assert all(same(store, build(bert, None)) for store in stores)

@@ -17,15 +17,7 @@ from transformers.integrations import integration_utils
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import (
-    WORDS,
-    refusal,
-    same_weights,
-    save_bert,
-    weights,
-    write_pairs,
-    write_triplets,
-)
+from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs
 
 ROWS = 90
 
@@ -153,37 +145,20 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
         aoe_train.train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
 
 
-def test_several_negatives(shallow, tmp_path):
-    data = {
-        "data": str(write_triplets(tmp_path / "train.jsonl", 60, 3)),
-        "dev_data": str(write_triplets(tmp_path / "dev.jsonl", 20, 4)),
-    }
-    counted = {"1": 20, "2": 20, "3": 20}
-    assert plan(data, shallow).record["negatives"] == counted
-    flags = {"run__chunk": 30, "batches__strategy": "tokens", "batches__max_tokens": 400}
-    record = run(data, shallow, tmp_path / "a", **flags)
-    assert record["rows"] | {"kind": "triplet", "negatives": counted} == record["rows"]
-    assert record["result"]["dev_metric"] == "triplet_accuracy"
-    assert record["batches"]["tokens_max"] <= 400
-
-
-@pytest.mark.parametrize("held_out", [True, False])
-def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path, *, held_out):
+def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
     passed = []
 
     def see(model: Any) -> None:
         passed.append({name: each.clone() for name, each in model.text_model.backbone.state_dict().items()})
 
-    sources, flags = data if held_out else {"data": data["data"]}, {"optim__average": 0.5}
-    watch = Watch("on_step_end", see)
-    record = run(sources, shallow, tmp_path / "m", callbacks=[watch], optim__evaluations=1, **flags)
+    flags = {"optim__average": 0.5, "optim__evaluations": 1}
+    record = run(data, shallow, tmp_path / "m", callbacks=[Watch("on_step_end", see)], **flags)
     found = weights(tmp_path / "m")
     assert len(passed) == 6
     mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
     torch.testing.assert_close(found, mean, atol=1e-6, rtol=1e-5)
     assert not torch.equal(found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"])
-    if held_out:
-        assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
+    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -202,14 +177,6 @@ def test_out_of_memory_advice(data, shallow, tmp_path, monkeypatch, owner, metho
     for call in (lambda: run(data, shallow, tmp_path / "m"), lambda: plan(data, shallow)):
         with pytest.raises(ConfigError, match=r"out of memory: lower batch_size= \(now 16\) or max_length="):
             call()
-
-
-def test_a_plan_names_what_it_leaves_out_on_a_gpu(data, shallow):
-    planned = plan(data, shallow)
-    assert planned.record["gpu_note"] is None
-    assert "on a GPU" not in str(planned)
-    noted = aoe_train.Plan(planned.record | {"gpu_note": "measured without graphs"})
-    assert ("on a GPU", "measured without graphs") in [tuple(row) for row in noted.table().rows]
 
 
 def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
@@ -305,17 +272,16 @@ def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallo
     assert found.record["origin"]["settings"]["optim"]["lr"] == lr
 
 
-@pytest.mark.parametrize(("rows", "ends"), [(12, "rows: too few to tell)"), (60, "rows)")])
-def test_dev_gain_has_an_interval(rows, ends, data, shallow, tmp_path):
+def test_dev_gain_has_an_interval(data, shallow, tmp_path):
     held_out = [
         {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
     ]
-    given = {"dev_data": held_out[:rows], "lr": 1e-9, "epochs": 0.2, "progress": False}
+    given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2, "progress": False}
     found = aoe_train.train(data["data"], backbone=shallow, out=tmp_path / "m", **given)
-    _, told, *more = found.notes()
+    _, told, no_better = found.notes()
     gain = "1.0000, before 1.0000 (+0.0000 [0.0000, 0.0000], "
     assert f"triplet_accuracy on dev data: {gain}" in told
-    assert told.endswith(f" {rows} {ends}")
-    assert bool(more) == (rows == 60)  # no better than before training
+    assert told.endswith(" 60 rows)")
+    assert "better" in no_better
     assert found.to_dict()["dev_gain"]["ci95"] == [0, 0]

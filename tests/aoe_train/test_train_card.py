@@ -1,4 +1,4 @@
-"""The model card of a run: its YAML header and its text."""
+"""The model card of a run, and texts in a language that the model doesn't know."""
 
 from pathlib import Path
 from typing import Any
@@ -29,39 +29,17 @@ def card(data: Any, shallow: Path, out: Path, **given: Any) -> tuple[dict[str, A
     return yaml.safe_load(head), " ".join(body.split(" "))
 
 
-@pytest.mark.parametrize(
-    ("kind", "metric", "on_the_hub"),
-    [
-        ("pairs", "spearman", "spearman_cosine"),
-        ("triplets", "triplet_accuracy", "cosine_accuracy"),
-        ("positives", "mrr", "cosine_mrr"),
-    ],
-)
-def test_header_for_the_hub(kind, metric, on_the_hub, shallow, secret, tmp_path):
-    sources: dict[str, Any] = {
-        "pairs": write_pairs(secret / "pairs.tsv", 30, 1),
-        "triplets": write_triplets(secret / "triplets.jsonl", 20, 3),
-        "positives": POSITIVES,
-    }
-    head, body = card(sources[kind], shallow, tmp_path, dev_data=sources[kind])
-    assert (head["library_name"], head["pipeline_tag"]) == ("sentence-transformers", "sentence-similarity")
-    assert "sentence-transformers" in head["tags"]
-    assert body.startswith("\n# model\n")
-    ((result,),) = [model["results"] for model in head["model-index"]]
-    ((measured,),) = [result["metrics"]]
-    assert (measured["type"], measured["name"]) == (on_the_hub, metric)
-
-
 NAMED = {"encoder.prompts": {"query": "the ", "document": ""}, "encoder.default_prompt_name": "query"}
 WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "words"),
+    ("kind", "given", "metric", "words"),
     [
         (
             "pairs",
             {"max_length": 8, "dev_data": "pairs", "preset": "angle-paper"},
+            ("spearman", "spearman_cosine"),
             [
                 "30 graded pairs from `pairs.tsv`.",
                 "texts longer than 8 tokens were truncated",
@@ -73,8 +51,14 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
             ],
         ),
         (
+            *("triplets", {"dev_data": "triplets"}, ("triplet_accuracy", "cosine_accuracy")),
+            ["| before training | "],
+        ),
+        ("positives", {"dev_data": "positives"}, ("mrr", "cosine_mrr"), ["| before training | "]),
+        (
             "triplets",
             {"dims": [32, 8], "settings": {"objective.dim_weights": [1.0, 0.5]}},
+            None,
             [
                 "20 triplets from `triplets.jsonl`.",
                 "Negatives: 1 to 3 a row; 14 of 20 rows have fewer than 3.",
@@ -83,9 +67,9 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
                 "truncate_dim=8",
             ],
         ),
-        ("pairs", {"prompts": "the {text} is"}, ["`the {text} is` to each text; don't add it"]),
+        ("pairs", {"prompts": "the {text} is"}, None, ["`the {text} is` to each text; don't add it"]),
         (
-            *("pairs", {"settings": NAMED}),
+            *("pairs", {"settings": NAMED}, None),
             ["| `query` | `the ` |", "| `document` | (none) |", "The default is `query`"],
         ),
         (
@@ -98,6 +82,7 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
                     "teacher.prompts": {"anchor": "the "},
                 },
             },
+            None,
             [
                 "Guide: `guide`, 16 numbers, SHA-256 of its weights `",
                 "than the positive minus a margin of 0.05 (absolute) are not negatives",
@@ -108,21 +93,28 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
             ],
         ),
         (
-            *("pairs", {"layers": [1], "settings": {"card.license": "mit"}, "backbone": "deep"}),
+            *("pairs", {"layers": [1], "settings": {"card.license": "mit"}, "backbone": "deep"}, None),
             ["Earlier layers trained as outputs: 1.", "`mit`, as stated by the model's trainer."],
         ),
     ],
-    ids=["pairs", "triplets", "prompt around", "named prompts", "teachers", "layers"],
+    ids=["pairs", "triplets", "positives", "sizes", "prompt around", "named prompts", "teachers", "layers"],
 )
-def test_body_shows_the_run(kind, given, words, shallow, secret, tmp_path):
+def test_card_shows_the_run(kind, given, metric, words, shallow, secret, tmp_path):
     paths = {
         "pairs": write_pairs(secret / "pairs.tsv", 30, 1),
         "triplets": write_triplets(secret / "triplets.jsonl", 20, 3),
+        "positives": POSITIVES,
         "guide": save_bert(secret / "guide", dim=16, layers=1, seed=7),
         "deep": save_bert(secret / "deep"),
     }
     given = {name: paths.get(str(value), value) for name, value in given.items()}
-    _, body = card(paths[kind], shallow, tmp_path, **given)
+    head, body = card(paths[kind], shallow, tmp_path, **given)
+    assert (head["library_name"], head["pipeline_tag"]) == ("sentence-transformers", "sentence-similarity")
+    assert "sentence-transformers" in head["tags"]
+    results = [result for model in head.get("model-index", []) for result in model["results"]]
+    measured = [(found["name"], found["type"]) for result in results for found in result["metrics"]]
+    assert measured == ([metric] if metric else [])
+    assert body.startswith("\n# model\n")
     assert [line for line in words if line not in body] == []
 
 
@@ -133,3 +125,41 @@ def test_card_has_the_hub_id_of_a_packaged_backbone(tmp_path):
     assert head["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert (head["language"], head["license"]) == (["de"], "unknown")
     assert "The backbone's is `apache-2.0`." in body
+
+
+TEXTS = {
+    "English": ["How do I locate my card?", "The editor crashes when I save a file.", "Where is my refund?"],
+    "code": [
+        "fn main() { let value: Vec<u8> = read_file(path)?; }",
+        "error[E0308]: mismatched types in match",
+    ],
+    "German": ["Die Datei kann nicht gespeichert werden", "Meine Karte wurde im Geschäft abgelehnt"],
+    "Spanish": [
+        "No se puede guardar el archivo porque el disco está lleno",
+        "La pantalla se apaga de repente",
+    ],
+    "Russian": ["Не удаётся сохранить файл", "Экран внезапно гаснет"],
+    "Korean": ["파일을 저장할 수 없습니다", "화면이 갑자기 꺼집니다"],
+    "Chinese": ["无法保存文件，磁盘已满", "打开编辑器时窗口崩溃，菜单显示错误"],
+    "Japanese": ["ファイルを保存できません", "画面が突然消えます"],
+    "too short": ["ok"],
+    "no letters": ["12 345"] * 20,
+}
+KNOWN = ("English", "code", "too short", "no letters")
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_an_index_of_texts_in_an_unknown_language_warns(language, minilm, tmp_path, capsys):
+    aoe_train.index(TEXTS[language], model=minilm, out=tmp_path / "index", cache=False)
+    told = capsys.readouterr().err
+    assert (
+        ("hardly knows the language" in told) == ("multilingual-e5-small" in told) == (language not in KNOWN)
+    )
+
+
+def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path):
+    texts = [*TEXTS["German"] * 10, *TEXTS["Chinese"] * 2, TEXTS["English"][0]]
+    rows = [{"text1": one, "text2": other, "score": len(one) % 5} for one in texts for other in texts[:2]]
+    aoe_train.train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent", progress=False)
+    card = (tmp_path / "m/README.md").read_text()
+    assert "language:\n- de\n- zh\n" in card

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,81 +29,45 @@ def sources(tmp_path_factory) -> dict[str, Any]:
     }
 
 
-def chosen(data: Any, backbone: Path, out: Path, **given: Any) -> dict[str, Any]:
-    """The settings of a run."""
-    run = aoe_train.train(data, backbone=backbone, out=out, progress=False, **given)
-    settings: dict[str, Any] = run.record["origin"]["settings"]
-    return settings
-
-
-def parts_of(settings: dict[str, Any]) -> dict[str, float]:
-    return {part: weight for part, weight in settings["objective"]["weights"].items() if weight}
-
-
 AUTHOR = {"settings": {"data.author": "people"}}
 RULES = {"settings": {"data.author": "rules"}}
 TEACHER = {"teacher": "TEACHER"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "parts", "lr", "epochs", "others"),
+    ("kind", "given", "parts", "lr", "epochs", "batch_size"),
     [
-        ("binary", {}, PARTS, 5e-5, 3, {"tau": 0.05, "batch_size": 16, "average": 1.0}),
-        ("graded", {}, PARTS, 5e-5, 3, {"tau": 0.2, "scheduler": "constant_with_warmup"}),
-        ("graded", {"preset": "aoe"}, ("angle", "contrastive"), 5e-5, 3, {"tau": 0.2}),
-        ("triplet", {}, ("angle", "contrastive"), 5e-5, 3, {}),
-        ("positive", {}, ("contrastive",), 2e-5, 8, {}),
-        ("single", {}, ("contrastive",), 1e-5, 1, {}),
-        ("graded", {"lora": True}, PARTS, 3e-4, 3, {}),
-        ("graded", {"backbone": "wide"}, PARTS, 2e-5, 3, {}),
-        ("single", TEACHER, ("embed_distill",), 3e-4, 8, {}),
-        ("triplet", TEACHER, ("angle", "contrastive", "embed_distill"), 5e-5, 3, {}),
+        ("binary", {}, PARTS, 5e-5, 3, 16),
+        ("graded", {}, PARTS, 5e-5, 3, 16),
+        ("graded", {"preset": "aoe"}, ("angle", "contrastive"), 5e-5, 3, 16),
+        ("triplet", {}, ("angle", "contrastive"), 5e-5, 3, 16),
+        ("positive", {}, ("contrastive",), 2e-5, 8, 16),
+        ("single", {}, ("contrastive",), 1e-5, 1, 16),
+        ("graded", {"lora": True}, PARTS, 3e-4, 3, 16),
+        ("graded", {"backbone": "wide"}, PARTS, 2e-5, 3, 16),
+        ("single", TEACHER, ("embed_distill",), 3e-4, 8, 16),
+        ("triplet", TEACHER, ("angle", "contrastive", "embed_distill"), 5e-5, 3, 16),
         (
             *("triplet", TEACHER | {"settings": {"objective.weights.score_distill": 1}}),
-            *(("angle", "contrastive", "score_distill"), 5e-5, 3, {}),
+            *(("angle", "contrastive", "score_distill"), 5e-5, 3, 16),
         ),
-        (
-            *("triplet", {"preset": "domain"}, ("angle", "contrastive"), 1e-4, 1),
-            {"batch_size": 32, "top_layers": 2, "interpolate": 0.7, "scheduler": "linear"},
-        ),
-        ("positive", {"preset": "domain"}, ("contrastive",), 1e-4, 1, {"interpolate": 0.7}),
-        ("triplet", {"preset": "domain", **RULES}, ("angle", "contrastive"), 1e-4, 1, {"interpolate": 0.7}),
-        ("requests", {"preset": "domain", **RULES}, ("angle", "contrastive"), 1e-4, 1, {"interpolate": 0.0}),
-        ("triplet", {"preset": "domain", **AUTHOR}, ("angle", "contrastive"), 1e-4, 2, {"interpolate": 1.0}),
-        (
-            *("requests", {"preset": "domain", **RULES, "interpolate": 0.4, "epochs": 3}),
-            *(("angle", "contrastive"), 1e-4, 3, {"interpolate": 0.4}),
-        ),
-        (
-            *("graded", {"preset": "cosent-paper"}, ("cosent",), 5e-5, 1),
-            {"batch_size": 32, "average": 0.0, "tau": 0.05, "scheduler": "linear"},
-        ),
-        (
-            "binary",
-            {
-                "lr": 1e-6,
-                "epochs": 2,
-                "batch_size": 8,
-                "settings": {
-                    "optim.average": 0.0,
-                    "objective.tau.cosent": 0.7,
-                    "objective.weights.in_batch": 35,
-                },
-            },
-            *(PARTS, 1e-6, 2, {"batch_size": 8, "average": 0.0, "tau": 0.7}),
-        ),
+        ("triplet", {"preset": "domain"}, ("angle", "contrastive"), 1e-4, 1, 32),
+        ("positive", {"preset": "domain"}, ("contrastive",), 1e-4, 1, 32),
+        ("triplet", {"preset": "domain", **AUTHOR}, ("angle", "contrastive"), 1e-4, 2, 32),
+        ("requests", {"preset": "domain", **RULES, "epochs": 3}, ("angle", "contrastive"), 1e-4, 3, 32),
+        ("graded", {"preset": "cosent-paper"}, ("cosent",), 5e-5, 1, 32),
+        ("binary", {"lr": 1e-6, "epochs": 2, "batch_size": 8}, PARTS, 1e-6, 2, 8),
     ],
 )
-def test_defaults(kind, given, parts, lr, epochs, others, sources, bert, tmp_path):
-    backbone = save_bert(tmp_path / "wide", dim=768, layers=1) if "backbone" in given else bert
-    given = {name: value for name, value in given.items() if name != "backbone"}
+def test_defaults(kind, given, parts, lr, epochs, batch_size, sources, bert, tmp_path):
+    given = {"backbone": bert, "progress": False, **given}
+    if given["backbone"] == "wide":
+        given["backbone"] = save_bert(tmp_path / "wide", dim=768, layers=1)
     if "teacher" in given:
         given["teacher"] = save_bert(tmp_path / "teacher", dim=32, layers=1, seed=7)
-    found = chosen(sources[kind], backbone, tmp_path / "m", **given)
-    optim = found["optim"] | {"tau": found["objective"]["tau"]["cosent"]}
-    assert {*parts_of(found)} == {*parts}
-    assert (optim["lr"], optim["epochs"]) == (pytest.approx(lr), epochs)
-    assert {name: optim[name] for name in others} == others
+    planned = aoe_train.plan(sources[kind], **given).record
+    assert {*planned["objective"]} == {*parts}
+    assert planned["optim"] == {"lr": pytest.approx(lr), "epochs": epochs, "batch_size": batch_size}
 
 
 def test_rules_negatives_of_requests_are_reported(sources, bert, tmp_path, capsys):
@@ -124,9 +87,7 @@ PROMPT = "Summarize sentence {text} in one word:"
         ({"lora": False, "prompts": "{text}"}, None, "{text}", ""),
         ({"settings": {"lora.rank": 4}}, 4, PROMPT, "the backbone is a decoder: texts get the prompt"),
         ({"top_layers": 1}, None, PROMPT, "the backbone is a decoder: texts get the prompt"),
-        ({"prompts": "q: "}, 32, "q: ", "the backbone is a decoder: only adapters of rank 32 are trained"),
         ({"pooling": "avg"}, 32, None, "decoder: only adapters"),  # the prompt is for the last token
-        ({"settings": {"encoder.prompts.query": "q: "}}, 32, None, "decoder: only adapters of rank 32"),
         ({"preset": "angle-paper"}, None, None, ""),
     ],
     ids=str,

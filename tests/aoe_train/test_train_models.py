@@ -12,18 +12,8 @@ from safetensors.torch import load_file
 import aoe_train
 from aoe_train import Encoder
 from tests.aoe_train.test_train import Watch, run
-from tests.aoe_train.tiny import (
-    WORDS,
-    refusal,
-    same_weights,
-    save_bert,
-    save_llama,
-    save_ran,
-    weights,
-    write_pairs,
-)
+from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, save_ran, weights, write_pairs
 
-WORD_ROWS = "embeddings.word_embeddings.weight"
 FAST: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
 PAIRS = [
     {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
@@ -82,21 +72,6 @@ def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
     assert not same_weights(tmp_path / "kept", ran)
 
 
-@pytest.mark.parametrize(
-    "flags", [{}, {"lora": {"rank": 2}, "encoder__pooling": "avg"}], ids=["whole", "lora"]
-)
-def test_all_trained_weights_of_ran_get_gradients(data, ran, tmp_path, flags):
-    without: list[dict[str, bool]] = []
-
-    def see(model: Any) -> None:
-        weights = model.named_parameters()
-        without.append({name: weight.requires_grad for name, weight in weights if weight.grad is None})
-
-    run(data, ran, tmp_path / "m", callbacks=[Watch("on_pre_optimizer_step", see)], **flags)
-    assert not any(without[0].values())
-    assert any("review" in name for name in without[0])
-
-
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
 def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
     from sentence_transformers import SentenceTransformer
@@ -152,24 +127,6 @@ def test_single_texts_need_dropout(tmp_path):
     assert run(*where, preset="simcse-paper", lora={"rank": 2})["result"]["steps"] > 0
 
 
-@pytest.mark.parametrize(
-    ("flags", "trained"),
-    [({}, False), ({"run__trainer": {"optim": "sgd"}}, True), ({"optim__weight_decay": 0.1}, True)],
-    ids=["adamw", "sgd", "decay"],
-)
-def test_embeddings_of_unused_tokens_are_not_trained(shallow, tmp_path, flags, trained):
-    (tmp_path / "pairs.tsv").write_text(
-        "text1\ttext2\tlabel\n" + "the man\ta dog\t1\na cat\tthe road\t0\n" * 8
-    )
-    sizes: set[int] = set()
-    watch = Watch("on_step_end", lambda model: sizes.add(len(next(model.parameters()))))
-    run({"data": str(tmp_path / "pairs.tsv")}, shallow, tmp_path / "m", callbacks=[watch], **flags)
-    before, after = weights(shallow)[WORD_ROWS], weights(tmp_path / "m")[WORD_ROWS]
-    moved = (before != after).any(dim=1).sum()
-    # Six words, [CLS], [SEP] and the padding, which has no gradient.
-    assert (sizes, int(moved)) == ({len(before)}, moved) if trained else ({9}, 8)
-
-
 def test_column_prompts_equal_prompted_texts(tmp_path):
     plain = write_columns(tmp_path / "plain.tsv", 24, 1)
     header, *lines = plain.read_text().splitlines()
@@ -219,16 +176,3 @@ def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
     torch.testing.assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
     assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5
-
-
-def test_interpolate_averages_products_of_adapters(tmp_path):
-    backbone = save_llama(tmp_path / "llama", layers=1)
-    how = {**FAST, "lora": True, "settings": {"lora.rank": 2, "lora.dropout": 0.0}}
-    for share in (1.0, 0.5):
-        aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / f"{share}", interpolate=share, **how)
-        aoe_train.export(tmp_path / f"{share}", out=tmp_path / f"whole-{share}")
-    first, trained, mixed = (weights(tmp_path / name) for name in ("llama", "whole-1.0", "whole-0.5"))
-    moved = [name for name, weight in mixed.items() if not torch.equal(weight, first[name])]
-    assert any("mlp" in name for name in moved)
-    for name in moved:
-        torch.testing.assert_close(mixed[name], first[name].lerp(trained[name], 0.5))

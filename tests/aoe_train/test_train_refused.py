@@ -10,8 +10,8 @@ from transformers.integrations import integration_utils
 import aoe_train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_keep_if_better import judged_rows
-from tests.aoe_train.test_text_objective import Halves
 from tests.aoe_train.test_train_teachers import sentences
+from tests.aoe_train.test_train_texts import Halves
 from tests.aoe_train.tiny import WORDS, refusal, write_pairs, write_triplets
 
 POSITIVES = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
@@ -57,113 +57,79 @@ def judged(**change: Any) -> list[dict[str, Any]]:
     return [row | change for row in judged_rows(1, 40)]
 
 
-REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    # The setting itself
-    ("binary", {"preset": "angel"}, "expected one of auto, angle"),
-    ("binary", {"pooling": "mean"}, "'avg'"),
-    ("binary", setting(encoder__prompts__a="{text} {text}"), r"setting .*has \{text\} 2 times"),
-    ("binary", setting(optim__learning_rate=1), "unknown setting 'optim.learning_rate'"),
-    ("binary", {"lr": float("nan")}, "finite"),
-    ("binary", {"precision": "int8"}, "int8 is for encoding only"),
-    ("binary", {"layers": "2,2"}, "a duplicate in 2, 2"),
-    (
-        "binary",
-        setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)),
-        "all weights are 0",
-    ),
-    ("binary", setting(optim__scheduler="bent"), "transformers rejects"),
-    ("binary", trainer(max_steps=3), "run.trainer.max_steps: expected one of adam_beta1"),
-    ("binary", trainer(fsdp=True), "run.trainer.fsdp.*run.shard"),
-    ("binary", trainer(deepspeed=True), "run.trainer.deepspeed.*run.shard"),
-    ("binary", trainer(optim="schedule_free_adamw"), "starts with adamw"),
-    ("binary", trainer(optim="sgdd"), "transformers rejects"),
-    ("binary", setting(log__report_to=["tensorbord"]), "log.report_to 'tensorbord': .*only .*tensorboard"),
-    # Settings and machine, or backbone
-    ("binary", {"precision": "fp16"}, "fp16: not available on a CPU"),
-    ("binary", setting(run__shard=True), "run.shard: needs several processes; .* `torchrun"),
-    # Settings and rows
-    ("graded", setting(optim__patience=2), "patience.*dev_data="),
-    ("graded", setting(batches__strategy="tokens"), "the strategy tokens needs max_tokens"),
-    ("graded", setting(batches__max_tokens=5), "only it uses max_tokens"),
-    ("alike", {}, "the list given: all 16 labels are 1; this objective needs different"),
-    # Texts without labels
-    ("binary", {"preset": "domain", "purpose": "group"}, "purpose: no effect here"),
-    ("texts", {"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),
-    ("mixed", {"preset": "domain"}, "in a run of their own"),
-    ("binary", setting(teacher__neighbours=4), "teacher.neighbours: no effect here"),
-    ("one text", {"preset": "domain", "top_layers": 1}, "fewer than two distinct texts"),
-    ("texts", {"preset": "domain", "purpose": "clustering"}, "group"),
-    # Several datasets
-    ("three", setting(datasets__nil__weight=2), r"datasets\.nil: no such dataset; expected nli, qa, stsb"),
-    ("three", setting(mix__dev="x"), r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
-    (
-        "three",
-        setting(mix={"order": "round-robin", "temperature": 2}),
-        r"mix\.temperature = 2: .* round-robin",
-    ),
-    ("three", setting(mix={"epoch": "once", "temperature": 2}), r"mix\.temperature = 2: .* once an epoch"),
-    (
-        *("three", setting(mix__epoch="once", datasets__nli__weight=2)),
-        r"datasets\.nli\.weight: has no effect",
-    ),
-    ("three", setting(datasets__qa__preset="cosent"), "dataset qa: objective cosent: found positive data"),
-    (
-        "three",
-        setting(datasets__nli__preset="x"),
-        r"'datasets\.nli\.preset' = 'x': expected one of auto, angle",
-    ),
-    (
-        "three",
-        setting(datasets__nli__wieght=2),
-        r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight",
-    ),
-    ("three", setting(datasets__nli__objective__layers=[1]), "objective.layers: differs between datasets"),
-    ("three", {"objective": {"nil": torch.sum}}, r"objective: no dataset 'nil'; expected nli, qa, stsb"),
-    # Custom objectives
-    ("binary", {"objective": "angle"}, "objective 'angle': expected a function"),
-    ("binary", {"objective": torch.nn.MSELoss}, "an instance, not a class"),
-    (
-        "binary",
-        {"objective": lambda vectors: vectors.sum()},
-        r"the parameters \(vectors\), expected \(vectors",
-    ),
-    (
-        "binary",
-        {"objective": ForgetsLabels()},
-        r"ForgetsLabels: found the parameters \(vectors: .*\), expected",
-    ),
-    ("binary", {"objective": is_async}, "is_async: is async; expected a plain function"),
-    ("binary", {"objective": lambda *_: 3.0}, "returned float; expected one number"),
-    ("binary", {"objective": lambda vectors, _: vectors.sum(-1)}, "returned a torch.float32 tensor of shape"),
-    ("binary", {"objective": lambda vectors, _: vectors.sum() * 1j}, "returned a torch.complex64 tensor"),
-    ("binary", {"objective": lambda vectors, _: vectors.sum().detach()}, "does not depend on the vectors"),
-    *(
-        ("texts", {"objective": Halves(), **given}, f"a TextObjective doesn't support .*{named}")
-        for given, named in (
-            (setting(run__chunk=4), "run.chunk"),
-            (setting(encoder__long_text="chunks"), "long_text=chunks"),
-            ({"dims": [32, 8]}, "dims and layers"),
-            ({"teacher": "minilm"}, "a guide or teacher"),
-        )
-    ),
-    # Judged pairs
-    ("binary", {"accept_on": judged(), **setting(run__shard=True)}, "accept_on= with run.shard"),
-    ("binary", {"accept_on": judged(), **setting(encoder__dense=16)}, "accept_on= with encoder.dense"),
-    ("binary", {"accept_on": judged(label=1)}, "all labels are equal"),
-    (
-        *("binary", {"accept_on": judged(query_top=1, query_share=1, query_results=1)}),
-        "has judged search results",
-    ),
-    (
-        "binary",
-        {"if_not_better": "model"},
-        "without accept_on= has no effect; give accept_on=PAIRS",
-    ),
-    ("binary", setting(optim__if_not_better="backbone"), "if_not_better= without accept_on= has no effect"),
-]
+REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "binary": [
+        (setting(encoder__prompts__a="{text} {text}"), r"setting .*has \{text\} 2 times"),
+        (setting(optim__learning_rate=1), "unknown setting 'optim.learning_rate'"),
+        ({"lr": float("nan")}, "finite"),
+        ({"layers": [1, 5]}, "objective.layers .*as the last layer is always trained"),
+        ({"top_layers": 4}, r"optim\.top_layers 4: this backbone has 1 layer"),
+        (setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)), "all weights are 0"),
+        (setting(optim__scheduler="bent"), "transformers rejects"),
+        (trainer(max_steps=3), "run.trainer.max_steps: expected one of adam_beta1"),
+        (trainer(fsdp=True), "run.trainer.fsdp.*run.shard"),
+        (trainer(optim="schedule_free_adamw"), "starts with adamw"),
+        (setting(log__report_to=["tensorbord"]), "log.report_to 'tensorbord': .*only .*tensorboard"),
+        ({"precision": "fp16"}, "fp16: not available on a CPU"),
+        (setting(run__shard=True), "run.shard: needs several processes; .* `torchrun"),
+        ({"preset": "domain", "purpose": "group"}, "purpose: no effect here"),
+        ({"objective": lambda vectors: vectors.sum()}, r"the parameters \(vectors\), expected \(vectors"),
+        ({"objective": ForgetsLabels()}, r"ForgetsLabels: found the parameters \(vectors: .*\), expected"),
+        ({"objective": is_async}, "is_async: is async; expected a plain function"),
+        ({"objective": lambda vectors, _: vectors.sum(-1)}, "returned a torch.float32 tensor of shape"),
+        ({"objective": lambda vectors, _: vectors.sum().detach()}, "does not depend on the vectors"),
+        ({"accept_on": judged(), **setting(run__shard=True)}, "accept_on= with run.shard"),
+        ({"accept_on": judged(), **setting(encoder__dense=16)}, "accept_on= with encoder.dense"),
+        ({"accept_on": judged(label=1)}, "all labels are equal"),
+        ({"accept_on": judged(query_top=1, query_share=1, query_results=1)}, "has judged search results"),
+        ({"if_not_better": "model"}, "without accept_on= has no effect; give accept_on=PAIRS"),
+    ],
+    "graded": [
+        (setting(optim__patience=2), "patience.*dev_data="),
+        (setting(batches__strategy="tokens"), "the strategy tokens needs max_tokens"),
+        (setting(batches__max_tokens=5), "only it uses max_tokens"),
+    ],
+    "alike": [
+        ({}, "the list given: all 16 labels are 1; this objective needs different"),
+    ],
+    "texts": [
+        ({"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),
+        ({"preset": "domain", "purpose": "clustering"}, "group"),
+        *(
+            ({"objective": Halves(), **given}, f"a TextObjective doesn't support .*{named}")
+            for given, named in (
+                (setting(run__chunk=4), "run.chunk"),
+                (setting(encoder__long_text="chunks"), "long_text=chunks"),
+                ({"dims": [32, 8]}, "dims and layers"),
+                ({"teacher": "minilm"}, "a guide or teacher"),
+            )
+        ),
+    ],
+    "mixed": [
+        ({"preset": "domain"}, "in a run of their own"),
+    ],
+    "one text": [
+        ({"preset": "domain", "top_layers": 1}, "fewer than two distinct texts"),
+    ],
+    "three": [
+        (setting(datasets__nil__weight=2), r"datasets\.nil: no such dataset; expected nli, qa, stsb"),
+        (setting(mix__dev="x"), r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
+        (setting(mix={"order": "round-robin", "temperature": 2}), r"mix\.temperature = 2: .* round-robin"),
+        (setting(mix={"epoch": "once", "temperature": 2}), r"mix\.temperature = 2: .* once an epoch"),
+        (setting(mix__epoch="once", datasets__nli__weight=2), r"datasets\.nli\.weight: has no effect"),
+        (setting(datasets__qa__preset="cosent"), "dataset qa: objective cosent: found positive data"),
+        (setting(datasets__nli__preset="x"), r"'datasets\.nli\.preset' = 'x': expected one of auto, angle"),
+        (setting(datasets__nli__wieght=2), r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight"),
+        (setting(datasets__nli__objective__layers=[1]), "objective.layers: differs between datasets"),
+        ({"objective": {"nil": torch.sum}}, r"objective: no dataset 'nil'; expected nli, qa, stsb"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("kind", "given", "message"), REFUSED, ids=[each[2] for each in REFUSED])
+CASES = [(kind, *case) for kind, cases in REFUSED.items() for case in cases]
+
+
+@pytest.mark.parametrize(("kind", "given", "message"), CASES, ids=[case[2] for case in CASES])
 def test_refused_runs(kind, given, message, data, shallow, tmp_path):
     with pytest.raises((ConfigError, DataError), match=message) as raised:
         aoe_train.train(data[kind], backbone=shallow, out=tmp_path / "m", progress=False, **given)

@@ -1,14 +1,19 @@
-"""Killed runs continue to the weights, history and verdict of an undisturbed run."""
+"""Killed runs continue to the same weights; diverged ones are stopped and keep the last sound weights."""
 
 from typing import Any
 
 import pytest
+import torch
+from transformers import TrainerCallback
 
 import aoe_train
+from aoe_train import Encoder
+from pairkit import ConfigError
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_keep_if_better import judged_rows
+from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
-from tests.aoe_train.tiny import refusal, same_weights, save_bert, write_pairs, write_triplets
+from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs, write_triplets
 
 PAPERS = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
 TWICE = PAPERS | {"optim.epochs": 2}
@@ -17,17 +22,13 @@ TAUGHT = {f"objective.weights.{part}": 1 for part in PARTS} | {"objective.dims":
 # Data, settings, step before which the run is killed, steps between checkpoints.
 CASES: dict[str, tuple[str, dict[str, Any], int, int]] = {
     "at the end of an epoch": ("graded", TWICE, 6, 3),
-    "accumulated batches": ("graded", TWICE | {"optim.accumulation": 2}, 4, 3),
-    "average and early stopping": (
-        *("graded", TWICE | {"batches.strategy": "shuffle", "optim.patience": 9, "optim.average": 0.9}, 8, 3),
+    "averages and early stopping": (
+        *("graded", TWICE | {"optim.patience": 9, "optim.average": 0.9, "optim.interpolate": 0.25}, 8, 3),
     ),
-    "sizes and chunks": ("graded", TWICE | {"objective.dims": (32, 8), "run.chunk": 20}, 5, 3),
-    "averaged with the backbone": ("graded", PAPERS | {"optim.interpolate": 0.25}, 3, 1),
     "batches by tokens": (
         *("triplets", PAPERS | {"batches.strategy": "tokens", "batches.max_tokens": 400}, 2, 1),
     ),
-    "several datasets": ("three", {"optim.lr": 1e-3, "optim.epochs": 2}, 7, 3),
-    "several datasets in turns": ("three", ROUNDS | {"optim.lr": 1e-3, "optim.epochs": 2}, 5, 3),
+    "several datasets": ("three", ROUNDS | {"optim.lr": 1e-3, "optim.epochs": 2}, 5, 3),
     "texts": ("texts", {"preset": "domain", "optim.top_layers": 1, "optim.epochs": 1}, 3, 1),
     "guide and teacher": ("taught", TAUGHT | {"preset": "simcse", "optim.batch_size": 8}, 2, 1),
     "judged pairs": ("judged", {"preset": "cosent", "optim.epochs": 1, "optim.if_not_better": "model"}, 5, 2),
@@ -97,3 +98,99 @@ def test_killed_run_continues_only_with_its_own_settings(sources, shallow, tmp_p
         with refusal(message):
             train(**change)
     assert train(lr=2e-3, fresh=True).steps == 6
+
+
+SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \(now 1\)"
+
+
+@pytest.fixture
+def data(tmp_path):
+    return {"data": str(write_pairs(tmp_path / "train.tsv", 90, 1))}
+
+
+@pytest.fixture
+def with_dev(data, tmp_path):
+    return {**data, "dev_data": str(write_pairs(tmp_path / "dev.tsv", 30, 2))}
+
+
+@pytest.mark.parametrize(
+    "flags", [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}]
+)
+def test_collapse_is_detected(data, bert, tmp_path, flags):
+    with pytest.raises(ConfigError, match=SIGN) as caught:
+        run(data, bert, tmp_path / "m", optim__lr=1, optim__epochs=2, **flags)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "m.work").exists()  # nothing to keep
+
+
+def test_best_weights_are_saved_as_a_model(with_dev, bert, tmp_path):
+    scores: dict[int, float] = {}
+
+    class Scores(TrainerCallback):
+        def on_evaluate(self, _: Any, state: Any, *__: Any, metrics: Any, **___: Any) -> None:
+            scores[state.global_step] = metrics["eval_dev"]
+
+    flags = {"optim__lr": 0.1, "optim__epochs": 6, "optim__warmup": 0.5}
+    kept = tmp_path / "m.work" / "before-divergence"
+    with pytest.raises(ConfigError, match=f"the best weights of step .* are in {kept}$") as caught:
+        run(with_dev, bert, tmp_path / "m", callbacks=[Scores()], **flags)
+    assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(caught.value)
+    assert score(kept, with_dev["dev_data"]) == pytest.approx(max(scores.values()), abs=1e-4)
+
+    with pytest.raises(ConfigError, match=r"m\.work: training diverged at step \d+: .*before-divergence$"):
+        run(with_dev, bert, tmp_path / "m", **flags)  # not gone on with
+    run(with_dev, bert, tmp_path / "m", fresh=True)
+    assert not (tmp_path / "m.work").exists()
+
+
+def test_without_dev_data_the_newest_checkpoint_is_saved(data, llama, tmp_path):
+    kept = tmp_path / "m.work" / "before-divergence"
+    flags = {"optim__lr": 1, "optim__epochs": 3, "optim__warmup": 0.9, "log__checkpoint_steps": 1}
+    with pytest.raises(ConfigError, match=r"; the weights of step \d+ are in ") as caught:
+        run(data, llama, tmp_path / "m", **flags)
+    assert Encoder.load(kept).encode(["the man", "a red boat"]).shape == (2, 32)
+    (checkpoint,) = (tmp_path / "m.work").glob("step-*.pt")
+    assert f"the weights of step {checkpoint.stem[5:]} are" in str(caught.value)
+
+
+def test_diverged_checkpoint_is_not_continued(data, bert, tmp_path, kill_at):
+    kill_at(4)
+    with pytest.raises(Killed):
+        run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
+    (path,) = (tmp_path / "m.work").glob("step-*.pt")
+    content = torch.load(path)
+    torch.save(content | {"weights": {name: 0 * weight for name, weight in content["weights"].items()}}, path)
+    with pytest.raises(ConfigError, match=r"training diverged at step [24]: embeddings .*fresh=True$"):
+        run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
+
+
+def test_infinite_gradient_is_detected(data, bert, tmp_path):
+    calls: list[int] = []
+
+    def loss(vectors: torch.Tensor, _: Any) -> torch.Tensor:
+        calls.append(1)
+        vectors.register_hook(lambda gradient: gradient * (float("inf") if len(calls) == 3 else 1))
+        return vectors.square().mean()
+
+    how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}, "progress": False}
+    message = r"at step 3: the gradient became (inf|nan); .*lr= \(now 0.001\)"
+    with pytest.raises(ConfigError, match=message):
+        aoe_train.train(data["data"], backbone=bert, out=tmp_path / "m", objective=loss, **how)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["text", *WORDS[:33]],
+        ["text1\ttext2\tlabel", *(f"{WORDS[n]}\t{WORDS[n + 20]}\t{int(n < 16)}" for n in range(33))],
+        ["anchor\tpositive", "the man\tthe man is", "the man\ta man"],
+    ],
+    ids=["single texts", "batches of one label, one of one row", "two rows"],
+)
+def test_unusual_batches_are_no_divergence(lines, bert, tmp_path):
+    (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
+    preset = "cosent" if "label" in lines[0] else "simcse"
+    flags = {"preset": preset, "batches__strategy": "shuffle", "optim__epochs": 2}
+    run({"data": str(tmp_path / "rows.tsv")}, bert, tmp_path / "m", **flags)
+    assert all(weight.isfinite().all() for weight in weights(tmp_path / "m").values())

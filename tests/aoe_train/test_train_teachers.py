@@ -122,10 +122,7 @@ def test_vectors_from_a_file(shallow, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (
-            {"sentence": ["a"], "vector": [[1.0]]},
-            "the columns sentence, vector; expected text and vector",
-        ),
+        ({"sentence": ["a"], "vector": [[1.0]]}, "the columns sentence, vector; expected text and vector"),
         ({"text": ["a"], "vector": ["b"]}, "vector has no lists of numbers"),
         ({"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]}, "parquet:2: vector has 1 numbers; expected 2"),
         ({"text": ["a", "b"], "vector": [[1.0], [None]]}, "parquet:2: vector has NaN, infinity or null"),
@@ -154,19 +151,13 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
         ),
         ({"guide.model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
         ({"guide.model": "DOT"}, "compared by dot; expected a model with cosine"),
-        (
-            {"teacher.model": "DOT", **SCORE},
-            "by dot, the model's by cosine, but score_distill needs",
-        ),
-        ({"teacher.model": "x.npy"}, "a .npy lacks the texts"),
+        ({"teacher.model": "DOT", **SCORE}, "by dot, the model's by cosine, but score_distill needs"),
         ({"teacher.model": "x.parquet", **EMBED}, "no such file; give a model, or a file of vectors"),
-        ({"teacher.prompts": "q: "}, "teacher: has settings but no model; give teacher="),
         (
             {"teacher.model": "TEACHER", "teacher.prompts": {"text": "q: "}, **EMBED},
             "teacher.prompts: no column",
         ),
         ({"teacher.model": "x.parquet", "teacher.prompts": "q: "}, "have no effect on vectors from a file"),
-        ({"teacher.score_range": "0,1"}, "no effect without teacher_scores="),
     ],
 )
 def test_invalid_combinations_are_refused_before_encoding(settings, message, shallow, teacher, tmp_path):

@@ -1,8 +1,14 @@
-"""Runs on texts without labels."""
+"""Runs on texts without labels, also with objectives that run the model themselves."""
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
+import torch
 
 import aoe_train
+from aoe_train import Encoder, TextBatch, TextObjective
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import save_bert
 
@@ -12,18 +18,19 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed
 
 @pytest.mark.parametrize(
     ("arguments", "smoothing"),
-    [({}, 0.25), ({"purpose": "group"}, 1), ({"purpose": "match"}, 0),
-     ({"purpose": "match", "settings": {"teacher.smoothing": 0.5}}, 0.5)],
-)  # fmt: skip
+    [({}, 0.25), ({"purpose": "group"}, 1), ({"settings": {"teacher.smoothing": 0.5}}, 0.5)],
+)
 def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing):
-    run = aoe_train.train(TEXTS, backbone=shallow, out=tmp_path / "model", **FEW, **arguments)
-    assert run.steps == (150 if arguments.get("purpose") == "group" else 75)
-    assert run.record["origin"]["settings"]["teacher"]["smoothing"] == smoothing
-    assert run.record["origin"]["settings"]["objective"]["score_form"] == "kl"
-    first, last = run.history[0]["score_distill"], run.history[-1]["score_distill"]
-    assert last < first
-    card = (tmp_path / "model" / "README.md").read_text()
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments)
+    planned = aoe_train.plan(TEXTS, backbone=shallow, **FEW, **arguments)
+    assert run.steps == planned.record["steps"] == (150 if "purpose" in arguments else 75)
+    settings = run.record["origin"]["settings"]
+    assert (settings["teacher"]["smoothing"], settings["objective"]["score_form"]) == (smoothing, "kl")
+    assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
+    card = (tmp_path / "m" / "README.md").read_text()
     assert f"Smoothing {smoothing:g} over 8 mutual neighbours" in card
+    assert [command[1] for _, command in run.next_steps()] == ["sample-pairs", "review", "evaluate"]
 
 
 def test_another_teacher_is_smoothed_the_same_way(shallow, tmp_path):
@@ -44,19 +51,61 @@ def test_plain_texts_need_no_preset(tmp_path):
         assert ("score_distill" in run.history[-1]) == (preset == "domain")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "steps"),
-    [({}, ["sample-pairs", "review", "evaluate"]), ({"interpolate": 0}, [])],
-)
-def test_steps_to_judge_follow_only_a_changed_model(shallow, tmp_path, arguments, steps):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments)
-    commands = [command for _, command in run.next_steps()]
-    assert [command[1] for command in commands] == steps
-    assert all(str(tmp_path / "texts.txt") in command for command in commands[:1])
+def test_an_unchanged_model_has_no_next_steps(shallow, tmp_path):
+    run = aoe_train.train(TEXTS, backbone=shallow, out=tmp_path / "m", **FEW, interpolate=0)
+    assert run.next_steps() == []
 
 
-def test_a_dry_run_plans_75_steps(shallow, tmp_path):
-    planned = aoe_train.plan(TEXTS, backbone=shallow, out=tmp_path / "model", preset="domain", top_layers=1,
-                             progress=False)  # fmt: skip
-    assert planned.record["steps"] == 75
+SHORT = ["a plane", "the dog runs", "a dog", "two planes are taking off", "off", "runs", "a man", "men run"]
+
+
+class Halves(TextObjective):
+    """Compares each text, through a trained matrix, with itself without the last token."""
+
+    def begin(self, encoder: Encoder, kind: str) -> None:
+        self.kind = kind
+        self.map = torch.nn.Linear(encoder.dim, encoder.dim)
+
+    def forward(self, model: Any, batch: TextBatch) -> dict[str, torch.Tensor]:
+        shorter = batch.with_sequences([tokens[:-1] for tokens in batch.sequences()])
+        near = torch.cosine_similarity(self.map(batch.vectors(model)), shorter.vectors(model)).mean()
+        return {"loss": 2 - near, "near": near.detach()}
+
+    def save(self, folder: Path) -> None:
+        np.save(folder / "map.npy", self.map.weight.detach().numpy())
+
+
+def train(shallow: Path, out: Path, objective: Any = None, **given: Any) -> aoe_train.Trained:
+    options = {"batch_size": 4, "lr": 1e-3, "progress": False, **given}
+    return aoe_train.train(SHORT, backbone=shallow, out=out, objective=objective or Halves(), **options)
+
+
+def test_weights_are_trained_and_saved(shallow, tmp_path):
+    objective = Halves()
+    run = train(shallow, tmp_path / "m", objective, epochs=3)
+    assert objective.kind == "single"
+    assert run.steps == 6
+    first, *_, last = [entry for entry in run.history if "loss" in entry]
+    assert last["loss"] < first["loss"]
+    assert "near" in first
+    assert np.load(tmp_path / "m/map.npy").shape == (run.encoder.dim, run.encoder.dim)
+    assert "Halves" in (tmp_path / "m/README.md").read_text()
+    again = train(shallow, tmp_path / "again", epochs=3)
+    assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
+    assert again.encoder.encode(SHORT) == pytest.approx(run.encoder.encode(SHORT))
+    assert aoe_train.plan(SHORT, backbone=shallow, objective=Halves(), progress=False).memory_mb > 0
+
+
+@pytest.mark.parametrize("prompt", [None, "q: "])
+def test_token_batches_give_the_encoders_vectors(prompt, shallow):
+    encoder = Encoder.load(shallow, device="cpu", inference_only=True)
+    found = np.empty((len(SHORT), encoder.dim), np.float32)
+    sizes = []
+    with torch.inference_mode():
+        for places, batch in encoder.token_batches(SHORT, prompt=prompt, batch_tokens=16):
+            assert len(batch.states(encoder.model)) == batch.lengths.sum()
+            found[places] = batch.vectors(encoder.model).numpy()
+            sizes.append(len(places))
+    assert sum(sizes) == len(SHORT)
+    assert len(sizes) > 1
+    assert found == pytest.approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)

@@ -1,9 +1,5 @@
 """Chunks and two processes give the gradients of one whole batch."""
 
-import atexit
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from aoe_train.training.pair_model import PairModel, split_texts
-from aoe_train.training.processes import exit_cleanly, repeated_layers
+from aoe_train.training.processes import repeated_layers
 from aoe_train.training.train_plan import saved_bytes
 from tests import forked
 from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, triplet_gradients
@@ -108,41 +104,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):
-    environ = {**os.environ, "KEEP": str(tmp_path)}
-    ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path, environ=environ)
+    ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path)
     for number, rank in enumerate(ranks):
         rank.join(100)
         assert rank.exitcode == 0, (tmp_path / str(number)).read_text()
-
-
-LATE = """
-import sys, threading, time
-from pathlib import Path
-import torch.distributed as dist
-from aoe_train.training.processes import exit_cleanly, leave_group
-
-def late():  # as one of gloo's threads
-    ready.set()
-    time.sleep(0.05)
-    Path(sys.argv[1]).write_text("done")
-
-dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
-exit_cleanly()
-exit_cleanly()
-leave_group()
-ready = threading.Event()
-threading.Thread(target=late, daemon=True).start()
-ready.wait()
-"""
-
-
-def test_exit_waits_for_threads_of_the_process_group(tmp_path, monkeypatch):
-    subprocess.run([sys.executable, "-c", LATE, str(tmp_path / "found")], cwd=ROOT, check=True)
-    assert (tmp_path / "found").exists()
-    registered: list[object] = []
-    monkeypatch.setattr(atexit, "register", registered.append)
-    exit_cleanly()
-    assert registered == []  # alone, nothing waits
 
 
 def stack(*members: nn.Module) -> nn.Module:

@@ -1,10 +1,11 @@
-"""Clock, loss log, divergence, checkpoints, reports, and the arguments of processes."""
+"""Clock, loss log, divergence, checkpoints, reports, averages, and the arguments of processes."""
 
 import math
 import os
 import sys
 import time
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
@@ -21,7 +24,7 @@ from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import Built, build
-from aoe_train.training.callbacks import Stopwatch, open_trackers
+from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
 from aoe_train.training.checkpoints import restore_weights, trained_weights
 from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
@@ -49,27 +52,19 @@ def built(given: TrainSettings, data: str, backbone: Path, out: Path) -> Built:
     return build(load(sources, given, process))
 
 
-def test_stopwatch(monkeypatch):
+def test_the_stopwatch_counts_only_running_time(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     watch = Stopwatch()
-    watch.add(5)
-    with watch.paused():  # outside, it starts nothing
-        now[0] += 10
-    now[0] += 10
-    with watch.running():
+    with suppress(ValueError), watch.running():
         now[0] += 1
         with watch.paused():
             now[0] += 20
-            assert watch.seconds == 6
+            assert watch.seconds == 1
         now[0] += 2
-        assert watch.seconds == 8
-
-    with suppress(ValueError), watch.running():
-        now[0] += 3
         raise ValueError
     now[0] += 40
-    assert watch.seconds == 11
+    assert watch.seconds == 3
 
 
 # The log of the losses
@@ -120,17 +115,13 @@ def check_sign(found, sign):
     ("before", "now", "sign"),
     [
         (0.5, 0.4, None),
-        (0.5, 0.006, None),
         (0.5, 0.004, "is 0.996000, before training 0.500000"),
-        (0.05, 0.0011, None),
         (0.05, 0.0009, "is 0.999100, before training 0.950000"),
-        (0.003, 0.0009, None),
         (0.5, 0.0, "mean cosine of 3 different texts is 1.000000"),
         (1e-5, 9e-6, None),  # born with cosines near 1, as small random models are
         (1e-5, 1e-7, "embeddings have collapsed"),
         (0.5, math.nan, "embeddings are NaN or infinite"),
         (math.nan, 0.0, None),  # nothing to compare with
-        (0.0, 0.0, None),  # no text was told from another before
     ],
 )
 def test_collapse_check(before, now, sign):
@@ -142,14 +133,11 @@ def test_collapse_check(before, now, sign):
     ("norms", "sign"),
     [
         ([], None),
-        ([5.0], None),
         ([5.0, math.inf], "gradient became inf"),
-        ([math.nan], "gradient became nan"),
         ([300.0, 200.0, 100.0, 5.0, 4.0, 3.0], None),
         ([5.0, 4.0, 3.0, 2e4, 3e4, 4e4], "grew from 5 to 4e+04"),
         ([5.0, 4.0, 3.0, 2e4, 3.0, 4e4], None),  # now and then a batch is far off, and clipped
         ([0.0, 0.0, 0.0, 50.0, 60.0, 70.0], None),  # batches that rank nothing come first
-        ([5e3, 4e3, 3e3, 2e4, 3e4, 4e4], None),  # a loss of large numbers
         ([5.0, 2e4, 3e4, 4e4], None),  # too early to say
     ],
 )
@@ -174,42 +162,25 @@ def test_restore_weights_needs_the_same_model():
 # Reports, against stand-ins for packages that are not installed here
 
 
-def begun(callback, tmp_path):
-    """The printed line on a tracker, and the run's arguments."""
-    said, given = [], SimpleNamespace(run_name=None, project="aoe")
-    process: Any = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
-    open_trackers([callback], process, given, "m-1", 0)
-    (line,) = said
-    return line, given
-
-
-class RefusedError(Exception):
-    """wandb's error."""
-
-
-def wandb(monkeypatch, init):
-    monkeypatch.delenv("WANDB_DIR", raising=False)
-    monkeypatch.delenv("WANDB_PROJECT", raising=False)
-    monkeypatch.setitem(sys.modules, "wandb.errors", SimpleNamespace(Error=RefusedError))
-    callback = WandbCallback.__new__(WandbCallback)
-    callback._wandb = SimpleNamespace(run=None, init=init)
-    return callback
-
-
 @pytest.mark.parametrize("url", ["https://wandb.test/run", None])
 def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
-    asked = {}
+    monkeypatch.delenv("WANDB_DIR", raising=False)
+    monkeypatch.delenv("WANDB_PROJECT", raising=False)
+    monkeypatch.setitem(sys.modules, "wandb.errors", SimpleNamespace(Error=RuntimeError))
+    asked, said = {}, []
 
     def init(**options):
         asked.update(options)
         callback._wandb.run = SimpleNamespace(url=url, dir="/runs/offline-1/files")
 
-    callback = wandb(monkeypatch, init)
-    line, _ = begun(callback, tmp_path)
+    callback = WandbCallback.__new__(WandbCallback)
+    callback._wandb = SimpleNamespace(run=None, init=init)
+    process: Any = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
+    open_trackers([callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0)
     home = str(tmp_path / "m.runs")
     assert asked == {"id": "m-1", "name": "m-1", "project": "aoe", "dir": home, "resume": "allow"}
     place = url or "/runs/offline-1, offline; upload it with wandb sync /runs/offline-1"
-    assert line == f"wandb: reporting to {place}"
+    assert said == [f"wandb: reporting to {place}"]
 
 
 # Processes and devices
@@ -285,3 +256,36 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         call()
         assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
+
+
+def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
+    """Set the model's weights to one of `values` after each step."""
+    for step, value in enumerate(values, start=1):
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.fill_(value)
+        average.add(model, step, len(values))
+
+
+@given(st.floats(0.001, 1), st.integers(1, 1000))
+def test_number_of_samples_is_limited(share, steps):
+    average = WeightAverage(nn.Linear(1, 1), share)
+    counts = [average.samples(step, steps) for step in range(steps + 1)]
+    taken = [step for step in range(1, steps + 1) if counts[step] > counts[step - 1]]
+    assert counts[0] == 0
+    assert counts[-1] == len(taken) <= 100
+    assert taken[-1] == steps
+    assert len({after - before for before, after in pairwise(taken)}) <= 1
+    assert steps - taken[0] < max(1, round(share * steps))
+
+
+def test_applied_restores_the_exact_weights():
+    model = nn.Linear(3, 2)
+    average = WeightAverage(model, 1.0)
+    with average.applied(model):  # before the first sample: its own
+        own = model.weight.detach().clone()
+    assert torch.equal(model.weight, own)
+    pass_through(average, model, [0.1, 0.7])
+    with average.applied(model):
+        torch.testing.assert_close(model.weight.detach(), torch.full((2, 3), 0.4))
+    assert torch.equal(model.weight.detach(), torch.full((2, 3), 0.7))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shlex
 from itertools import cycle
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 
 import aoe_train
 import gis_builder
 import llm_labeler
 import pairkit
-from pairkit import ConfigError
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
 from tests.pairkit.review_material import judge_all
@@ -148,23 +144,6 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(pla
 
 
 @pytest.mark.usefixtures("own")
-def test_a_sample_of_pairs_favours_neither_model(place: Path) -> None:
-    both = [str(place / name) for name in ("bert", "own")]
-    drawn = [
-        aoe_train.sample_pairs(SENTENCES, model=models, progress=False).pairs for models in (both, both[::-1])
-    ]
-    assert_frame_equal(*drawn)
-    cosines = []
-    for model in both:
-        encoder = aoe_train.Encoder.load(model)
-        one, other = (encoder.encode(drawn[0][side], normalize=True) for side in ("text1", "text2"))
-        cosines.append((one * other).sum(1))
-    assert drawn[0]["label"].to_numpy() == pytest.approx(np.mean(cosines, axis=0), abs=1e-4)
-    with pytest.raises(ConfigError, match="expected at least one model"):
-        aoe_train.sample_pairs(SENTENCES, model=[], progress=False)
-
-
-@pytest.mark.usefixtures("own")
 def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     """Both find texts with the same last word relevant."""
     models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
@@ -189,24 +168,3 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     assert gains[0] == gains[1]
     assert gains[0]["metric"] == "P@1"
     assert gains[0]["pairs"] == drawn.counts["sampled_queries"]
-
-
-def test_the_table_of_the_domain_benchmark_has_a_row_for_each_annotator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(SAMPLE.parents[1] / "benchmarks"))
-    domain = importlib.import_module("domain")
-    ledger = domain.Ledger(tmp_path)
-    for llm, seed, texts, figure in [
-        ("", 0, 60, 82),
-        ("team", 0, 60, 83),
-        ("team", 1, 60, 84),
-        ("team", 0, 9, 1),
-    ]:
-        run = {"name": "rules", "domain": "banking", "llm": llm, "seed": seed, "texts": texts}
-        figures = {"figures": {"P@1": figure}, "cpu_s": 3}
-        run["backbone"] = "minilm"
-        ledger.once(run, lambda _, figures=figures: figures)
-    lines = domain.table_lines(ledger, "banking", "minilm", 60)
-    assert lines[0] == "| banking | rows by | seeds | P@1 | CPU s |"
-    assert lines[2:] == ["| rules |  | 1 | 82.00 | 3 |", "| rules | team | 2 | 83.50 ± 0.71 | 3 |"]

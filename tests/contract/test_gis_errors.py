@@ -84,6 +84,10 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
         (("--split-sizes", "5000,10,10"), "any", 2, "largest possible sizes"),
         (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
         (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
+        (("--split-sizes", "a,b,c", "--dry-run"), "any", 2, "three numbers"),
+        (("--split-sizes", "0.5,0.1,0.1", "--dry-run"), "any", 2, "add up to 1"),
+        (("--split-sizes", "-1,2,3", "--dry-run"), "any", 2, "negative"),
+        (("--split-sizes", "0,1,0", "--dry-run"), "any", 2, "train"),
         (("--strategy", "fast"), "any", 2, "'search' or 'all'"),
         (("--set", "pair.rato=1"), "any", 2, "unknown setting 'pair.rato'"),
         (("--config", "nosuch.toml"), "any", 2, "no such configuration file"),
@@ -128,18 +132,3 @@ def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...
     assert not texts.str.contains("\r|\u0000").any()
     assert texts.str.contains("\U0001f980").any()
     assert texts.str.len_chars().max() > 50_000
-
-
-def test_existing_outputs_are_not_overwritten(gis: Gis, odd_url: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("x")
-    for name, words in (
-        ("file", "is a file"),
-        ("mine", "not a dataset of `gis`"),
-        ("file/below", "can't be written"),
-    ):
-        for flags in ((), ("--fresh",)):
-            done = build(gis, odd_url, tmp_path / name, "--work", str(tmp_path / "w"), *flags)
-            assert (done.code, words in done.error) == (2, True), done.err
-    assert (tmp_path / "mine" / "thesis.tex").read_text() == "x"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 import stat
-from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import pairkit
-from tests.aoe_train.tiny import save_bert
-from tests.contract.conftest import Done, environment, run_here
 from tests.contract.label_command import (
-    KEYS,
     ensemble,
     generate,
     llms_file,
@@ -78,43 +73,6 @@ def test_aggregations(tmp_path: Path, aggregation: str) -> None:
         assert requests(servers) == asked
     labels = pl.concat(pairkit.read(tmp_path / "out").splits.values())["label"]
     assert labels.dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
-
-
-def next_commands(done: Done) -> list[list[str]]:
-    """The commands of all "next: ..." lines."""
-    lines = done.err.splitlines()
-    return [shlex.split(below) for line, below in pairwise(lines) if line.startswith("next: ")]
-
-
-def test_next_steps_run(tmp_path: Path) -> None:
-    save_bert(tmp_path / "bert")
-    sentences(tmp_path / "s.txt", 40)
-    header = "text,other\n" + "".join(f"{line},x\n" for line in (tmp_path / "s.txt").read_text().splitlines())
-    source, out = tmp_path / "a file.csv", tmp_path / "our pairs"  # rows begin at 2; names with blanks
-    source.write_text(header)
-    gold = tmp_path / "gold.csv"
-    with ensemble(tmp_path) as (flags, _):
-        given = ("--data", source, "--columns", "text=text", "--out", out, *flags, "--aggregation", "vote")
-        steps = next_commands(run_label("generate", *given, "--dry-run"))
-        assert steps == [["label", "generate", *map(str, given)]]
-        seen = set[str]()
-        while steps:
-            step = steps.pop()
-            if step[0] == "less" or (step[0] == "aoe" and "aoe train" in seen):
-                assert any(Path(word).exists() for word in step)
-                continue
-            package = {"label": "llm_labeler", "aoe": "aoe_train"}[step[0]]
-            step = [str(tmp_path / "bert") if word == "minilm" else word for word in step]
-            done = run_here(package, *step[1:], environ=environment(**KEYS), cwd=tmp_path)
-            assert done.code == 0, (step, done.err)
-            if step[1] == "generate":
-                rows = pl.concat(pairkit.read(out).splits.values()).head(10)
-                rows.select("text1", "text2", "label").write_csv(gold)
-                judge = ("judge", "--data", gold, "--out", tmp_path / "judged", *flags)
-                steps += next_commands(run_label(*judge))
-            seen.add(f"{step[0]} {step[1]}")
-            steps += next_commands(done) if step[0] == "label" else []
-    assert seen == {"label generate", "label report", "label show", "aoe train"}
 
 
 def test_show_and_report(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -56,18 +55,7 @@ def test_sentences(tmp_path: Path, name: str, content: bytes | None, code: int, 
     assert name in done.error
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason"),
-    [
-        ("html", "broken_reply"),
-        ("hang", "timeout"),
-        # The kinds are tested elsewhere; here, that the command ends well.
-        pytest.param("broken_json", "broken_reply", marks=pytest.mark.slow),
-        pytest.param("empty_choices", "broken_reply", marks=pytest.mark.slow),
-        pytest.param("disconnect", "connection", marks=pytest.mark.slow),
-        pytest.param("server_error", "server_error", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("kind", "reason"), [("html", "broken_reply"), ("hang", "timeout")])
 def test_a_server_that_never_answers_well(source: Path, tmp_path: Path, kind: str, reason: str) -> None:
     with serve(Options(), Faults(1.0, (kind,))) as server:
         wait = {"attempts": 2, "timeout_s": 0.3 if kind == "hang" else 60}
@@ -85,17 +73,6 @@ def test_unreported_usage_is_charged_at_its_bound(source: Path, tmp_path: Path) 
     assert done.result["tokens"] > 12 * 500
     report = run_label("report", "--work", work, "--json").result
     assert report["llms"]["llama"]["estimated_calls"] == 12
-
-    # Answers in another script are dropped with a reason.
-    with sqlite3.connect(work / "answers.sqlite") as connection:
-        connection.execute(
-            "UPDATE answers SET raw = ? WHERE task = 'positive'", ("1. 今天天气很好。".encode(),)
-        )
-    connection.close()
-    done = run_label("parse", "--work", work, "--out", tmp_path / "o2", "--json")
-    assert done.code == 0, done.err
-    assert done.result["positives"] == 0
-    assert done.result["dropped"] == {"wrong_script": 6}
 
 
 @pytest.mark.parametrize(
@@ -126,12 +103,10 @@ def test_other_folders_are_not_replaced(source: Path, tmp_path: Path) -> None:
     assert generate(source, out, *WORDNET).code == 0
     for at, flags, says in (
         (taken, (), "not a dataset of `label`"),
-        (out, ("--size", "2"), "--fresh"),
         (out, ("--work", out / "w"), "would replace the working folder"),
     ):
         done = generate(source, at, *WORDNET, *flags)
         assert (done.code, says in done.error) == (2, True), done.err
-    assert generate(source, out, *WORDNET, "--size", "2", "--fresh").code == 0
     parse = run_label("parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9")
     assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
 

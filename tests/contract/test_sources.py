@@ -14,8 +14,7 @@ import aoe_train
 import gis_builder
 import llm_labeler
 import pairkit
-from tests.aoe_train.test_train import write_pairs
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS, save_bert, write_pairs
 from tests.contract.conftest import SAMPLE
 from tests.pairkit.review_material import judge_all
 

@@ -49,20 +49,6 @@ def test_a_full_disk_is_one_line() -> None:
     ]
 
 
-def test_a_closed_pipe_is_silent() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = ran("gis_builder", "--help", stdout=writer)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (1, b"")
-
-
-def test_help_in_a_poor_locale() -> None:
-    done = ran("gis_builder", "--help", env=POOR, stdout=subprocess.PIPE)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.isascii()
-
-
 @pytest.mark.parametrize("command", [["audit", "--json"], ["show", "--split", "train"]])
 def test_texts_in_a_poor_locale(tmp_path: Path, command: list[str]) -> None:
     pairs = tmp_path / "p\u00e9\U0001f600.jsonl"

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import forked
-from tests.aoe_train.test_train import write_pairs, write_triplets
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 from tests.contract.conftest import Done, environment, run_here
 
 FLAGS = ("--preset", "angle-paper", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")

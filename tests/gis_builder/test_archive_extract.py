@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -181,18 +180,6 @@ def test_a_truncated_file_is_read_to_its_end(tmp_path: Path) -> None:
         rows, counts = extracted(tmp_path)
         assert why in counts["hours_broken_off"][HOUR]
         assert bool(rows) is (len(data) > 99)
-
-
-def test_an_unreadable_file_is_not_a_truncated_one(tmp_path: Path) -> None:
-    path = tmp_path / f"{HOUR}.json.gz"
-    for make, why in (
-        (lambda: path.symlink_to(path), "not readable"),
-        (lambda: os.mkfifo(path), "is a folder"),
-    ):
-        make()
-        with pytest.raises(DataError, match=why):
-            extracted(tmp_path)
-        path.unlink()
 
 
 def test_a_too_long_line_is_skipped_and_counted(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ import gis_builder
 from gis_builder.crawling.github.negative_sample import number_order
 from gis_builder.gh_archive import archive_rows as r
 from gis_builder.gh_archive.archive_run import DRAW, EXTRACT, JUDGE, SORT
-from gis_builder.gh_archive.hours import hours_between
 from gis_builder.gh_archive.judge_threads import (
     Exclusions,
     RepoThreads,
@@ -34,17 +33,9 @@ from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
 from pairkit import DataError
 from tests.gis_builder.archive_world import (
-    HOURS,
-    MORE,
-    RANGE,
-    Thread,
     build,
     command,
-    events_of,
     files,
-    lines_of,
-    world,
-    write_hours,
 )
 from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
 from tests.two_nodes import two_nodes
@@ -66,56 +57,6 @@ def test_workers_and_buckets_do_not_change_the_dataset(
         assert files(other.out) == files(built.out)
         (rows,) = other.work.glob("rows-*")
         assert (len(list(rows.iterdir())) == 1) == (size > 4000)
-
-
-def test_only_repositories_with_changed_rows_are_judged_again(
-    threads: dict[str, list[Thread]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged: list[int] = []
-
-    def recorded(rows: Any) -> RepoThreads:
-        judged.append((repo := threads_of(rows)).repo_id)
-        return repo
-
-    monkeypatch.setattr("gis_builder.gh_archive.judge_threads.threads_of", recorded)
-    source, out = tmp_path / "hours", tmp_path / "gis"
-    first, second = threads.values()
-    write_hours(source, world(threads), HOURS)
-    build(source, out)
-    steps = (
-        (RANGE, lines_of(events_of(7, first[:90])), {7}, 3),  # an hour is added,
-        (RANGE, lines_of(events_of(7, first[:50]) + events_of(101, second[:9])), {7, 101}, 3),  # replaced,
-        (RANGE, [b'{"id":"9","type":"WatchEvent"}'], {101}, 2),  # emptied,
-        (RANGE.replace("-2", "-1"), [], set(), 2),  # and left out
-    )
-    for hours, lines, changed, count in steps:
-        if lines:
-            write_hours(source, lines, [MORE])
-        judged.clear()
-        again = gis_builder.archive(hours, source, out, workers=1, progress=False, fresh=True)
-        assert (set(judged), len(judged)) == (changed, len(changed))
-        scratch = gis_builder.archive(
-            *(hours, source, tmp_path / "scratch"), work=tmp_path / hours / str(changed), workers=1,
-            progress=False, fresh=True,
-        )  # fmt: skip
-        assert files(again.out) == files(scratch.out)
-        assert again.statistics["archive_repositories"]["with_duplicates"] == count
-
-
-def test_statistics_name_some_repositories_and_count_all(
-    built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gis_builder.gh_archive.write._MAX_NAMED", 1)
-    made = build(source, tmp_path / "gis")
-    assert made.statistics["repository_count"] == built.statistics["repository_count"] == 2
-    assert "2 repositories." in (made.out / "README.md").read_text()
-    detail = pl.read_parquet(made.work / "repositories.parquet")
-    for split, named in made.statistics["repositories"].items():
-        own = detail.filter(pl.col("split") == split)
-        ((repo, counts),) = named.items()
-        (row,) = own.filter(pl.col("repo") == repo).rows(named=True)
-        assert counts == {"positive": own["positive"].max(), "negative": row["negative"]}
-    assert detail["positive"].sum() == made.positives
 
 
 @pytest.mark.parametrize(
@@ -312,17 +253,6 @@ def test_a_lost_closing_event_is_restored() -> None:
     near = repo([shown(1, 9, state="closed", closed_at="2015-01-01T00:08:30Z"), done(1, 8)]).threads[1]
     assert near.issue.closed_by == "max"
     assert len(near.events) == 1
-
-
-def test_hours_of_a_range() -> None:
-    hours = [f"2015-01-{hour}" for hour in ("31-22", "31-23")] + [f"2015-02-01-{hour}" for hour in "01"]
-    assert hours_between("2015-01-31-22..2015-02-01-1") == hours
-    assert len(hours_between("2016-02-28..2016-03-01")) == 72
-    assert hours_between("2015-01-01-7") == ["2015-01-01-7"]
-    assert len(hours_between("2025-05-23..2025-05-24")) == 48
-    spellings = ("2015-01-01..2015-01-31", "2015-01-01-0..2015-01-31-23", "2015-01-01 .. 2015-01-31")
-    ends = {(hours[0], hours[-1]) for hours in map(hours_between, spellings)}
-    assert ends == {("2015-01-01-0", "2015-01-31-23")}
 
 
 def test_exclusions(tmp_path: Path) -> None:

@@ -60,13 +60,6 @@ def summary(text: str) -> str:
             This is a duplicate otherwise of #1
             Ah, I reposted my own issue: #1
             Has nothing to do with #2, dupe of #1.
-            Duplikat von #1
-            Doublon de #1
-            Duplicado de #1
-            Duplicato di #1
-            дубликат #1
-            #1 と重複しています
-            #1 중복
             Dup of #1 (cc #2)
             Dup of #1, see also #2
             Dup of #1. Fixed by #2

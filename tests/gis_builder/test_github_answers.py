@@ -6,10 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, classify, requested_wait_s
+from gis_builder.crawling.github.responses import classify, requested_wait_s
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
@@ -78,17 +76,6 @@ def test_only_refused_queries_are_final() -> None:
     assert classify(400, {}, b"").final
 
 
-def test_errors_of_partial_data() -> None:
-    body = graphql(
-        {"r0": {"i1": None, "i2": {}}},
-        error("NOT_FOUND", path=["r0", "i1"]),
-        error("", "Something went wrong. This may be the result of a timeout", path=["r0", "i3"]),
-    )
-    gone, slow = classify(200, {}, body.encode()).errors
-    assert (gone.path, gone.needs_retry) == (("r0", "i1"), False)
-    assert (slow.path, slow.needs_retry) == (("r0", "i3"), True)
-
-
 def test_waits_use_the_clock_of_the_server() -> None:
     spent = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOON_S)}
     assert requested_wait_s(spent | {"date": NOON}) == 0.0
@@ -97,31 +84,3 @@ def test_waits_use_the_clock_of_the_server() -> None:
     assert requested_wait_s({"retry-after": "-3"}) == 0.0
     for nonsense in ("9" * 400, "1e400", "nan", "Mon, 99 Foo 99999999999 99:99:99 GMT", "\ud800"):
         assert requested_wait_s({"retry-after": nonsense, "date": NOON}) is None
-
-
-@given(
-    status=st.integers(100, 599),
-    headers=st.dictionaries(
-        st.sampled_from(["Retry-After", "Date", "x-ratelimit-remaining", "X-RateLimit-Reset"]),
-        st.text(max_size=12),
-    ),
-    body=st.binary(max_size=60)
-    | st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(["data", "errors", "type", "path", "message", "extensions"]),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=8,
-    ).map(lambda value: json.dumps(value).encode()),
-)
-def test_no_response_raises(status: int, headers: dict[str, str], body: bytes) -> None:
-    answer = classify(status, headers, body)
-    assert isinstance(answer, QueryAnswer)
-    assert answer.wait_s is None or answer.wait_s >= 0
-    if answer.kind in (AnswerKind.OK, AnswerKind.PARTIAL):
-        assert isinstance(answer.data, dict)

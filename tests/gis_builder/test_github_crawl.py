@@ -239,6 +239,33 @@ def test_a_fault_that_never_ends(
         crawled(server, work, ROCKET, **quick)
 
 
+def test_waits_double_if_a_limit_states_no_time(tiny_dump: Path, work: Path) -> None:
+    rule = Rule(kind="secondary_403", probability=1, retry_after=False)
+    with serve(tiny_dump, faults=FaultPlan(rules=(rule,))) as server:
+        with pytest.raises(RateLimited):
+            crawled(server, work, ROCKET, secondary_wait_s=0.01, max_wait_s=0.05)
+        assert server.stats.requests == 4  # after 0.01, 0.02 and 0.04 seconds
+
+
+def test_waits_for_points_follow_the_clock_of_the_server(tiny_dump: Path, work: Path) -> None:
+    seen: list[Progress] = []
+    late, few = FaultPlan(clock_skew_s=-5000.0), Options(points=4, window_s=1)
+    with serve(tiny_dump, faults=late, options=few) as server:
+        crawled(server, work, ROCKET, strategy="all", max_wait_s=4, progress=seen.append)
+    assert any(at.note.startswith("waiting until ") for at in seen)
+
+
+def test_pages_shrink_until_the_server_can_answer(
+    station_dump: Path, undisturbed: dict[str, Path], work: Path
+) -> None:
+    rule = Rule(kind="502", page_over=46)
+    whole = {"comments_inline": 45, "events_inline": 9, "labels_inline": 9}  # without further pages of 100
+    with serve(station_dump, faults=FaultPlan(rules=(rule,))) as server:
+        crawled(server, work, strategy="all", thread_batch=100, **whole)
+        assert 2 <= server.stats.faults.total() < 9
+    assert contents(work) == contents(undisturbed["all"])
+
+
 def test_several_tokens_give_the_same_content(tiny: Server, tmp_path: Path) -> None:
     works = [tmp_path / tokens for tokens in ("one", "one,two,three")]
     for work in works:

@@ -163,15 +163,11 @@ def test_an_echoed_token_is_masked(wire) -> None:
     "said",
     [
         b"HTTP/1.1 99999999999999999999 OK\r\n\r\n",
-        b"\x00\xff\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: " + b"9" * 5000 + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 200 OK\r\nset-cookie: " + b";=" * 999 + b"\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 301 Moved\r\nlocation: http://[\r\ncontent-length: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=\xff\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 500 + b"\r\n",
         b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n",
-        b"HTTP/1.1 101 Switching\r\n\r\n",
         b"HTTP/1.1 429 Slow\r\nretry-after: " + b"9" * 400 + b"\r\ncontent-length: 0\r\n\r\n",
     ],
 )

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from gis_builder.crawling.github.nodes import EventNode, IssueNode, NodeConnection
-from gis_builder.crawling.github.parse import next_top_up, parse_issue, parse_thread
-from gis_builder.store import TopUp
+from gis_builder.crawling.github.nodes import IssueNode
+from gis_builder.crawling.github.parse import parse_issue, parse_thread
 from gis_builder.store.decoding import Malformed, convert
 from gis_builder.store.issue_records import IssueRef
 from pairkit import BadReply
@@ -41,20 +40,6 @@ def test_the_target_of_a_mark_may_be_a_pull_request() -> None:
     thread, _ = parse_thread(node(events=connection(mark)))
     (event,) = thread.events
     assert (event.target, event.target_is_pull, event.actor) == (IssueRef("acme/fuel", 9), True, None)
-
-
-def test_top_ups_of_incomplete_lists_end_at_an_empty_page() -> None:
-    labels = connection({"name": "a"}, total=3)  # incomplete, but without a previous page
-    _, top_ups = parse_thread(node(comments=connection(total=57, before="c"), labels=labels))
-    assert top_ups == [TopUp(REF, "comments", "c", 0), TopUp(REF, "labels", "", 1)]
-
-    def again(*nodes: Any, before: str | None = None) -> TopUp | None:
-        came = convert(connection(*nodes, total=5, before=before), NodeConnection[EventNode])
-        return next_top_up(REF, "events", came, have=3)
-
-    assert again() is None
-    assert again({"__typename": "X"}, {"__typename": "X"}) is None
-    assert again({"__typename": "X"}, before="x") == TopUp(REF, "events", "x", 4)
 
 
 def test_invalid_nodes_are_named() -> None:

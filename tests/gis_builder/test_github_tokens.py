@@ -226,19 +226,12 @@ def test_no_error_output_or_store_contains_the_token(
         pytest.raises(PairkitError) as error,
     ):
         github.check(["acme/rocket"])
-    assert HEARD
+    assert {*HEARD} == {f"Bearer {SECRET}"}
+    assert len(HEARD) == 1 or not 300 <= status < 400  # redirects are not followed
     trace = "".join(traceback.TracebackException.from_exception(error.value, capture_locals=True).format())
     everything = [trace, repr(error.value.__dict__), caplog.text, *messages, *capfd.readouterr()]
     everything += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     assert not [text for text in everything if SECRET in text]
-
-
-def test_a_redirect_is_not_followed(hostile: str) -> None:
-    client = Client(CrawlSettings(api_url=f"{hostile}/307"), Token(SECRET, hostile))
-    with pytest.raises(PairkitError, match=r"unexpected redirect .HTTP 307.; check api_url"):
-        client.ask(VIEWER)
-    (token,) = HEARD
-    assert token == f"Bearer {SECRET}"
 
 
 def test_proxies_and_netrc_are_ignored_for_this_machine(

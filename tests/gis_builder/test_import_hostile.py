@@ -133,17 +133,6 @@ def test_a_fault_is_named_with_file_and_row(tmp_path: Path, name: str, content: 
         contents(tmp_path / "other")
 
 
-def test_odd_but_valid_values_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    messages = {"url": f"x#issuecomment-{HUGE}", "body": "x\ud800", "createdAt": LISTED["createdAt"]}
-    saved = [[LISTED | {"comments": [messages]}]]  # like --slurp
-    save(tmp_path / "saved", "a.json", saved)
-    save(tmp_path / "saved", "b\n.json", "[5]")
-    imported(tmp_path / "saved", tmp_path / "work", progress=True)
-    passed, done = capsys.readouterr().err.splitlines()
-    assert passed.endswith("contains no issues, comments or events; skipped")
-    assert done == f"{HOME}: 1 issues, 1 comments"
-
-
 def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
     write_tracker(tmp_path / "saved", HOME)
     error = refused(tmp_path / "saved", tmp_path / "work")

@@ -247,11 +247,6 @@ def test_the_timeline_sorts_by_mismatch(times: list[int], gap: int, anchor: int)
     assert list(islice(timeline.near(one, gap), 1)) == near[:1]
 
 
-def test_extreme_gaps_come_first() -> None:
-    assert WantedGaps([5, 1, 4, 2, 3], 5).hardest_first() == [1, 5, 2, 4, 3]
-    assert WantedGaps([1, 2, 3, 4], 4).hardest_first() == [1, 4, 2, 3]
-
-
 @given(st.lists(st.integers(0, 10**9), min_size=1), st.integers(1, 50))
 def test_wanted_gaps_are_quantiles_of_the_positives(gaps: list[int], count: int) -> None:
     wanted = WantedGaps(gaps, count)

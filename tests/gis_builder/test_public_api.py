@@ -70,7 +70,9 @@ def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.
     assert repr(gis_builder.status(tmp_path / "work")).splitlines()[0] == repr(crawled).splitlines()[0]
 
 
-def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path: Path) -> None:
+def test_a_failed_repository_is_reported_with_all_outcomes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text('[[rules]]\nkind = "dropped"\nat = [3, 4]\n')
     quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "all"}
@@ -84,8 +86,8 @@ def test_a_failed_repository_is_reported_with_all_outcomes(tmp_path: Path) -> No
             api_url=server.url,
             token="any",
             settings=quick,
-            progress=False,
         )
+    assert "northbeam/ferry: failed, the others continue (" in capsys.readouterr().err
     assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
 
 

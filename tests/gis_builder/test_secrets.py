@@ -206,23 +206,10 @@ def test_a_rejected_value_does_not_hide_the_next_one() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *(
-            "password",
-            "key-",
-            "eyJ",
-            "-----BEGIN PRIVATE KEY-----",
-            "a@b.",
-            "Cookie: a=b;",
-            "密码：",
-            "пароль: ",
-        ),
-        *(
-            "| password |",
-            "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n",
-            "SECRET_KEY='",
-            "--token-name",
-        ),
-        *("AUTH PLAIN ", "<td>password</td><td>", "wandb login -a ", "clé d'api", 'login(key="', "a:5432:"),
+        *("password", "key-", "eyJ", "-----BEGIN PRIVATE KEY-----", "a@b.", "Cookie: a=b;", "密码："),
+        *("пароль: ", "| password |", "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n", "SECRET_KEY='"),
+        *("--token-name", "AUTH PLAIN ", "<td>password</td><td>", "wandb login -a ", "clé d'api"),
+        *('login(key="', "a:5432:"),
     ],
 )
 def test_a_hostile_text_takes_linear_time(unit: str) -> None:

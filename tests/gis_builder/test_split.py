@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import BEYOND, RefTable, Splits, _fill, group_near_duplicates, split_issues
@@ -74,13 +73,6 @@ def test_sizes(clusters: int, sizes: str | None, expected: dict[str, int]) -> No
 def test_an_impossible_size_names_the_largest_possible_ones() -> None:
     with pytest.raises(ConfigError, match=r"needs 30 positives, but there are 20; .* are 32,4,4$"):
         split(*tracker(20), "48,6,6")
-
-
-def test_the_default_is_the_papers_proportion() -> None:
-    clusters, issues = tracker(11038 // 10)
-    splits = split(clusters, issues, ratio=PAPER_RATIO)
-    assert sizes_of(splits) == {"train": 945, "validation": 79, "test": 79}
-    assert sum(splits.negatives_wanted.values()) == pytest.approx(1062, abs=2)
 
 
 def test_the_papers_counts() -> None:
@@ -150,27 +142,6 @@ def test_more_data_moves_few_issues() -> None:
     after = split(more, [*issues, ref(9001), ref(9002)]).of
     moved = sum(before[issue] != after[issue] for issue in issues)
     assert moved <= 6
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ("0.5,0.1,0.1", "add up to 1"),
-        ("a,b,c", "three numbers"),
-        ("1,2", "expected three numbers"),
-        ("-1,2,3", "negative"),
-        ("0,1,0", "train"),
-    ],
-)
-def test_invalid_sizes(sizes: str, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        SplitSettings(sizes=sizes)
-
-
-def test_sizes_are_fractions_or_counts() -> None:
-    assert SplitSettings(sizes="1,0,0").exact is False
-    assert SplitSettings(sizes="10,2,3").exact is True
-    assert SplitSettings(sizes="0.857,0.0715,0.0715").fractions == pytest.approx((0.857, 0.0715, 0.0715))
 
 
 def test_near_identical_texts_are_tied_across_repositories() -> None:
@@ -318,20 +289,3 @@ def test_clusters_do_not_depend_on_the_order_of_verdicts(
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert find_clusters(shuffled) == find_clusters(verdicts)
     assert find_clusters([*verdicts, *shuffled]) == find_clusters(verdicts)
-
-
-@given(edges)
-def test_clusters_are_disjoint_and_clustering_is_idempotent(pairs: list[tuple[int, list[int]]]) -> None:
-    clusters = find_clusters([duplicate(number, *targets) for number, targets in pairs])
-    members = [member for cluster in clusters for member in cluster.members]
-    assert len(members) == len(set(members))
-    assert all(len(cluster.members) > 1 and cluster.canonical in cluster.members for cluster in clusters)
-    stars = [
-        duplicate(member.number, cluster.canonical.number)
-        for cluster in clusters
-        for member in cluster.members
-        if member != cluster.canonical
-    ]
-    assert [(c.id, c.members, c.canonical) for c in find_clusters(stars)] == [
-        (c.id, c.members, c.canonical) for c in clusters
-    ]

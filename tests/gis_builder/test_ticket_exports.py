@@ -301,6 +301,8 @@ def test_links_in_another_file(
         ("lines.jsonl", '{"id":1,"title":"a","created_at":"2024-01-01"}\n{"id":2,"title":"v1","due_on":null,'
          '"tag_name":"v1","created_at":"2024-01-01"}', "lines.jsonl:2: is a release"),
         ("notes.zip", "PK", "archives can't be read; unpack it"),
+        ("t.tar.gz", b"PK", "unpack it"),
+        ("t.XML", "PK", "export CSV or JSON"),
     ],
 )  # fmt: skip
 def test_other_files_are_refused_by_name(tmp_path: Path, name: str, content: Any, message: str) -> None:

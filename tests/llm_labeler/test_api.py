@@ -108,6 +108,13 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     )
 
 
+def test_the_report_says_what_a_drop_reason_means(tmp_path: Path) -> None:
+    text, reply = "A man plays the guitar.", "1. A man plays the guitar.\n2. A man is playing guitar."
+    how: dict[str, Any] = {"llm": {"me": lambda _: reply}, "polarity": "positive", "progress": False}
+    result = llm_labeler.generate([text], out=tmp_path / "o", **how)
+    assert re.search(r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work)))
+
+
 def test_run_json_has_the_qualified_name_of_a_function(tmp_path: Path) -> None:
     result = generate(TEXTS, tmp_path / "out", llm={"first": counting([])})
     run = json.loads((tmp_path / "out" / "run.json").read_text())

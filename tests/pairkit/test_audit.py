@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit import ConfigError, DataError, LeakError, PairDataset, audit
+from tests.contract.conftest import run_pairs
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"
 
@@ -126,6 +127,7 @@ def test_bad_rows(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"):
         report.check()
     assert report.next_steps()[0][1] == ["pairs", "report", str(path), "--bad-rows", "skip"]
+    assert [run_pairs("audit", str(path), *more).code for more in ((), ("--bad-rows", "skip"))] == [3, 0]
     skipped = audit(path, bad_rows="skip")
     skipped.check()
     assert (skipped.bad_rows, skipped.splits["train"].pairs) == (report.bad_rows, 1)

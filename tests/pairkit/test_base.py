@@ -16,9 +16,8 @@ from rich.console import Console
 
 from pairkit import ConfigError, Progress
 from pairkit.base.cli import progress as module
-from pairkit.base.cli.progress import Display, duration, stage
+from pairkit.base.cli.progress import Display, duration
 from pairkit.base.cli.result_table import ResultTable
-from pairkit.base.cli.terminal import out
 from pairkit.base.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
 from pairkit.base.settings import Settings, load_settings, merge
 from tests.support.linear import assert_linear, repeated
@@ -163,26 +162,6 @@ def drawn(table: ResultTable, width: int) -> list[str]:
     return [line.rstrip() for line in text.get().splitlines()]
 
 
-def counts() -> ResultTable:
-    table = ResultTable("split", "pairs", "long", title="gis", caption="two splits")
-    table.add_row("train", 18_565, "61 %")
-    table.add_rule()
-    table.add_row("test", None, 0.5)
-    return table
-
-
-def test_alignment() -> None:
-    assert str(counts()).splitlines() == [
-        "gis",
-        "split    pairs   long",
-        "─────────────────────",
-        "train   18,565   61 %",
-        "─────────────────────",
-        "test         –    0.5",
-        "two splits",
-    ]
-
-
 @pytest.mark.parametrize("width", [24, *range(60, 121)])
 def test_narrow_terminal(width: int) -> None:
     table = ResultTable("model", *(f"task {place}" for place in range(12)), "mean")
@@ -191,17 +170,6 @@ def test_narrow_terminal(width: int) -> None:
     assert max(map(len, lines)) <= width
     for number in (*range(1_000_000, 1_000_012), 3):
         assert f"{number:,}" in "\n".join(lines).split()
-
-
-def test_no_folding_in_files(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    table = ResultTable("text", "n")
-    table.add_row("word " * 100, 1)
-    monkeypatch.delenv("COLUMNS", raising=False)
-    out.print(table)
-    assert len(capsys.readouterr().out.splitlines()) == 3
-    monkeypatch.setenv("COLUMNS", "80")
-    out.print(table)
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_cells_are_not_markup() -> None:
@@ -233,13 +201,6 @@ def written(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_stage_without_steps() -> None:
-    received: list[Progress] = []
-    with Display(received.append) as show, stage("load minilm", show):
-        assert received == [Progress("load minilm")]
-    assert received == [Progress("load minilm"), Progress("load minilm", ended=True)]
-
-
 def test_lines_without_terminal(clock: Clock) -> None:
     log = console(terminal=False)
     with Display(console=log) as show:
@@ -249,18 +210,6 @@ def test_lines_without_terminal(clock: Clock) -> None:
     lines = written(log).splitlines()
     assert lines[0] == "train: 10 of 400 (2%), 1.0/s, 6 min 30 s left, loss 0.50"
     assert len(lines) == 4  # at 10, 70, 130 and 190 seconds
-
-
-def test_unknown_length_and_restarted_stage(clock: Clock) -> None:
-    log = console(terminal=False)
-    with Display(console=log) as show:
-        show(Progress("reading", 0))
-        clock.now += 20
-        show(Progress("reading", 40))
-        show(Progress("reading", 40, ended=True))
-        clock.now += 100
-        show(Progress("reading", 41))
-    assert written(log) == "reading: 40, 2.0/s\n"
 
 
 def test_bar_on_terminal(clock: Clock) -> None:

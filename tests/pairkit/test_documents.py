@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.extracting.documents import (
-    Block,
     html_blocks,
     markdown_blocks,
     opening_text,
     plain_blocks,
 )
-from tests.pairkit.test_mine import HANDBOOK
 from tests.support.linear import assert_linear, repeated
 
 MARKDOWN = ("[a](b", "![", "*a_ ", "`", "> ", "<!", "[a]: b\n\n[a]\n", "|a")
@@ -51,19 +49,3 @@ def test_opening_text() -> None:
     assert opening_text("It rains. It pours. It stops.", 20) == "It rains. It pours."
     assert opening_text("It rains and pours", 10) == "It rains"
     assert opening_text("Donaudampfschiff", 5) == "Donau"
-
-
-def test_places() -> None:
-    _, blocks = markdown_blocks(HANDBOOK)
-    lines = HANDBOOK.splitlines()
-    assert [lines[int(block.place.split()[1]) - 1][:3] for block in blocks[:4]] == [
-        "# P",
-        "A p",
-        "## ",
-        "It ",
-    ]
-    _, blocks = html_blocks("<p>\n\none</p>\n<!--\n-->\n<script>\n</script><h2\n>two")
-    assert blocks == [Block("paragraph", "one", "line 3"), Block("heading", "two", "line 8")]
-    assert plain_blocks("\n\na\nb\n\nc") == [
-        *(Block("paragraph", "a\nb", "line 3"), Block("paragraph", "c", "line 6"))
-    ]

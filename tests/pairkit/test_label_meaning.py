@@ -11,7 +11,6 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset
-from tests.support.linear import assert_linear
 
 NLI = ["entailment", "neutral", "contradiction"]
 SENTENCES = ("sentence1", "sentence2")
@@ -128,22 +127,6 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path: Path) -> None:
     assert pairkit.read(tmp_path / "a.parquet").label_kind == "graded"
     again = pairkit.read(pairkit.read(whole))
     assert values(again) == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    "user_labels",
-    [
-        {"0": 1, "1": "skip", "2": 0, "-1": "skip"},
-        {0: 1, 1: "skip", 2: 0, -1: "skip"},
-        "0=1, 1=skip,2=0,-1=SKIP",
-    ],
-)
-def test_labels_option_for_numbers(user_labels: Any) -> None:
-    for labels in ([0, 1, 2, -1, 1], [0.0, 1.0, 2.0, -1.0, 1.0], ["0", "1", " 2", "-1", "1.0"]):
-        found = read(labels, user_labels=user_labels)
-        assert found.rows.select("text1", "label").rows() == [("a0", 1), ("a2", 0)]
-        assert found.labels is not None
-        assert found.labels.skipped == {"1": 2, "-1": 1}
 
 
 @pytest.mark.parametrize(
@@ -265,22 +248,6 @@ def test_classes_by_name_or_number(kept: Any) -> None:
     assert values(pairkit.read(source)) == [0, 1, 1]
     assert values(pairkit.read(source, labels="0=1,1=0,-1=skip")) == [1, 0, 0]
     assert values(pairkit.read(source, labels="entailment=0,not_entailment=1,-1=0.5")) == [1, 0, 0, 0.5]
-
-
-def test_many_distinct_labels() -> None:
-    spellings = ["0" * before + "1." + "0" * after for before in range(60) for after in range(60)]
-
-    def table(size: int) -> pl.DataFrame:
-        texts = pl.DataFrame({"text1": ["a"], "text2": ["b"]})
-        return texts.join(pl.DataFrame({"label": [*spellings[:size], "0"]}), how="cross")
-
-    def read(rows: pl.DataFrame) -> PairDataset:
-        return pairkit.read(rows, labels="1=skip,0=1")
-
-    assert_linear(read, table, len(spellings))
-    found = read(table(len(spellings)))
-    assert found.labels is not None
-    assert (len(found), found.labels.skipped) == (1, {"1": len(spellings)})
 
 
 def test_skipped_rows_are_reported(tmp_path: Path) -> None:

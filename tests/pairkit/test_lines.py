@@ -137,24 +137,3 @@ def test_pipes_are_refused(tmp_path: Path, name: str) -> None:
     for read in (read_table, read_whole, lambda path: list(read_lines(path))):
         with pytest.raises(DataError, match="is not a regular file"):
             read(tmp_path / name)
-
-
-@given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 20))
-def test_long_lines_are_skipped(
-    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], most: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "some.txt"
-    path.write_bytes(b"".join(b"x" * length + b"\n" for length in lengths))
-    output: list[int] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "MAX_LINE_BYTES", most)
-        found = list(read_lines(path, pass_over=output.append))
-    long = [row for row, length in enumerate(lengths, 1) if length + 1 > most]
-    assert output == long
-    kept = [(row, length) for row, length in enumerate(lengths, 1) if row not in long]
-    assert [(row, len(line) - 1) for row, line in found] == kept
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "MAX_LINE_BYTES", most)
-        if long:
-            with pytest.raises(DataError, match=rf"some\.txt:{long[0]}: has a line of more than"):
-                list(read_lines(path))

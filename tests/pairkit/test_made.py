@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset
-from tests.contract.conftest import run_pairs
 
 TSV = "text1\ttext2\tlabel\na b\tc d\t1\na b\te f\t0\ng h\ti j\t1\ng h\tk l\t0\nm\tn\t1\n"
 
@@ -79,21 +78,6 @@ def test_no_pairs_left(home: Path) -> None:
     with pytest.raises(DataError, match="no pair is left of 2"):
         pairkit.merge(["other.tsv"], "out", conflicts="drop")
     assert not (home / "out").exists()
-
-
-def test_commands(home: Path) -> None:
-    rows = [f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(60)]
-    (home / "many.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
-    done = run_pairs("split", "many.tsv", "--split-sizes", "2,1,1", "--out", "divided")
-    pytest.importorskip("torch")  # without the packages for training, no next step is printed
-    assert done.err.splitlines()[-1] == "  aoe train --data divided --backbone minilm --out model"
-    done = run_pairs("merge", "many.tsv", "divided", "--out", "both", "--dropped", "gone.parquet", "--json")
-    assert done.result["dropped_pairs"] == {"repeated": 60}
-    assert pl.read_parquet("gone.parquet")["left_out"].to_list() == ["repeated"] * 60
-    assert done.result["splits"] == json.loads(Path("both/statistics.json").read_text())["splits"]
-    assert run_pairs("audit", "both", "-q").code == 0
-    done = run_pairs("split", "many.tsv", "--split-sizes", "most", "--out", "x")
-    assert "expected three numbers" in done.error
 
 
 LONG = "the parser stops at the first comma of a list and says nothing about it in any log that we keep here"

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.contract.conftest import run_pairs
 
 HANDBOOK = """\
 ---
@@ -168,6 +166,9 @@ def test_invalid_mappings(columns: Any, message: str) -> None:
         mined([{"a": "x"}], columns=columns)
     with pytest.raises(DataError, match=r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
         mined([{"Frage": "x", "Antwort": "y"}])
+    for rules in ("sections", ""):
+        with pytest.raises(ConfigError, match=f"rules = {rules}"):
+            mined([{"text": "x"}], rules=rules)
 
 
 def test_drop_reasons(tmp_path: Path) -> None:
@@ -250,18 +251,6 @@ def test_card_is_not_a_document(tmp_path: Path) -> None:
     assert made.statistics["documents_dropped"] == {"another_kind_of_file": 1}
 
 
-def test_links_between_splits_are_dropped(tmp_path: Path) -> None:
-    """Links don't connect all documents into one group."""
-    for number, row in enumerate(collection(40)):
-        to = f"[{row['title']} again]({(number + 1) % 40}.md)"
-        (tmp_path / f"{number}.md").write_text(f"# {row['title']}\n\n{row['body']}\n\nSee {to} here.\n")
-    made = pairkit.extract(tmp_path, rules="title-body,links", progress=False)
-    rules = Counter(made.pairs.rows["rule"])
-    assert rules["title-body"] == 40
-    assert rules["links"] + made.statistics["dropped_pairs"]["crosses_splits"] == 40
-    assert made.pairs.splits.keys() == {"train", "validation", "test"}
-
-
 def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "mined"
     made = mined(folder, out=out)
@@ -281,14 +270,3 @@ def test_written_dataset(folder: Path, tmp_path: Path) -> None:
     output: list[str] = []
     mined(folder, progress=lambda at: output.append(at.stage))
     assert {"read documents", "extract pairs", "divide into splits"} <= {*output}
-
-
-def test_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    flags = ["extract", str(folder), "--out", "mined", "--split-sizes", "1,0,0", "--dropped", "out.parquet"]
-    found = run_pairs(*flags, "--json", "-q").result["rules"]
-    assert [*found] == ["links", "question-answer", "section", "title-body"]
-    assert pl.read_parquet("out.parquet")["left_out"].to_list()
-    for rules, message in (("sections", "rules = sections"), ("", "rules = ")):
-        with pytest.raises(ConfigError, match=message):
-            mined(folder, rules=rules)

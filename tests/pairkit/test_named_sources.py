@@ -31,17 +31,6 @@ def test_single_source(source: Any) -> None:
     assert name == "data-1"
 
 
-def test_names_of_paths() -> None:
-    for path, name in (
-        ("nli/nli-triplets.derived.tsv.gz", "nli-triplets"),
-        ("gis/", "gis"),
-        ("owner/dataset:config", "dataset-config"),
-        ("what is this?.csv", "what-is-this"),
-        (Path("a") / "b.csv", "b"),
-    ):
-        assert named_sources(path) == {name: str(path)}
-
-
 def test_a_mapping_gives_names() -> None:
     assert named_sources({"nli": Path("a.tsv"), "more": ROWS}) == {"nli": "a.tsv", "more": ROWS}
     with pytest.raises(ConfigError, match=r"'a.b' can't be the name of a dataset; expected letters"):

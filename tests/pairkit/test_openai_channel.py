@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import signal
-import subprocess
 import sys
 import traceback
 import tracemalloc
@@ -143,12 +142,6 @@ def test_the_client_sends_only_to_its_address() -> None:
         assert not heads
 
     asyncio.run(main())
-
-
-def test_lazy_import() -> None:
-    program = "import sys, pairkit.base.openai_api.channel; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"httpx2", "openai"} & {*found.stdout.split()}
 
 
 def test_unsafe_addresses_are_refused() -> None:

@@ -97,6 +97,7 @@ def test_masking_of_escaped_keys(spelt: str) -> None:
     assert Masking([KEY]).body(f'{{"a": "Bearer {spelt}"}}'.encode()) == b'{"a": "Bearer [key]"}'
 
 
+@settings(max_examples=40)
 @given(KEYS, st.text(max_size=20), st.text(max_size=20))
 def test_masking_of_any_key(key: str, before: str, after: str) -> None:
     masking = Masking([key, "", "short"])
@@ -168,21 +169,11 @@ def test_invalid_addresses(text: str, words: str) -> None:
     assert str(caught.value).startswith("api_url=")
 
 
-@pytest.mark.parametrize(
-    ("url", "is_loopback"),
-    [
-        ("http://localhost:1", True),
-        ("http://LOCALHOST", True),
-        ("http://127.8.9.1", True),
-        ("http://[::1]:2", True),
-        ("http://localhost.evil", False),
-        ("http://10.0.0.1", False),
-        ("http://127.1", False),  # libraries differ in what they take it for
-        ("http://[::2]", False),
-    ],
-)
-def test_loopback(url: str, is_loopback: bool) -> None:
-    assert parsed(url).is_loopback is is_loopback
+def test_loopback() -> None:
+    for host in ("localhost:1", "LOCALHOST", "127.8.9.1", "[::1]:2"):
+        assert parsed(f"http://{host}").is_loopback
+    for host in ("localhost.evil", "10.0.0.1", "127.1", "[::2]"):  # libraries differ in what 127.1 is
+        assert not parsed(f"http://{host}").is_loopback
 
 
 EVIL = [

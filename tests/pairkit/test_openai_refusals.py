@@ -7,8 +7,6 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, retry_after_s
 
@@ -125,24 +123,6 @@ def test_invalid_bodies(body: bytes) -> None:
         assert len(refusal.message) <= 300
         assert "\n" not in refusal.message
         refusal.message.encode()
-
-
-NAMES = ["error", "detail", "message", "code", "type", "param", "metadata", "raw", "innererror"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
-    max_leaves=12,
-)
-
-
-@given(st.integers(100, 999), JSON)
-def test_any_json_is_a_refusal(status: int, value: Any) -> None:
-    refusal = Refusal.from_value(status, value)
-    about(refusal)
-    assert all(
-        isinstance(text, str) and len(text) <= 1000
-        for text in (refusal.message, refusal.code, refusal.kind, refusal.param, refusal.more)
-    )
 
 
 def refused(status: int, **headers: str) -> RefusedCall:

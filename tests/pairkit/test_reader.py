@@ -108,28 +108,6 @@ def test_invalid_files(tmp_path: Path, name: str, text: str, message: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("source", "arguments", "message"),
-    [
-        ("none.csv", {}, "no such file"),
-        ("nothing", {}, "no such file or folder"),
-        (".", {}, "no data files"),
-        ("a.csv", {"columns": {**BY_NUMBER, "text1": "x"}}, "no column 'x' for text1; there are a, b, c"),
-        ("a.csv", {"columns": {"first": "a"}}, "'first': expected one of text1"),
-        ("a.csv", {"columns": {"text1": "a", "text2": "b"}}, "names text1, text2 and label"),
-        ("b.csv", {"bad_rows": "skip"}, r"b\.csv:4: label 'dup'"),
-    ],
-)
-def test_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, arguments: dict[str, Any], message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    put(tmp_path / "a.csv", "a,b,c\n1,2,1\n")
-    put(tmp_path / "b.csv", "text1,text2,label\na,b,\nc,d,yes\ne,f,dup\n")
-    with pytest.raises(PairkitError, match=message):
-        pairkit.read(source, **arguments)
-
-
-@pytest.mark.parametrize(
     ("name", "text", "usable", "left_out"),
     [
         (

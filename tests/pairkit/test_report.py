@@ -12,7 +12,6 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset, Report
-from tests.contract.conftest import run_pairs
 
 HOSTILE = (
     "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
@@ -160,17 +159,6 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="is not a page of `pairs report`"):
             pairkit.report(dataset(), target, progress=False)
     assert mine.read_bytes().endswith(b"\xff\n")
-
-
-def test_command_line(tmp_path: Path) -> None:
-    source = written(tmp_path / "acme")
-    output = run_pairs("report", str(source), "--json", "-q").result
-    assert output["page"] == str(tmp_path / "acme.report.html")
-    done = run_pairs("report", str(source), "-q")
-    lines = {line[:24].strip(): line[24:].split() for line in done.out.splitlines()}
-    assert lines["total"] == ["14", "2", "16"]
-    assert lines["AUC of the gap in time"] == [f"{of['gap_auc']:.4f}" for of in output["splits"].values()]
-    assert lines["> 512 tokens"] == ["0%", "0%", "0%"]
 
 
 def test_counts_by_split_source_and_kind(made: Made) -> None:

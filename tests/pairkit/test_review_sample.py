@@ -165,21 +165,6 @@ def test_pairs_in_memory_need_a_file_for_the_review() -> None:
         pairkit.review(rows())
 
 
-def test_origin_is_shown_after_the_judgement(begun: Begun) -> None:
-    votes = [{"judge": "c", "vote": "same"}, {"judge": "d", "vote": "unsure"}]
-    pair = {"text1": "x", "text2": "y", "label": 1, "repo": "a/b", "number1": 7, "llms": ["b", "a"]}
-    with begun([pair | {"votes": votes, "evidence": EVIDENCE | {"who": None}}]).serve(["ann"], port=0) as on:
-        assert Reviewer(on.links["ann"]).say("yes")["last"]["origin"] == {
-            "evidence kind": "closer_comment",
-            "evidence url": "u",
-            "evidence when": "2020",
-            "repo": "a/b",
-            "number1": "7",
-            "llms": "a + b",
-            "votes": "c: same, d: unsure",
-        }
-
-
 def test_second_server_uses_another_port(begun: Begun) -> None:
     review = begun(rows())
     with review.serve(["ann"]) as one, review.serve() as other:
@@ -258,25 +243,6 @@ def test_any_sequence_of_actions(
         assert progress["all"] == NUMBER
         assert progress["done"] + progress["skipped"] == len(kept)
     server.close()
-
-
-@pytest.mark.parametrize(
-    ("texts", "marks", "marked"),
-    [
-        (("pump usually works", "pump seldom works"), "own", [["usually"], ["seldom"]]),
-        (("the crash at once", "the error after a Crash last year"), "shared", [["crash"], ["Crash"]]),
-        ((f"{'word ' * 100}one", f"{'word ' * 100}two"), "shared", [["word"] * 100, ["word"] * 100]),
-    ],
-)
-def test_marked_words(tmp_path: Path, texts: tuple[str, str], marks: str, marked: list[list[str]]) -> None:
-    common = [(f"the x{n}", f"the y{n}") for n in range(12)]
-    pairs = [{"text1": one, "text2": two, "label": 1} for one, two in [texts, *common]]
-    with pairkit.review(pairs, tmp_path / "d.review", n=13).serve(["ann"], port=0) as server:
-        ann = Reviewer(server.links["ann"])
-        while tuple(map(text_in, (pair := ann.state()["pair"])["texts"])) != texts:
-            ann.say("skip")
-    assert pair["marks"] == marks
-    assert [[piece for piece, is_marked in side["pieces"] if is_marked] for side in pair["texts"]] == marked
 
 
 def test_long_texts_are_cut(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import gzip
 import io
 import stat
 import struct
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,12 @@ from hypothesis import strategies as st
 from aoe_train.encoding.source import open_source
 from aoe_train.searching.index_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
-from pairkit import ConfigError, DataError, PairkitError, audit, read
+from pairkit import ConfigError, DataError, PairkitError, read
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.parquet import stream_parquet, write_parquet
-from pairkit.dataset.reading import parts, tables, untrusted_tables
-from pairkit.dataset.reading.parts import files_of
-from pairkit.dataset.reading.reader import read_pairs, read_rows, split_names
+from pairkit.dataset.reading import tables, untrusted_tables
+from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.reading.tables import read_table, table_rows
-from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
 
@@ -101,12 +98,6 @@ def test_text_files(tmp_path: Path) -> None:
     assert split_names(path) == ["validation"]
 
 
-def test_files_with_different_numbers_of_negatives(tmp_path: Path) -> None:
-    put(tmp_path, "train-0.csv", b"anchor,positive,negative\na,b,c\n")
-    put(tmp_path, "train-1.csv", b"anchor,positive,negative_1,negative_2\nd,e,f,g\n")
-    assert read_rows(tmp_path)["train"]["negatives"].to_list() == [["c"], ["f", "g"]]
-
-
 def rows_or_error(read: Any) -> Any:
     try:
         return read()
@@ -138,27 +129,6 @@ def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
     assert whole == one_by_one
 
 
-def test_memory_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: set[object] = set()
-    counts: list[int] = []
-
-    def counted(path: Path, **options: Any) -> pl.DataFrame:
-        table = read_table(path, **options)
-        key = object()
-        alive.add(key)
-        weakref.finalize(table, alive.discard, key)
-        counts.append(len(alive))
-        return table
-
-    row = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1]})
-    for place in range(6):
-        row.write_parquet(tmp_path / f"train-{place:05d}-of-00006.parquet")
-    monkeypatch.setattr(parts, "read_table", counted)
-    audit(tmp_path)
-    assert len(counts) == 18  # each for its labels, and in both passes
-    assert max(counts) <= 2  # the one that is read, and the one before it
-
-
 @pytest.mark.parametrize(
     ("llms", "count"),
     [
@@ -174,17 +144,6 @@ def test_rows_with_generated_texts(llms: list[object], count: int) -> None:
     assert read_rows(rows.drop("prompt_hashes"), columns=columns).written == {"train": 0}  # another column
 
 
-def test_files_of_a_source(tmp_path: Path) -> None:
-    for name in ("data/train.csv", "triplet/train.csv", "x.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert files_of(tmp_path) == [tmp_path / "data/train.csv", tmp_path / "triplet/train.csv"]
-    assert files_of(f"{tmp_path}/*/train.csv") == files_of(tmp_path)
-    assert files_of(str(tmp_path / "x.md")) == [tmp_path / "x.md"]
-    assert files_of("owner/dataset") == []
-    assert files_of([{"text": "a"}]) == []
-
-
 MANY = pl.DataFrame(
     {
         "text1": [f"some words {n}" for n in range(3000)],
@@ -192,7 +151,6 @@ MANY = pl.DataFrame(
         "more": [[1, 2], [], None] * 1000,
     }
 )
-LONG = "x" * 100_000
 
 
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
@@ -235,22 +193,6 @@ def test_decompression_bombs(
             read_table(packed)
 
 
-def test_memory_for_a_small_file_of_many_rows(tmp_path: Path) -> None:
-    """Row groups that repeat one value many times."""
-    path = tmp_path / "a.parquet"
-    rows = pa.table(
-        {"text1": pa.DictionaryArray.from_arrays(pa.array([0] * (1 << 22), pa.int8()), ["a" * 99])}
-    )
-    with pq.ParquetWriter(path, rows.schema, compression="zstd") as writer:
-        for _ in range(3):
-            writer.write_table(rows)
-    assert path.stat().st_size < 300_000
-    imports = "import pyarrow.parquet\nfrom pairkit.dataset.reading.tables import read_table"
-    says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
-    assert "has more than 4,194,304 values" in says
-    assert mib < 80  # 1.2 GB decompressed
-
-
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 @pytest.mark.parametrize("nested", [False, True])
 def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool) -> None:
@@ -267,14 +209,6 @@ def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "one is in too many rows" in says
     assert mib < 100  # 4 GB decompressed
-
-
-def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)])
-    pq.write_table(pa.table({"text": texts}), path)
-    batches = ParquetBatches(path).read(["text"])
-    assert 1000 < next(batches).num_rows < 1200
 
 
 def test_too_many_distinct_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,32 +238,6 @@ def test_rows_without_bytes(tmp_path: Path) -> None:
     path.write_bytes(data.replace(claimed, struct.pack("<q", many)))
     with pytest.raises(DataError, match=f"has {many:,} rows in|not readable as an Arrow stream"):
         read_table(path)
-
-
-BROKEN_FOOTER = b"PAR1" + b"\x19" * 40 + (40).to_bytes(4, "little") + b"PAR1"
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"ARROW1\0\0" * 9, b"\xff" * 99, struct.pack("<II", 0xFFFFFFFF, 1 << 30), BROKEN_FOOTER, b"PAR1"],
-)
-def test_invalid_files(data: bytes, name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(DataError, match="not readable"):
-        read_table(tmp_path / name)
-
-
-@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum, pl.List, pl.Array])
-def test_repeated_long_text_is_refused(tmp_path: Path, kind: type[pl.DataType]) -> None:
-    flat = pl.Series([LONG] * 1_000, dtype=pl.Enum([LONG]) if kind is pl.Enum else pl.Categorical)
-    rows = pl.DataFrame({"negative": flat.reshape((1_000, 1)) if kind in (pl.List, pl.Array) else flat})
-    if kind is pl.List:
-        rows = rows.select(pl.col("negative").arr.to_list())
-    rows = rows.with_columns(anchor=pl.lit("y"), positive=pl.lit("z"))
-    (tmp_path / "a.arrow").write_bytes(stream(rows))
-    with pytest.raises(DataError, match="one is in too many rows"):
-        read_pairs(tmp_path / "a.arrow")
 
 
 SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}

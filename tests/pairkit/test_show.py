@@ -42,17 +42,6 @@ def test_shared_words_and_evidence() -> None:
     assert "closer_comment by eve on 2020-01-01" in picture
 
 
-@pytest.mark.parametrize(
-    ("text", "shared"),
-    [("无法保存文件", "保存"), ("파일을 저장할 수 없습니다", "저장할"), ("Größe ändern", "Größe")],
-)
-def test_shared_words_in_other_scripts(text: str, shared: str) -> None:
-    rows = pl.DataFrame({"text1": [text], "text2": [f"x {shared} y"], "label": [1]})
-    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(pairkit.show(rows))
-    assert console.file.getvalue().count(f"33m{shared}\x1b[0m") == 2  # type: ignore[attr-defined]
-
-
 def test_row_number_with_label() -> None:
     assert "drawn as a hard negative" in drawn(0, label=0)
     assert "drawn as a random negative" in drawn(1, label=0)
@@ -139,28 +128,6 @@ def test_columns_of_bytes_are_refused(tmp_path: Path, value: object, file_format
     with pytest.raises(DataError, match=f"x: column raw has bytes, which {file_format} can't"):
         pairkit.export(PairDataset({"train": frame}, "x"), tmp_path, format=file_format)
     assert list(tmp_path.iterdir()) == []
-
-
-WRITTEN = pl.DataFrame(
-    {"text1": ["a", 'b,\n"c"'], "text2": ["d", "é"], "label": [1, 0], "n": [{"x": 1}, None]}
-)
-
-
-def test_write_and_read(tmp_path: Path) -> None:
-    splits = {"train": WRITTEN, "validation": WRITTEN.clear(), "test": WRITTEN[:1]}
-    made = pairkit.write(splits, tmp_path / "some pairs")
-    read = pairkit.read(tmp_path / "some pairs")
-    assert {name: frame.rows() for name, frame in read.splits.items()} == {
-        "train": WRITTEN.rows(),
-        "test": WRITTEN[:1].rows(),
-    }
-    assert (read.label_kind, len(read)) == ("binary", 3)
-    assert json.loads((tmp_path / "some pairs/statistics.json").read_text()) == made.statistics
-    card = (tmp_path / "some pairs/README.md").read_text()
-    assert card.startswith("---\npretty_name: some pairs\n")
-    assert ("split: validation" in card, "    path: data/test-*.parquet" in card) == (False, True)
-    assert "# some pairs\n\nPairs written by `pairkit.write`.\n\n## Counts\n\n" in card
-    assert "|  | train | test |\n| --- | ---: | ---: |\n| total | 2 | 1 |\n" in card
 
 
 DROPPED = object()

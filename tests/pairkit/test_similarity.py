@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from itertools import combinations
 from math import log
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit.similarity import near_duplicates as similar
-from pairkit.similarity.bm25 import Bm25, best, words
+from pairkit.similarity.bm25 import Bm25, best
 from pairkit.similarity.groups import Groups, connected, shared, singletons
 from pairkit.similarity.measures import (
     common_words,
@@ -26,7 +25,6 @@ from pairkit.similarity.measures import (
 )
 from pairkit.similarity.near_duplicates import near_identical, similarity
 from pairkit.similarity.terms import places, terms
-from tests.pairkit.peak import peak_mib
 
 
 @pytest.mark.parametrize(
@@ -75,16 +73,6 @@ def test_gap_auc() -> None:
     assert gap_auc(frame((1, 2, 1), (9, 4, 1), (1, 4, 0), (7, 2, 0))) == (1 + 1 + 0 + 0.5) / 4
     assert gap_auc(frame((1, 2, 1), (1, 9, 0))) == 1.0
     assert gap_auc(frame((1, 9, 1), (1, 2, 0))) == 0.0
-
-
-def test_gap_auc_undefined() -> None:
-    assert gap_auc(frame((1, 2, 1))) is None
-    assert gap_auc(frame((1, 2, 0))) is None
-    assert gap_auc(frame((1, 2, 1), (1, 9, 0)).drop("created_at1")) is None
-    unknown = frame((1, 2, 1), (1, 9, 0), (1, 3, 0)).with_columns(
-        created_at2=pl.Series(["2020-01-02T00:00:00Z", None, "some day"])
-    )
-    assert gap_auc(unknown) is None
 
 
 def test_estimated_tokens() -> None:
@@ -177,32 +165,10 @@ def test_score() -> None:
     assert Bm25([]).scores("red").tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Can't open x_1 in 3 of 12", ["can", "t", "open", "x_1", "in", "of", "12"]),
-        ("Größe geöffnet", ["größe", "geöffnet"]),
-        ("हिन्दी में", ["हिन्दी", "में"]),
-        ("打开 Excel文件", ["打开", "excel", "文件"]),
-    ],
-)
-def test_words_by_script(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
-
-
 def test_best() -> None:
     scores = np.array([0, 2, 1, 2, 1, 0.5], np.float32)
     assert best(scores, 3).tolist() == [1, 3, 2]
     assert best(scores, 6).tolist() == best(scores, 99).tolist() == [1, 3, 2, 4, 5]
-
-
-def test_save_and_load(tmp_path: Path) -> None:
-    texts = ["panic when saving", "", "E0277 when saving", "the window is red"]
-    index = Bm25(texts)
-    index.save(tmp_path)
-    again = Bm25.load(tmp_path, 4)
-    for asked in ("E0277 saving", "window", "unknown", ""):
-        assert again.scores(asked).tolist() == index.scores(asked).tolist()
 
 
 def test_a_search_by_words_finds_a_reworded_chinese_sentence_first() -> None:
@@ -309,17 +275,3 @@ def test_recall_at_the_threshold(changes: int, least: float) -> None:
         0.9 if changes == 3 else 0.8
     }
     assert len(near_identical(first + other)) >= least * count
-
-
-def test_memory_for_a_template(tmp_path: Path) -> None:
-    """Nearly all pairs are just below the threshold."""
-    program = tmp_path / "program.py"
-    program.write_text(
-        "from pairkit.similarity.near_duplicates import near_identical\n"
-        "from tests.pairkit.test_similarity import of_template\n"
-        "near_identical([of_template(seed, 9, values=10**6) for seed in range(3000)])\n"
-    )
-    imports = "import runpy\nimport tests.pairkit.test_similarity"
-    says, taken = peak_mib(imports, "runpy.run_path(sys.argv[1])", program)
-    assert says == "done"
-    assert taken < 150

@@ -20,28 +20,15 @@ import pytest
 
 from pairkit import ConfigError, DataError, RemoteError
 from pairkit.base.system import database
-from pairkit.base.system.cluster import Cluster, WorkerLost, address_of, joined
-from pairkit.base.system.database import Schema, connect, database_errors, open_database
+from pairkit.base.system.cluster import Cluster, WorkerLost, joined
+from pairkit.base.system.database import Schema, database_errors, open_database
 from pairkit.base.system.files import (
-    check_free,
-    open_own,
-    sha256,
     whole_folder,
     write_errors,
-    write_json,
-    write_text,
 )
-from pairkit.base.system.folders import check_apart, differing, held_folder, work_beside
+from pairkit.base.system.folders import check_apart, differing, held_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
-from pairkit.base.system.machine import cores, is_out_of_memory, peak_rss_mb
-
-
-def test_write_text_replaces_atomically(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "a.txt"
-    write_text(path, "one")
-    write_text(path, "zwei ✓")
-    assert path.read_text(encoding="utf-8") == "zwei ✓"
-    assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
+from pairkit.base.system.machine import is_out_of_memory
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -65,19 +52,6 @@ def test_full_disk() -> None:
 def test_disk_errors_wrapped_by_libraries(message: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=rf"a: can't be written \({reason}"), write_errors(Path("a")):
         raise OSError(message) if "requested" in message else RuntimeError(message)
-
-
-def test_whole_folder(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with whole_folder(out) as partial:
-        (partial / "a").write_text("1")
-        assert not out.exists()
-    assert (out / "a").read_text() == "1"
-    with whole_folder(out) as partial:
-        (partial / "b").write_text("2")
-    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
-        (partial / "c").write_text(str(1 // 0))
-    assert [p.name for p in (*out.iterdir(), *tmp_path.iterdir())] == ["b", "out"]
 
 
 def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
@@ -106,27 +80,6 @@ def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
-def test_open_own(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    with open_own(path, private=True) as file:
-        file.write(b"one")
-    assert path.stat().st_mode & 0o777 == 0o600
-    with open_own(path) as file:
-        file.seek(3)
-        file.write(b"two")
-    assert path.read_bytes() == b"onetwo"
-    open_own(path, "wb").close()
-    assert path.read_bytes() == b""
-
-
-def test_write_json_and_check_free(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"b": 1, "a": "ä"})
-    write_json(tmp_path / "b.json", {"a": "ä", "b": 1})
-    assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
-    with pytest.raises(ConfigError, match="already exists"):
-        check_free(tmp_path / "a.json")
-
-
 @pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
 def test_working_folder_in_the_dataset_folder(work: str) -> None:
     with pytest.raises(ConfigError, match="would replace"):
@@ -143,10 +96,6 @@ def test_lock(tmp_path: Path) -> None:
         pass
     with held_folder(tmp_path / "w", "busy; wait"):
         pass
-
-
-def test_default_working_folder() -> None:
-    assert work_beside(Path("pairs.v1")).name == "pairs.v1.work"
 
 
 def test_differing() -> None:
@@ -176,15 +125,6 @@ def test_new_file_is_private(store: Path) -> None:
     connection.execute("INSERT INTO toys VALUES ('bear')")
     connection.close()
     assert opened(store).execute("SELECT name FROM toys").fetchall() == [("bear",)]
-
-
-def test_other_kinds_and_versions(store: Path) -> None:
-    with pytest.raises(DataError, match="not a doll store"):
-        opened(store, Schema("doll store", 1, 2, ""))
-    with pytest.raises(DataError, match="newer version"):
-        opened(store, Schema("toy store", TOYS.application, 1, ""))
-    with pytest.raises(DataError, match="an older version"):
-        opened(store, Schema("toy store", TOYS.application, 3, ""))
 
 
 def test_invalid_database(tmp_path: Path) -> None:
@@ -219,33 +159,6 @@ def test_write_ahead_log_only_on_local_disks(
             assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
             names = {path.name for path in shared.glob(f"{name}-*")}
             assert names == (set() if mode == "delete" else {f"{name}-wal", f"{name}-shm"})
-
-
-def test_read_only_connection(store: Path) -> None:
-    with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
-        connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
-    with pytest.raises(ConfigError, match="nothing is here"):
-        opened(store.with_name("none"))
-
-
-def test_engine_and_address() -> None:
-    assert address_of("local", None) is None
-    assert address_of("ray", "10.0.0.1:6379") == "10.0.0.1:6379"
-    with pytest.raises(ConfigError, match=r"10\.0\.0\.1:6379': is for engine='ray'"):
-        address_of("local", "10.0.0.1:6379")
-    with pytest.raises(ConfigError, match="needs address="):
-        address_of("ray", None)
-    with pytest.raises(ConfigError, match=r"engine='spark': expected local or ray"):
-        address_of("spark", None)
-
-
-def test_invalid_addresses() -> None:
-    for address in ("auto", "ray://head", "10.0.0.1"):
-        with pytest.raises(ConfigError, match="expected HOST:PORT"), joined(address):
-            pass
-    for address in ("127.0.0.1:1", "10..0.1:6379"):
-        with pytest.raises(ConfigError, match="no Ray cluster answers there"), joined(address):
-            pass
 
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,15 +240,6 @@ def test_out_of_memory_messages(error: BaseException) -> None:
 def test_other_errors() -> None:
     assert not is_out_of_memory(RuntimeError("size mismatch"))
     assert not is_out_of_memory(ValueError("out of memory"))
-
-
-def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert peak_rss_mb() > 1
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7}, raising=False)
-    assert cores() == 3
-    monkeypatch.delattr(os, "sched_getaffinity")
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert cores() == 1
 
 
 def get(port: int) -> tuple[int, bytes, dict[str, str]]:

@@ -17,8 +17,7 @@ from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
-from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
-from papers.figures.style import paper_style, write_figure
+from papers.figures.numbers import Pairs, density, read_curves
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -137,17 +136,6 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     assert density(np.full(9, 0.3), (0, 1)).y.max() < 200  # equal values are a narrow peak
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [([0, 1, 1], [0, 1]), (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]), (np.arange(1, 2, 0.1), None)],
-)
-def test_groups_by_gold_score(labels: Any, expected: list[float] | None):
-    at = levels(np.asarray(labels, float))
-    assert at.tolist() == pytest.approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
-    assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
-    assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
-
-
 def made(dim: int = 8) -> Pairs:
     draw = np.random.default_rng(0)
     rows = np.arange(60).reshape(-1, 2)
@@ -186,24 +174,3 @@ def test_halves_of_the_pairs_in_the_zone():
 def test_invalid_requests(make: Any, message: str):
     with pytest.raises((ConfigError, DataError), match=message):
         make()
-
-
-def test_the_machines_matplotlib_settings_do_not_change_a_figure(tmp_path: Path):
-    mpl = pytest.importorskip("matplotlib")
-
-    def draw(name: str) -> dict[str, bytes]:
-        from matplotlib.figure import Figure
-
-        folder = tmp_path / name
-        folder.mkdir()
-        with paper_style():
-            figure = Figure(figsize=(2, 1))
-            figure.subplots().plot([1, 3, 2])
-            write_figure(figure, folder, "line")
-        return files(folder)
-
-    expected = draw("default")
-    assert expected["line.png"].startswith(b"\x89PNG")
-    assert b"<dc:date>" not in expected["line.svg"]
-    with mpl.rc_context({"lines.linewidth": 9, "savefig.dpi": 300}):
-        assert draw("changed") == expected

@@ -126,16 +126,6 @@ def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_l
     assert corpus.cut == sum(len(ids) > text_length for ids in expected)
 
 
-def test_texts_without_tokens_are_counted():
-    bare = wordpiece()
-    bare.backend_tokenizer.post_processor = None
-    corpus = tokenize_corpus(["the dog", "\u200b", "cat"], bare, length=8, text_length=8)
-    assert (len(corpus), corpus.texts, corpus.empty, corpus.cut) == (2, 2, 1, 0)
-    assert corpus.tokens.dtype == np.int32
-    with pytest.raises(DataError, match="no text to train on: 1 texts without a token"):
-        tokenize_corpus(["\u200b"], bare, length=8, text_length=8)
-
-
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "the", "cat", "##s", "Cat"]
 
 
@@ -149,29 +139,6 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
     tokenizer.save_pretrained(tmp_path / "saved")
     for again in (load_tokenizer(tmp_path / "saved"), AutoTokenizer.from_pretrained(tmp_path / "saved")):
         assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
-
-
-def test_bad_vocabularies_are_refused(tmp_path: Path):
-    file = tmp_path / "vocab.txt"
-    file.write_text("[PAD]\nthe\n")
-    with pytest.raises(DataError, match=r"lacks \[UNK\], \[CLS\]"):
-        load_tokenizer(file)
-    file.write_text("\n".join([*ENTRIES, "cat"]))
-    with pytest.raises(DataError, match="1 duplicate entries"):
-        load_tokenizer(file)
-    file.write_bytes(b"\xff")
-    with pytest.raises(DataError, match="not readable as UTF-8"):
-        load_tokenizer(file)
-
-
-def test_a_folder_must_hold_a_tokenizer_with_padding(tmp_path: Path, llama: Path):
-    with pytest.raises(ConfigError, match="no tokenizer") as caught:
-        load_tokenizer(tmp_path)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match="no padding token"):
-        load_tokenizer(llama)
-    wordpiece().save_pretrained(tmp_path)
-    assert load_tokenizer(tmp_path)("the cat").input_ids == wordpiece()("the cat").input_ids
 
 
 def model() -> RanForMaskedLM:

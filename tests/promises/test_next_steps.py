@@ -9,13 +9,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.aoe_train.test_train import write_pairs, write_triplets
-from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import environment, run_here
+from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
+from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 TRAIN = "aoe train --backbone bert --epochs 1 --max-length 16 --out model"
 SENTENCES = [f"the {noun} is near a {place}" for noun in WORDS[5:30] for place in WORDS[30:35]]
+JUDGE = ["aoe sample-pairs", "pairs review", "aoe evaluate"]
 RUNS = {  # a command, and the first words of each of its next steps
     "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
     "pairs split positives.csv --out split": ["aoe train"],
@@ -23,24 +23,26 @@ RUNS = {  # a command, and the first words of each of its next steps
     "pairs merge train.tsv dev.tsv --out both": ["aoe train"],
     "pairs extract faq.csv --out mined": ["aoe train"],
     "pairs extract few.csv --split-sizes 1,0,0 --out mined": [],
+    f"gis import {SAMPLE / 'quarryhq'} --work gis.work": ["gis detect"],
+    "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs' --dry-run": [
+        "label generate"
+    ],
+    "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs'": ["aoe train"],
+    "label generate --data train.tsv --columns text=sentence1 --llm wordnet --out pairs": [
+        *("label report", "aoe train")
+    ],
     f"{TRAIN} --data train.tsv --dev-data dev.tsv": ["aoe evaluate"],
     f"{TRAIN} --data bad.tsv --bad-rows skip": ["aoe evaluate"],
     f"{TRAIN} --data positives.csv": ["aoe evaluate"],
     f"{TRAIN} --data triplets.jsonl": ["aoe evaluate"],
-    f"{TRAIN} --data triplets.jsonl --preset domain": ["aoe sample-pairs", "pairs review", "aoe evaluate"],
-    f"{TRAIN} --data sentences.txt": ["aoe sample-pairs", "pairs review", "aoe evaluate"],
-    f"{TRAIN} --data table.csv --columns text=said": ["aoe sample-pairs", "pairs review", "aoe evaluate"],
+    f"{TRAIN} --data triplets.jsonl --preset domain": JUDGE,
+    f"{TRAIN} --data sentences.txt": JUDGE,
+    f"{TRAIN} --data table.csv --columns text=said": JUDGE,
     f"{TRAIN} --data sentences.txt --preset domain --interpolate 0": [],
     f"{TRAIN} --data train.tsv --accept-on train.tsv": [],
     "aoe index sentences.txt --model bert --out index": ["aoe serve"],
-    "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": [
-        "pairs review",
-        "aoe evaluate",
-    ],
-    "aoe sample-pairs --data sentences.txt --queries queries.txt --model bert --model wide --out to-judge": [
-        "pairs review",
-        "aoe evaluate",
-    ],
+    "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": JUDGE[1:],
+    "aoe sample-pairs --data sentences.txt --queries q.txt --model bert --model wide --out judged": JUDGE[1:],
     "aoe mine --data positives.csv --model bert --out negatives": ["aoe train"],
     "aoe mine --data few.csv --model bert --out negatives": [],
     "aoe distill sentences.txt --model bert --out static": [],
@@ -58,7 +60,7 @@ def place(tmp_path: Path) -> Path:
     lines = (tmp_path / "train.tsv").read_text().splitlines()
     (tmp_path / "bad.tsv").write_text("\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n")
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
-    (tmp_path / "queries.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
+    (tmp_path / "q.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
     answers = [f"about {text}, or not" for text in SENTENCES]
     pl.DataFrame({"anchor": SENTENCES, "positive": answers}).write_csv(tmp_path / "positives.csv")
     pl.DataFrame({"question": SENTENCES, "answer": answers}).write_csv(tmp_path / "faq.csv")

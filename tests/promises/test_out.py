@@ -17,8 +17,7 @@ import gis_builder
 import llm_labeler
 import pairkit
 from pairkit import ConfigError
-from tests.aoe_train.test_train import write_pairs, write_triplets
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 from tests.contract.conftest import SAMPLE
 from tests.gis_builder.archive_world import events_of, files, lines_of, saved_threads, write_hours
 from tests.pairkit.review_material import judge_all

@@ -17,7 +17,7 @@ from graphql import FieldNode, GraphQLResolveInfo
 
 from tests.support.github.limits import Quota
 from tests.support.github.search import REACHABLE, Search, SearchRefusal
-from tests.support.github.trackers import Account, Catalogue, Comment, Event, Issue, Repository, Tracker
+from tests.support.github.trackers import Account, Catalogue, Comment, Event, Issue, Repository
 
 T = TypeVar("T")
 Node = dict[str, Any]
@@ -129,13 +129,12 @@ def _actor(account: Account | None) -> Node | None:
 
 
 def _repository_node(repository: Repository) -> Node:
-    tracker = repository.tracker
-    first = next(iter(tracker.issues.values()), None)
+    first = next(iter(repository.issues.values()), None)
     born = first.created_at if first else "2010-01-01T00:00:00Z"
     return {
         "__typename": "Repository",
         "nameWithOwner": repository.name,
-        "createdAt": tracker.info.get("created_at") or born,
+        "createdAt": repository.info.get("created_at") or born,
         "hasIssuesEnabled": repository.has_issues,
         "isPrivate": False,
         "issueOrPullRequest": partial(_by_number, repository),
@@ -203,7 +202,7 @@ def _issues(
     **page: Any,
 ) -> Node:
     since = (filterBy or {}).get("since", "")
-    listed = _listed(repository.tracker, is_pull=False, **_order(orderBy))
+    listed = _listed(repository, is_pull=False, **_order(orderBy))
     found = [issue for issue in listed if issue.updated_at >= since]
     return connection(info, found if repository.has_issues else [], partial(_issue_node, repository), **page)
 
@@ -215,7 +214,7 @@ def _pull_requests(
     orderBy: dict[str, str] | None = None,  # noqa: N803
     **page: Any,
 ) -> Node:
-    found = _listed(repository.tracker, is_pull=True, **_order(orderBy))
+    found = _listed(repository, is_pull=True, **_order(orderBy))
     return connection(info, found, partial(_issue_node, repository), **page)
 
 
@@ -225,9 +224,9 @@ def _order(order: dict[str, str] | None) -> dict[str, bool]:
 
 
 @lru_cache(32)
-def _listed(tracker: Tracker, *, is_pull: bool, by_update: bool, descending: bool) -> list[Issue]:
+def _listed(repository: Repository, *, is_pull: bool, by_update: bool, descending: bool) -> list[Issue]:
     return sorted(
-        (issue for issue in tracker.issues.values() if issue.is_pull is is_pull),
+        (issue for issue in repository.issues.values() if issue.is_pull is is_pull),
         key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
         reverse=descending,
     )
@@ -235,7 +234,7 @@ def _listed(tracker: Tracker, *, is_pull: bool, by_update: bool, descending: boo
 
 def _labels(repository: Repository, info: Info, *, query: str = "", **page: Any) -> Node:
     """The labels in use, those whose name contains `query`."""
-    used = {label for issue in repository.tracker.issues.values() for label in issue.labels}
+    used = {label for issue in repository.issues.values() for label in issue.labels}
     return connection(info, sorted(n for n in used if query.lower() in n.lower()), _label_node, **page)
 
 
@@ -264,7 +263,7 @@ def _follow(reference: str | None, info: Info) -> Node | None:
 
 def _by_number(repository: Repository, info: Info, number: int) -> Node:
     """The issue with this number; for a transferred issue, the one in its new repository."""
-    target = info.context.catalogue.follow(f"{repository.tracker.name}#{number}")
+    target = info.context.catalogue.follow(f"{repository.name}#{number}")
     if target is None:
         words = f"Could not resolve to an issue or pull request with the number of {number}."
         raise GraphQLRefusal("NOT_FOUND", words)

@@ -54,7 +54,7 @@ def _issues(repository: Repository, parameters: Mapping[str, str]) -> list[Issue
     is_open_only = parameters.get("state", "open") != "all"
     by_update = parameters.get("sort") == "updated"
     return sorted(
-        (i for i in repository.tracker.issues.values() if not is_open_only or i.state == "open"),
+        (i for i in repository.issues.values() if not is_open_only or i.state == "open"),
         key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
         reverse=parameters.get("direction", "desc") == "desc",
     )

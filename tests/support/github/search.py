@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.support.github.trackers import Catalogue, Issue, Repository, Tracker
+from tests.support.github.trackers import Catalogue, Issue, Repository
 
 REACHABLE = 1000  # of a query's results, however many there are
 _MOST_CHARACTERS = 256
@@ -59,10 +59,10 @@ class Search:
             return []
         tests = [_test(key, value) for key, value in qualifiers]
         fields = tuple(value for key, value in qualifiers if key == "in") or _FIELDS
-        said = [self._scan(found.tracker, phrase, fields) for phrase in phrases]
+        said = [self._scan(found, phrase, fields) for phrase in phrases]
         issues = [
             issue
-            for number, issue in found.tracker.issues.items()
+            for number, issue in found.issues.items()
             if found.issue(number)
             and all(number in numbers for numbers in said)
             and all(t(issue) for t in tests)
@@ -100,11 +100,11 @@ def _span(value: str) -> tuple[str, str]:
     return low, high
 
 
-def _scan(tracker: Tracker, phrase: str, fields: tuple[str, ...]) -> frozenset[int]:
+def _scan(repository: Repository, phrase: str, fields: tuple[str, ...]) -> frozenset[int]:
     says = phrase_test(phrase)
     return frozenset(
         number
-        for number, issue in tracker.issues.items()
+        for number, issue in repository.issues.items()
         if any(says(text) for field in fields for text in _texts(issue, field))
     )
 

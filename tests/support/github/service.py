@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from email.utils import formatdate
 from urllib.parse import parse_qsl, urlsplit
 
@@ -38,7 +36,6 @@ BAD_TOKEN = "bad"  # the only token that is refused
 BLIND_TOKEN = "noaccess"  # a token without access to repositories
 STATS_PATH = "/stats"
 _GRAPHQL_PATHS = frozenset({"/graphql", "/api/graphql"})
-_INSTALLATION = re.compile(r"/app/installations/\d+/access_tokens")
 
 
 class Options(Settings):
@@ -111,10 +108,6 @@ class Service:
             return Reply(401, {"message": "Bad credentials", "status": "401"})
         if path in _GRAPHQL_PATHS and request.method == "POST":
             return self._answer_graphql(request.body, token)
-        if request.method == "POST" and _INSTALLATION.fullmatch(path):
-            expiry = datetime.fromtimestamp(self._clock() + 3600, UTC)
-            granted = {"token": "ghs_test", "expires_at": f"{expiry:%Y-%m-%dT%H:%M:%SZ}"}
-            return Reply(201, granted)
         quota = self._limits.spend(token, "core", 1)
         if path == "/rate_limit":
             core = {**asdict(quota), "remaining": quota.remaining}

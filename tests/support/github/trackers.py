@@ -79,34 +79,22 @@ class Issue:
 
 
 @dataclass(eq=False)
-class Tracker:
-    """The issues of one repository."""
+class Repository:
+    """A repository with its issues."""
 
     name: str
     info: Mapping[str, Any] = field(default_factory=dict)  # repo.json
     issues: dict[int, Issue] = field(default_factory=dict)
     moved: dict[int, str] = field(default_factory=dict)  # where transferred issues went
 
-    def flag(self, key: str, *, default: bool = False) -> bool:
-        """A yes-or-no property from `repo.json`."""
-        return bool(self.info.get(key, default))
-
-
-@dataclass(eq=False)
-class Repository:
-    """A tracker under one of its names."""
-
-    name: str
-    tracker: Tracker
-
     @property
     def has_issues(self) -> bool:
         """Whether issues are enabled."""
-        return self.tracker.flag("has_issues", default=True)
+        return bool(self.info.get("has_issues", True))
 
     def issue(self, number: int) -> Issue | None:
         """The visible issue or pull request with this number."""
-        issue = self.tracker.issues.get(number)
+        issue = self.issues.get(number)
         return issue if issue is None or issue.is_pull or self.has_issues else None
 
 
@@ -116,9 +104,9 @@ class Catalogue:
     def __init__(self, roots: Iterable[Path]) -> None:
         self._by_name: dict[str, Repository] = {}
         self._by_former_name: dict[str, Repository] = {}
-        for tracker in _Reader().read(roots):
-            repository = self._by_name[tracker.name.lower()] = Repository(tracker.name, tracker)
-            for former in tracker.info.get("previous_names", ()):
+        for repository in _Reader().read(roots):
+            self._by_name[repository.name.lower()] = repository
+            for former in repository.info.get("previous_names", ()):
                 self._by_former_name[former.lower()] = repository
 
     def find(self, name: str, *, follow_renames: bool = True) -> Repository | None:
@@ -126,7 +114,7 @@ class Catalogue:
         found = self._by_name.get(name.lower())
         if found is None and follow_renames:
             found = self._by_former_name.get(name.lower())
-        return None if found is None or found.tracker.flag("private") else found
+        return None if found is None or found.info.get("private") else found
 
     def follow(self, reference: str) -> tuple[Repository, Issue] | None:
         """The issue `owner/name#number`, following transfers."""
@@ -137,7 +125,7 @@ class Catalogue:
                 return None
             if issue := target.issue(int(number)):
                 return target, issue
-            reference = target.tracker.moved.get(int(number), "")
+            reference = target.moved.get(int(number), "")
         return None
 
 
@@ -145,17 +133,17 @@ class _Reader:
     """Reads dumps, with one object per account."""
 
     def __init__(self) -> None:
-        self._trackers: dict[str, Tracker] = {}
+        self._repositories: dict[str, Repository] = {}
         self._accounts: dict[str, Account] = {}
 
-    def read(self, roots: Iterable[Path]) -> list[Tracker]:
-        """All trackers by name; a repository may be spread over several folders."""
+    def read(self, roots: Iterable[Path]) -> list[Repository]:
+        """All repositories by name; each may be spread over several folders."""
         for dump in (dump for root in roots for dump in find_dumps(root)):
             if dump.info is not None:
                 info = json.loads((dump.folder / "repo.json").read_bytes())
-                self._tracker(dump.info.full_name).info = info
+                self._repository(dump.info.full_name).info = info
             for row in dump.issues():
-                issue = self._tracker(row.repo).issues[row.number] = self._issue(row)
+                issue = self._repository(row.repo).issues[row.number] = self._issue(row)
                 if not dump.has_events and (closing := closing_event(row.record)):
                     closer = self._account(row.value.get("closed_by"))
                     issue.events.append(Event("closed", closer, closing.created_at, closing.state_reason))
@@ -167,20 +155,20 @@ class _Reader:
                     issue.events.append(self._event(event_row.value))
             for missing in dump.missing():
                 if missing.record.to:
-                    self._tracker(missing.repo).moved[missing.number] = missing.record.to
-        for tracker in self._trackers.values():
-            tracker.issues = dict(sorted(tracker.issues.items()))
-            for issue in tracker.issues.values():
+                    self._repository(missing.repo).moved[missing.number] = missing.record.to
+        for repository in self._repositories.values():
+            repository.issues = dict(sorted(repository.issues.items()))
+            for issue in repository.issues.values():
                 distinct = {comment.id: comment for comment in issue.comments}
                 issue.comments = sorted(distinct.values(), key=lambda comment: comment.id)
                 issue.events.sort(key=lambda event: event.created_at)
-        return [tracker for _, tracker in sorted(self._trackers.items())]
+        return [repository for _, repository in sorted(self._repositories.items())]
 
-    def _tracker(self, name: str) -> Tracker:
-        return self._trackers.setdefault(name.lower(), Tracker(name))
+    def _repository(self, name: str) -> Repository:
+        return self._repositories.setdefault(name.lower(), Repository(name))
 
     def _issue_of(self, row: Row[Any]) -> Issue | None:
-        return self._tracker(row.repo).issues.get(row.number)
+        return self._repository(row.repo).issues.get(row.number)
 
     def _issue(self, row: Row[Any]) -> Issue:
         value = row.value
