@@ -71,8 +71,7 @@ class PlannedSampler(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         for rows in self.plan(self._epoch):
             size = len(rows) // self._world
-            start = None if self._rank is None else self._rank * size
-            yield (rows if start is None else rows[start : start + size]).tolist()
+            yield (rows if self._rank is None else rows[self._rank * size :][:size]).tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -113,7 +112,9 @@ class Batches(PlannedSampler):
                 f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
             )
         if len(examples) < world:
-            raise DataError(f"{len(examples)} rows, expected at least one for each of {world} processes")
+            raise DataError(
+                f"{len(examples)} rows, expected at least one for each of {world} processes; start fewer"
+            )
         self.examples = examples
         self._lengths = examples.row_lengths(lengths)
         self.copies = 2 if examples.kind == "single" and views else 1

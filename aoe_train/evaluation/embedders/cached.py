@@ -52,22 +52,14 @@ class CachedEmbedder(EmbedderWrapper):
         progress: bool | Listener = True,
         say: Callable[[str], None] = say,
     ) -> None:
-        """Cache vectors in memory, and on disk if `store` is set and something identifies the model."""
         super().__init__(embedder)
         known = store and embedder.identity
         self._store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
         self._progress, self._say = progress, say
         self._dim: int | None = None  # set after the model was checked
-        self._last: tuple[list[str], str | None, np.ndarray] | None = None  # call and its result
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """Vectors, float32 (text, dim); the last call's are remembered."""
-        if self._last is None or self._last[:2] != (texts, prompt):
-            self._last = texts, prompt, self._encode(texts, prompt)
-        return self._last[2]
-
-    def _encode(self, texts: list[str], prompt: str | None) -> np.ndarray:
-        """The vectors; new ones are stored batch by batch, so that a killed run resumes."""
+        """Vectors, float32 (text, dim); new ones are stored batch by batch, so that a killed run resumes."""
         if not texts:
             return np.empty((0, 0), np.float32)
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}

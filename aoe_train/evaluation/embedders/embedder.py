@@ -176,9 +176,17 @@ class QuantizedEmbedder(EmbedderWrapper):
     """Truncates, quantizes and restores vectors like `aoe encode --dim --quantize`, with a call's ranges."""
 
     def __init__(
-        self, embedder: Embedder, name: str, dim: int | None, quantize: Quantize, layers: int | None
+        self,
+        embedder: Embedder,
+        name: str,
+        dim: int | None,
+        quantize: Quantize,
+        layers: int | None,
+        whole: dict[str | None, tuple[list[str], np.ndarray]],
     ) -> None:
+        """`whole` has the texts and vectors of the embedder's last call by prompt, for all sizes."""
         super().__init__(embedder)
+        self._whole = whole
         self.name, self._dim, self._quantize, self._layers = name, dim, quantize, layers
 
     def size(self) -> VectorSize:
@@ -187,7 +195,9 @@ class QuantizedEmbedder(EmbedderWrapper):
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """See `Embedder`."""
-        whole = self._embedder.encode(texts, prompt)
+        if prompt not in self._whole or self._whole[prompt][0] != texts:
+            self._whole[prompt] = texts, self._embedder.encode(texts, prompt)
+        _, whole = self._whole[prompt]
         self._dim = checked_dim(self._dim, whole.shape[1])
         vectors = cut_to(whole, self._dim)
         ranges = value_ranges([vectors]) if self._quantize == "int8" else None
@@ -201,11 +211,12 @@ def in_sizes(
     quantize: Sequence[Quantize],
     layers: int | None,
 ) -> dict[str, QuantizedEmbedder]:
-    """A model in all sizes and number types, by name."""
+    """A model in all sizes and number types, by name; every text is encoded once."""
+    whole: dict[str | None, tuple[list[str], np.ndarray]] = {}
     depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
     return {
         ", ".join([name, *depth, *([str(dim)] if dim else []), how]): QuantizedEmbedder(
-            embedder, name, dim, how, layers
+            embedder, name, dim, how, layers, whole
         )
         for dim in dims
         for how in quantize
