@@ -26,7 +26,6 @@ _PUBLIC_NAMES = {
     "aoe_train.exporting.static_model": "Distilled",
     "aoe_train.model": "ran",
     "aoe_train.model.encoder": "Encoder",
-    "aoe_train.model.hybrid": "Hybrid",
     "aoe_train.model.text_model": "TextBatch",
     "aoe_train.objectives": "losses",
     "aoe_train.searching.build_index": "Indexed",

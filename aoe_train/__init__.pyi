@@ -23,7 +23,6 @@ from aoe_train.exporting.export import Exported as Exported
 from aoe_train.exporting.static_model import Distilled as Distilled
 from aoe_train.model import ran as ran
 from aoe_train.model.encoder import Encoder as Encoder
-from aoe_train.model.hybrid import Hybrid as Hybrid
 from aoe_train.model.text_model import TextBatch as TextBatch
 from aoe_train.objectives import losses as losses
 from aoe_train.searching.build_index import Indexed as Indexed

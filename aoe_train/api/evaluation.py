@@ -124,7 +124,7 @@ def evaluate(
 
     from aoe_train.evaluation.embedders.embedder import Endpoint
     from aoe_train.evaluation.evaluate_models import ModelRequest, evaluate_models
-    from aoe_train.evaluation.score import Resampling
+    from aoe_train.evaluation.resample import Resampling
     from aoe_train.evaluation.suites import TaskRequest
     from aoe_train.settings.train_settings import named_precision
     from pairkit.base.cli.progress import Display

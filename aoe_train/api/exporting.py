@@ -67,7 +67,7 @@ def export(
     """
     from aoe_train.evaluation.pair_task import PairSource
     from aoe_train.exporting import export as exporting
-    from aoe_train.exporting.loss import Loss
+    from aoe_train.exporting.onnx import Loss
     from aoe_train.model.backbones.load_backbone import find_folder
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there
@@ -147,11 +147,11 @@ def distill(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train.data.examples import read_examples
-    from aoe_train.evaluation.embedders.cached import CachedEmbedder, VectorStore
+    from aoe_train.evaluation.embedders.cached import CachedEmbedder
     from aoe_train.evaluation.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.model_folder import cache_dir, digest_of, exported_there, hash_examples
+    from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
     from pairkit.base.cli.progress import Display, stage
     from pairkit.base.settings import argument
     from pairkit.base.system.folders import is_same
@@ -176,8 +176,7 @@ def distill(
         if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):
             return Distilled.from_facts(folder, there)
         embedder = LocalEmbedder(encoder, name)
-        store = VectorStore(cache_dir("vectors"), embedder.identity)
-        cached = CachedEmbedder(embedder, store, progress=show)
-        static, result = distil(encoder, cached.encode, rows, folder, dim or full_dim, show)
+        encode = CachedEmbedder(embedder, progress=show).encode
+        static, result = distil(encoder, encode, rows, folder, dim or full_dim, show)
         write(static, result, source=source, wide=full_dim, texts=rows, made_of=made_of, model=embedder.name)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from aoe_train.api.parameters import MODEL, notes, options
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
@@ -76,20 +76,16 @@ def index(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train.evaluation.embedders.embedder import tokenizer_of
-    from aoe_train.model.quantization import named_quantize
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
-    from aoe_train.searching.nearest import KINDS
-    from aoe_train.searching.text_rows import read_rows
+    from aoe_train.searching.index_rows import read_rows
+    from aoe_train.searching.nearest import IndexKind
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
-    folder, vector_format = argument("out", out, Path), named_quantize(quantize)
-    if vector_format not in ("float32", "int8"):
-        raise ConfigError(f"quantize {quantize}: expected float32 or int8")
-    index_kind = next((known for known in KINDS if known == kind), None)
-    if kind is not None and index_kind is None:
-        raise ConfigError(f"kind {kind!r}: expected {', '.join(KINDS)}")
+    folder = argument("out", out, Path)
+    vector_format = argument("quantize", quantize, Literal["float32", "int8"])
+    index_kind = argument("kind", kind, IndexKind | None)
     check_place(folder)
     rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
     name = str(model) if isinstance(model, str | Path) else "an Encoder in memory"
@@ -126,8 +122,8 @@ def open_index(
         DataError: A damaged index or model.
         RemoteError: The Hub could not be reached.
     """
-    from aoe_train.searching.folder import read_manifest
     from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.index_rows import read_manifest
     from pairkit.base.settings import argument
 
     path = argument("folder", folder, Path)
@@ -226,6 +222,7 @@ def duplicates(
         DataError: A damaged index.
     """
     import polars as pl
+    from pydantic import Field, PositiveInt
 
     from aoe_train.evaluation.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
@@ -233,10 +230,8 @@ def duplicates(
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
-    if not -1 <= min_cosine <= 1:
-        raise ConfigError(f"min_cosine {min_cosine}: expected a cosine, from -1 to 1")
-    if neighbours < 1:
-        raise ConfigError(f"neighbours {neighbours}: expected at least 1")
+    argument("min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)])
+    argument("neighbours", neighbours, PositiveInt)
     index = SearchIndex(argument("folder", folder, Path), None)
     queries = index if against is None else SearchIndex(argument("against", against, Path), None)
     if not same_model(index.probe, queries.probe):
@@ -323,8 +318,8 @@ def serve(
     from functools import partial
 
     from aoe_train.evaluation.embedders.cached import open_model
-    from aoe_train.searching.folder import read_manifest
     from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.index_rows import read_manifest
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.train_settings import named_precision
     from pairkit.base.openai_api.credentials import find_key
@@ -355,6 +350,7 @@ def serve(
 
 
 def _embedder(model: str | Path | Encoder, *, cache: bool, progress: bool | Listener) -> Embedder:
-    from aoe_train.evaluation.embedders.cached import open_embedder
+    from aoe_train.evaluation.embedders.cached import CachedEmbedder, open_model
 
-    return open_embedder(str(model) if isinstance(model, Path) else model, cache=cache, progress=progress)
+    opened = open_model(str(model) if isinstance(model, Path) else model)
+    return CachedEmbedder(opened, store=cache, progress=progress)

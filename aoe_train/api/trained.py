@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pairkit.base.errors import spoken_notes
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.gain import Gain
+    from aoe_train.evaluation.score import Gain
     from aoe_train.model.encoder import Encoder
     from aoe_train.training.train_record import RunRecord
 
@@ -138,7 +138,7 @@ class Trained:
             yield "not shown to be better than its backbone; give --accept-on PAIRS"
 
     def _dev_notes(self, dev: float, before: float) -> Iterator[str]:
-        from aoe_train.evaluation.gain import TOO_FEW
+        from aoe_train.evaluation.score import TOO_FEW
 
         gain, too_few = self._run.result.dev_gain, False
         line = f"{self.dev_metric} on dev data: {dev:.4f}, before {before:.4f}"

@@ -196,19 +196,13 @@ def train(
     given |= {"teacher_scores": teacher_scores, "lora": lora, "config": config, "settings": settings}
     given |= {"data": data, "dev_data": dev_data, "accept_on": accept_on, "columns": columns, "out": out}
     given |= {"backbone": backbone, "revision": revision, "trust_remote_code": trust_remote_code}
-    resolved = settings_of(given)
-    sources = sources_of(given, resolved, objective=objective, dev_metric=dev_metric)
-    _check_inputs(sources, resolved)
+    given |= {"objective": objective, "dev_metric": dev_metric}
+    sources, resolved = _inputs(given)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
 
     record = _train.train(
-        sources,
-        resolved,
-        fresh=fresh,
-        say=notes(progress),
-        progress=progress,
-        callbacks=callbacks,
+        sources, resolved, fresh=fresh, say=notes(progress), progress=progress, callbacks=callbacks
     )
     run = Trained(sources.out, record, is_main())
     leave_group()
@@ -218,21 +212,42 @@ def train(
 @same_arguments(train)
 def plan(given: dict[str, Any]) -> Plan:
     """Estimate the memory and time of `train` from a few steps; writes nothing."""
-    settings = settings_of(given)
-    sources = sources_of(given, settings, objective=given["objective"], dev_metric=given["dev_metric"])
-    _check_inputs(sources, settings)
+    sources, resolved = _inputs(given)
     from aoe_train.training import train_plan as _plan
 
-    return _plan.plan(sources, settings, progress=given["progress"])
+    return _plan.plan(sources, resolved, progress=given["progress"])
 
 
-def sources_of(
-    given: Mapping[str, Any],
-    settings: TrainSettings,
-    *,
-    objective: LossFunction | Mapping[str, LossFunction] | None,
-    dev_metric: Callable[[Encoder], float] | None,
-) -> Sources:
+def _inputs(given: Mapping[str, Any]) -> tuple[Sources, TrainSettings]:
+    """Inputs and settings; unusable names, folders and files are refused before torch is imported."""
+    from aoe_train.data.run_data import check_files
+    from aoe_train.model.backbones.load_backbone import check_name
+    from aoe_train.model.model_folder import work_beside
+
+    settings = _settings(given)
+    sources = _sources(given, settings)
+    check_name(sources.backbone)
+    for teacher in (settings.guide.model, settings.teacher.model):
+        if teacher is not None and not Path(teacher).is_file():  # not a file of vectors
+            check_name(teacher)
+    work_beside(sources.out)
+    check_files(sources, settings)
+    return sources, settings
+
+
+def _settings(given: Mapping[str, Any]) -> TrainSettings:
+    from aoe_train.settings.train_settings import LoraSettings, TrainSettings
+    from pairkit.base.settings import merge
+
+    keys = setting_keys(train)
+    settings = merge(TrainSettings, keys, given, config=given["config"], settings=given["settings"])
+    lora = given["lora"]
+    if lora is None or (lora and settings.lora is not None):
+        return settings
+    return settings.model_copy(update={"lora": LoraSettings() if lora else None})
+
+
+def _sources(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
     """The inputs and output of a run, from the arguments or else the settings."""
     from aoe_train.data.run_data import Sources
     from pairkit.base.errors import ConfigError
@@ -245,9 +260,13 @@ def sources_of(
         sources = {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
         return named_sources(sources) if sources else {}
 
-    data = by_name("data")
+    data, losses = by_name("data"), given["objective"]
     if not data:
         raise ConfigError("no training data; give --data, or datasets.NAME.data in the settings")
+    if not isinstance(losses, Mapping):
+        losses = {} if losses is None else dict.fromkeys(data, losses)
+    if unknown := losses.keys() - data.keys():
+        raise ConfigError(f"objective: no dataset {min(unknown)!r}; expected {', '.join(sorted(data))}")
     return Sources(
         dict(sorted(data.items())),
         str(argument("backbone", given["backbone"], str | Path)),
@@ -257,46 +276,6 @@ def sources_of(
         judged=given["accept_on"],
         revision=given["revision"],
         trust_remote_code=given["trust_remote_code"],
-        losses=_custom_losses(objective, data),
-        dev_metric=dev_metric,
+        losses=losses,
+        dev_metric=given["dev_metric"],
     )
-
-
-def _check_inputs(sources: Sources, settings: TrainSettings) -> None:
-    """Refuse unusable names, folders and files before torch is imported, which takes seconds."""
-    from aoe_train.data.run_data import check_files
-    from aoe_train.model.backbones.load_backbone import check_name
-    from aoe_train.model.model_folder import work_beside
-
-    check_name(sources.backbone)
-    for teacher in (settings.guide.model, settings.teacher.model):
-        if teacher is not None and not Path(teacher).is_file():  # not a file of vectors
-            check_name(teacher)
-    work_beside(sources.out)
-    check_files(sources, settings)
-
-
-def _custom_losses(objective: Any, data: Mapping[str, Source]) -> dict[str, LossFunction]:
-    """The user's own loss of each dataset that has one."""
-    from pairkit.base.errors import ConfigError
-
-    if objective is None:
-        return {}
-    if not isinstance(objective, Mapping):
-        return dict.fromkeys(data, objective)
-    if unknown := objective.keys() - data.keys():
-        raise ConfigError(f"objective: no dataset {min(unknown)!r}; expected {', '.join(sorted(data))}")
-    return dict(objective)
-
-
-def settings_of(given: Mapping[str, Any]) -> TrainSettings:
-    """The settings that the arguments of `train` result in."""
-    from aoe_train.settings.train_settings import LoraSettings, TrainSettings
-    from pairkit.base.settings import merge
-
-    keys = setting_keys(train)
-    settings = merge(TrainSettings, keys, given, config=given["config"], settings=given["settings"])
-    lora = given["lora"]
-    if lora is None or (lora and settings.lora is not None):
-        return settings
-    return settings.model_copy(update={"lora": LoraSettings() if lora else None})

@@ -1,26 +1,12 @@
 """Defaults of `aoe train`, chosen by the kind and number of rows and by the backbone.
 
-| rows | loss parts, each of weight 1 | learning rate | epochs |
-|---|---|---|---|
-| binary or graded pairs | cosent, in_batch, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
-| triplets | contrastive, angle | 5e-5 | enough to process 16,000 rows, 1 to 3 |
-| positives | contrastive | 2e-5 | enough to process 16,000 rows, 1 to 8 |
-| single texts | as with the preset `domain`; with adapters or two layers: contrastive (SimCSE) | 1e-5 | 1 |
-| single texts with a teacher | embed_distill | 3e-4 | enough to process 16,000 rows, 1 to 8 |
-| other rows with a teacher | as without it, plus embed_distill | as without it | the same |
-| with only a teacher's scores | triplets: margin_mse; pairs: score_distill | as without them | the same |
-| a dataset of `label`, of any kind | as above | 5e-6 | 1 |
-| pairs labelled 0 and 1, backbone's AUC at least 0.98 | as above | 5e-6 | 1 |
-| single texts, with the preset `domain` | score_distill (kl) | 1e-4 | 75 or 150 steps of 48 texts |
-| others, with the preset `domain` | as above, symmetric | 1e-4 | 12 steps of 32 rows, at most 1 |
-| the same, with `data.author` people | as above, symmetric | 1e-4 | 36 steps of 32 rows, at most 2 |
-
-Batches have 16 rows. The learning rate is constant after the warm-up, and the mean of the weights over the
-run is saved, which is steadier than the last weights. Rankings of graded pairs have a temperature of 0.2,
-those of binary pairs 0.05: at 0.05 a ranking loss depends almost only on the pairs that are closest to the
-wrong order. For embeddings of size 768 or more the learning rate is at most 2e-5; adapters (`--lora`) have
-3e-4. A decoder that isn't an encoder yet is trained with adapters and the papers' prompt, as its last token
-represents any continuation without one. `benchmarks/aoe_defaults.py` chose the values on dev data:
+`docs/howto/training.md` has them as a table. Batches have 16 rows. The learning rate is constant after the
+warm-up, and the mean of the weights over the run is saved, which is steadier than the last weights. Rankings
+of graded pairs have a temperature of 0.2, those of binary pairs 0.05: at 0.05 a ranking loss depends almost
+only on the pairs that are closest to the wrong order. For embeddings of size 768 or more the learning rate is
+at most 2e-5; adapters (`--lora`) have 3e-4. A decoder that isn't an encoder yet is trained with adapters and
+the papers' prompt, as its last token represents any continuation without one. `benchmarks/aoe_defaults.py`
+chose the values on dev data:
 
 - After three epochs on few labelled pairs a backbone learns nothing, and forgets.
 - Texts by LLMs or rules are soon recognised by their style. Large steps then cost 14 points on STS-B.

@@ -14,9 +14,7 @@ from aoe_train.objectives.training_rows import (
     Examples,
     ReadingReport,
     TextSelection,
-    check_row_width,
     kind_of,
-    no_rows_error,
 )
 from aoe_train.settings.run_settings import Conflicts
 from pairkit.base.errors import ConfigError, DataError
@@ -29,6 +27,8 @@ from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, format_bad_rows
 
 Say = Callable[[str], None]
 _BLOCK = 1 << 16  # rows processed at once
+_MAX_CELLS = 1 << 27  # 1 GiB of text indices
+_MAX_WIDTH_RATIO = 4  # widest row by the mean row
 
 
 def silent(_: str) -> None:
@@ -55,15 +55,27 @@ def read_examples(
     if read.bad_rows.height:
         say(f"{source_name(source)}: rows left out: {format_bad_rows(read.bad_rows)}")
     if not frame.height:
-        raise no_rows_error(read.labels, source_name(source))
+        skipped = f" ({read.labels})" if read.labels and read.labels.skipped else ""
+        raise DataError(f"no rows; expected at least one{skipped}", path=source_name(source))
 
     def locate(row: int) -> str:
         return read.place(name, row)
 
     if NEGATIVES in frame.columns:
-        check_row_width(2 + frame[NEGATIVES].list.len().to_numpy().astype(np.int64), locate)
+        _check_row_width(2 + frame[NEGATIVES].list.len().to_numpy().astype(np.int64), locate)
     reading = ReadingReport(read.labels, written=read.written[name], bad_rows=read.bad_rows)
     return resolve_conflicts(replace(distinct(frame), reading=reading), conflicts, locate=locate, say=say)
+
+
+def _check_row_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
+    """Refuse outliers in the number of negatives: all rows are padded to the widest one."""
+    widest, mean = int(widths.max()), float(widths.mean())
+    cells = len(widths) * widest
+    if cells > _MAX_CELLS and widest > _MAX_WIDTH_RATIO * mean:
+        raise DataError(
+            f"{place(int(widths.argmax()))}: has {widest - 2:,} negatives, the average row {mean - 2:.1f};"
+            f" padding all {len(widths):,} rows to that many takes {8 * cells / 2**30:.1f} GiB: remove some"
+        )
 
 
 def negative_counts(examples: Examples) -> dict[str, int]:

@@ -6,7 +6,7 @@ Each row occurs once per epoch, in batches that depend only on the seed and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -70,8 +70,8 @@ class PlannedSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         for rows in self.plan(self._epoch):
-            part = rows if self._rank is None else rank_slice(rows, self._rank, self._world)
-            yield part.tolist()
+            size = len(rows) // self._world
+            yield (rows if self._rank is None else rows[self._rank * size :][:size]).tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -111,9 +111,9 @@ class Batches(PlannedSampler):
             raise ConfigError(
                 f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
             )
-        if len(examples) < (minimum := batch_size if settings.drop_last else world):
+        if len(examples) < world:
             raise DataError(
-                f"{len(examples)} rows, expected at least {minimum}; lower batch size or processes"
+                f"{len(examples)} rows, expected at least one for each of {world} processes; start fewer"
             )
         self.examples = examples
         self._lengths = examples.row_lengths(lengths)
@@ -121,7 +121,7 @@ class Batches(PlannedSampler):
         self._lengths *= self.copies
         self._batch_size, self._strategy = batch_size, settings.strategy
         self._seed = seed
-        self.left_out = len(examples) % (batch_size if settings.drop_last else world)
+        self.left_out = len(examples) % world
         used = len(examples) - self.left_out
         if settings.max_tokens is None:
             self._cuts = np.arange(batch_size, used, batch_size)
@@ -171,12 +171,6 @@ class Batches(PlannedSampler):
         return turns
 
 
-def rank_slice(rows: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """A rank's slice of a batch."""
-    size = len(rows) // world
-    return rows[rank * size : (rank + 1) * size]
-
-
 def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:
     """Indices that split rows into batches of at most `max_tokens` tokens and `max_rows` rows.
 
@@ -193,53 +187,40 @@ def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) 
     return np.array(cuts, dtype=np.int64)
 
 
-class Collate:
-    """Makes the tensors of a batch, with texts sorted by length.
+def collate(
+    rows: Sequence[int],
+    examples: Examples,
+    store: TokenStore,
+    teacher_outputs: TeacherOutputs = NO_OUTPUTS,
+    *,
+    views: bool = True,
+) -> Batch:
+    """The tensors of a batch of these rows, in their order, with texts sorted by length.
 
-    A repeated text is encoded once unless `dedup` is off. A single text is encoded twice if the objective
-    compares two `views` of it, which differ by dropout.
+    `store` has the tokens of the examples' texts. A repeated text is encoded once. A single text is encoded
+    twice if the objective compares two `views` of it, which differ by dropout.
     """
-
-    def __init__(
-        self,
-        examples: Examples,
-        store: TokenStore,
-        teacher_outputs: TeacherOutputs = NO_OUTPUTS,
-        *,
-        dedup: bool = True,
-        views: bool = True,
-    ) -> None:
-        """Collate rows of `examples`; `store` has the tokens of their texts."""
-        self._examples, self._store, self._teacher_outputs = examples, store, teacher_outputs
-        self._dedup = not views if examples.kind == "single" else dedup
-
-    def __call__(self, rows: Sequence[int]) -> Batch:
-        """The batch of these rows, in their order."""
-        chosen = np.asarray(rows, dtype=np.int64)
-        columns = self._examples.rows[chosen]
-        if self._examples.kind == "single":
-            columns = np.repeat(columns, 2, axis=1)
-        present = columns != ABSENT
-        texts = columns[present]
-        indices = np.arange(len(texts))
-        if self._dedup:
-            texts, indices = np.unique(texts, return_inverse=True)
-        order = np.argsort(self._store.lengths[texts], kind="stable")
-        new_index = np.empty_like(order)
-        new_index[order] = np.arange(len(order))
-        texts = texts[order]
-        in_batch = np.full_like(columns, ABSENT)
-        in_batch[present] = new_index[indices]
-        tokens, content_ids = self._store.batch(texts), self._examples.content_ids
-        batch = Batch(
-            input_ids=tokens["input_ids"],
-            lengths=tokens["lengths"],
-            pieces=tokens["pieces"],
-            rows=torch.from_numpy(in_batch),
-            texts=torch.from_numpy(texts if content_ids is None else content_ids[texts]),
-        )
-        if "prompt_lengths" in tokens:
-            batch["prompt_lengths"] = tokens["prompt_lengths"]
-        if self._examples.labels is not None:
-            batch["labels"] = torch.from_numpy(self._examples.labels[chosen])
-        return cast("Batch", {**batch, **self._teacher_outputs.batch(chosen)})
+    chosen = np.asarray(rows, dtype=np.int64)
+    columns = examples.rows[chosen]
+    if examples.kind == "single":
+        columns = np.repeat(columns, 2, axis=1)
+    present = columns != ABSENT
+    texts = columns[present]
+    indices = np.arange(len(texts))
+    if examples.kind != "single" or not views:
+        texts, indices = np.unique(texts, return_inverse=True)
+    order = np.argsort(store.lengths[texts], kind="stable")
+    new_index = np.empty_like(order)
+    new_index[order] = np.arange(len(order))
+    texts = texts[order]
+    in_batch = np.full_like(columns, ABSENT)
+    in_batch[present] = new_index[indices]
+    content_ids = examples.content_ids
+    batch: dict[str, Any] = {
+        **store.batch(texts),
+        "rows": torch.from_numpy(in_batch),
+        "texts": torch.from_numpy(texts if content_ids is None else content_ids[texts]),
+    }
+    if examples.labels is not None:
+        batch["labels"] = torch.from_numpy(examples.labels[chosen])
+    return cast("Batch", {**batch, **teacher_outputs.batch(chosen)})

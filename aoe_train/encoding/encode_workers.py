@@ -53,11 +53,17 @@ class ModelInfo:
     settings: dict[str, Any]
     slow: str | None = None
 
+    def check_same(self, other: ModelInfo, worker: str) -> None:
+        """Refuse a worker whose vectors would be others."""
+        if differences := differing(self.settings, other.settings):
+            raise ConfigError(
+                f"{worker}: loaded a model that differs from the first worker's in {'; '.join(differences)};"
+                " use devices of one kind, and don't change the model's files"
+            )
+
 
 def model_info(encoder: Encoder, request: EncodingRequest) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """Describe the vectors of a request, and return the function that encodes."""
-    if request.prompt is not None and request.prompt_name is not None:
-        raise ConfigError("--prompt and --prompt-name: give only one of them")
     prompt = encoder.settings.named_prompts.chosen(prompt=request.prompt, name=request.prompt_name)
     size = encoder.size(request.dim)
     normalize = encoder.settings.normalize if request.normalize is None else request.normalize
@@ -178,11 +184,7 @@ class WorkerPool:
         started, count = len(self._workers), len(self._spec.devices)
         self._workers += [_Worker(self._spec, number) for number in range(started, count)]
         for worker in self._workers[started:]:
-            if differences := differing(self.model_info.settings, worker.receive().settings):
-                raise ConfigError(
-                    f"{worker}: loaded a model that differs from the first worker's in"
-                    f" {'; '.join(differences)}; use devices of one kind, and don't change the model's files"
-                )
+            self.model_info.check_same(worker.receive(), str(worker))
         return [*self._workers]
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from aoe_train.encoding.encode_workers import ModelInfo, WorkerSpec, load_worker
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.cluster import Cluster, WorkerLost
-from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,11 +88,7 @@ class ActorPool:
         except WorkerLost as error:
             self._replace(actor, None, error)
             return None
-        if differences := differing(getattr(self, "model_info", info).settings, info.settings):
-            raise ConfigError(
-                f"an actor loaded a model that differs from the first one's in {'; '.join(differences)}; use"
-                " devices of one kind, and don't change the model's files"
-            )
+        getattr(self, "model_info", info).check_same(info, "an actor")
         self._losses[None] = 0
         self._free.append(actor)
         return info

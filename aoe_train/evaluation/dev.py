@@ -1,27 +1,33 @@
-"""The dev metric: one number for held-out examples of any kind, or for several dev sets."""
+"""Held-out data of a run: dev sets that choose the weights, and judged pairs that must show a gain."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
-from aoe_train.evaluation.gain import EVEN, too_few
-from aoe_train.evaluation.pair_metrics import Correlation, correlation
-from aoe_train.evaluation.resample import MeanMetrics, Metrics, compare
+from aoe_train.data.examples import Say
+from aoe_train.evaluation.overlap import digests, overlap
+from aoe_train.evaluation.pair_metrics import Correlation, binary, correlation
+from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
+from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
+from aoe_train.evaluation.score import EVEN, Gain, gain, too_few
 from aoe_train.evaluation.search_results import is_nearer, reciprocal_ranks
-from aoe_train.evaluation.tasks import Encode
+from aoe_train.evaluation.tasks import Encode, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.records import is_search
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
     from aoe_train.objectives.training_rows import Examples
-    from aoe_train.settings.train_settings import Similarity
+    from aoe_train.settings.train_settings import Similarity, TrainSettings
 
 _RESAMPLES = 1000
 MOST_RESAMPLED = 1000  # dev rows; with more the interval is small anyway, and scoring again takes time
@@ -51,7 +57,7 @@ class DevScores:
         if name is None or before is None or self.rows[name].n > MOST_RESAMPLED:
             return None
         ours, metric = self.rows[name], self.by_set[name].name
-        comparison = compare(ours, before.rows[name], resamples=_RESAMPLES, seed=seed).get(metric, EVEN)
+        comparison = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed)).get(metric, EVEN)
         labels = ours.labels if isinstance(ours, Correlation) else np.arange(ours.n)
         rarer = min((labels == label).sum() for label in (0, 1)) if set(labels.tolist()) == {0, 1} else ours.n
         return {
@@ -75,12 +81,6 @@ class DevScores:
         """The deciding metric, followed by those of all sets if there are several."""
         each = [metric.value for metric in self.by_set.values()] if len(self.by_set) > 1 else []
         return [self.deciding.value, *each]
-
-
-def dev_metric(encode: Encode, examples: Examples, similarity: Similarity = "cosine") -> DevMetric:
-    """Score held-out examples; each distinct text is encoded once."""
-    name, rows = _score_rows(encode, examples, similarity)
-    return DevMetric(name, rows.scores()[name])
 
 
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> tuple[str, Metrics]:
@@ -117,7 +117,7 @@ def dev_scores(
     *,
     chosen: str | None = None,
 ) -> DevScores:
-    """Score all dev sets; see `dev_metric`."""
+    """Score all dev sets; each distinct text is encoded once."""
 
     def score(name: str, rows: Examples) -> tuple[str, Metrics]:
         try:
@@ -130,3 +130,79 @@ def dev_scores(
     scored = {name: score(name, rows) for name, rows in sets.items()}
     figures = {name: DevMetric(metric, rows.scores()[metric]) for name, (metric, rows) in scored.items()}
     return DevScores(figures, chosen, {name: rows for name, (_, rows) in scored.items()})
+
+
+@dataclass(frozen=True)
+class JudgedPairs:
+    """Judged pairs of a source, whose name is for messages."""
+
+    name: str
+    task: PairTask
+
+    @classmethod
+    def read(cls, source: Source, say: Say) -> JudgedPairs:
+        """Read the pairs; their labels must differ."""
+        pairs, name = PairSource(source, say=say), source_name(source)
+        if is_search(frame := pairs.frame()):
+            raise ConfigError(
+                f"--accept-on {name}: has judged search results; expected judged pairs (compare models on"
+                " search results with `aoe evaluate --against`)"
+            )
+        task = pair_task(pairs.name, frame)
+        if len(set(task.labels.tolist())) < 2:
+            raise DataError("all labels are equal; expected different labels", path=name)
+        return cls(name, task)
+
+    def __len__(self) -> int:
+        return len(self.task.labels)
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of the pairs, their labels and the labels' probabilities."""
+        digest = hashlib.sha256()
+        for text in self.task.texts:
+            digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        for array in (self.task.labels, self.task.likely):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def warning(self, training_texts: Iterable[str]) -> str | None:
+        """A warning if training texts are among the judged texts."""
+        shared = overlap(self.task, digests(training_texts))
+        return (
+            f"warning: {self.name}: the model is {shared}, so its score is too high" if shared.texts else None
+        )
+
+    def score(self, encode: Encode, similarity: Similarity) -> Metrics:
+        """A model's scores of the pairs."""
+        task = self.task
+        similarities = task.similarities(TaskVectors(encode, [task.texts], similarity=similarity))
+        if np.isin(task.labels, (0, 1)).all():
+            return binary(similarities, task.labels, self.name, likely=task.likely)
+        return correlation(similarities, task.labels, self.name)
+
+    def gain(self, model: Metrics, backbone: Metrics, *, seed: int) -> Gain:
+        """The model's gain over the backbone."""
+        result = gain(model, backbone, Resampling(_RESAMPLES, seed))
+        if result is None:
+            raise DataError("its labels are too uncertain to compare models; use other pairs", path=self.name)
+        return result
+
+
+def check_judged(source: Source | None, settings: TrainSettings) -> None:
+    """Refuse settings with which the backbone can't be scored or restored."""
+    if source is None:
+        if "if_not_better" in settings.optim.model_fields_set:
+            raise ConfigError(
+                "--if-not-better without --accept-on has no effect; give --accept-on PAIRS, or leave it out"
+            )
+        return
+    reason = ""
+    if settings.run.shard:
+        reason = "run.shard: no process has the whole model"
+    elif settings.encoder.dense:
+        reason = "encoder.dense: randomly initialised layers have no backbone to compare with"
+    if reason:
+        raise ConfigError(
+            f"--accept-on with {reason}; leave it out, and compare afterwards with `aoe evaluate --against`"
+        )

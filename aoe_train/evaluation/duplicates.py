@@ -19,13 +19,14 @@ import numpy as np
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.pair_task import length_buckets
-from aoe_train.evaluation.resample import MeanMetrics, compare
-from aoe_train.evaluation.score import Resampling, Score
+from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
+from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
-from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, WordIndex, Words, fused
+from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
 from pairkit.base.cli.progress import Display, Listener, stage
 from pairkit.base.errors import DataError
+from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.groups import Groups
 
 DEPTHS = (1, 5, 10, 20)
@@ -130,16 +131,10 @@ def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], duplicate
 
 
 def _query(reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]) -> DuplicateQuery:
-    candidates = _count_older(reports, report)
+    created = reports.created  # without times, all reports are candidates
+    candidates = len(reports.ids) if created is None else bisect_left(created, created[report])
     relatives = {member for member in members if member < candidates} - targets - {report}
     return DuplicateQuery(report, candidates, tuple(sorted(targets)), tuple(sorted(relatives)))
-
-
-def _count_older(reports: TrackerReports, report: int) -> int:
-    """The number of reports that existed when this one was written; all if times are unknown."""
-    if reports.created is None:
-        return len(reports.ids)
-    return bisect_left(reports.created, reports.created[report])
 
 
 @dataclass(frozen=True)
@@ -166,7 +161,7 @@ class DuplicatesTask:
         return self.ranked(self.by_vectors(vectors))
 
     def by_both(self, by_vectors: Scores, words: Words, weight: float) -> TaskMetrics:
-        """Rank by vectors and words, as `Hybrid` does."""
+        """Rank by vectors and words."""
         by_words = self.by_words(words)
         return self.ranked(lambda query: fused(by_vectors(query), by_words(query), weight))
 
@@ -206,7 +201,7 @@ class DuplicatesTask:
         return lambda query: _last(query, index.scores(self.texts[query.report])[: query.candidates])
 
     @cached_property
-    def _indexes(self) -> dict[Words, WordIndex]:
+    def _indexes(self) -> dict[Words, Bm25 | TfIdf]:
         return {words: make(self.texts) for words, make in WORD_INDEXES.items()}
 
     @cached_property
@@ -325,9 +320,8 @@ def _model_rankings(
 
 
 def _score(row: _Ranking, rows: Mapping[str, _Ranking], resamples: Resampling) -> Score:
-    options = {"resamples": resamples.number, "seed": resamples.seed}
     over = {
-        name: compare(row.metrics.whole, rows[name].metrics.whole, **options)
+        name: compare(row.metrics.whole, rows[name].metrics.whole, resamples)
         for name in (row.over if resamples.number else ())
     }
-    return Score(summarise(row.metrics, **options), row.overlap, over=over, weight=row.weight)
+    return Score(summarise(row.metrics, resamples), row.overlap, over=over, weight=row.weight)

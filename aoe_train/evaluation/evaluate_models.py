@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
-from aoe_train.evaluation.embedders.cached import open_embedder
+from aoe_train.evaluation.embedders.cached import CachedEmbedder, open_model
 from aoe_train.evaluation.embedders.embedder import (
     Embedder,
     Endpoint,
     PromptedEmbedder,
     QuantizedEmbedder,
     VectorSize,
-    check_sizes,
     in_sizes,
 )
 from aoe_train.evaluation.overlap import Overlap, overlap, read_digests
-from aoe_train.evaluation.score import Resampling, Score, score
+from aoe_train.evaluation.resample import Resampling
+from aoe_train.evaluation.score import Score, score
 from aoe_train.evaluation.scores import Evaluation
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
@@ -68,7 +68,11 @@ class ModelRequest:
         if self.against_endpoint is not None and self.against is None:
             raise ConfigError("--against-endpoint without --against; give --against the model's name there")
         if self.sizes is not None:
-            check_sizes(self.sizes.dims, self.sizes.formats, self.sizes.layers)
+            for flag, values in zip(("--layers", "--dim", "--quantize"), self.sizes, strict=True):
+                if len({*values}) < len(values):
+                    raise ConfigError(
+                        f"{flag} {','.join(map(str, values))}: contains a value twice; give each once"
+                    )
             if self.against is not None:
                 raise ConfigError(
                     "--against compares full vectors; leave it out, or leave out --layers, --dim and"
@@ -183,15 +187,14 @@ def _open(
     layers: int | None = None,
 ) -> Embedder:
     with stage(f"load {source}", show):
-        return open_embedder(
+        model = open_model(
             str(source) if isinstance(source, str | Path) else source,
             endpoint=server,
             precision=request.precision,
             layers=layers,
-            cache=request.cache,
-            progress=show,
             say=say,
         )
+        return CachedEmbedder(model, store=request.cache, progress=show, say=say)
 
 
 def _training_hashes(model: object) -> np.ndarray | None:

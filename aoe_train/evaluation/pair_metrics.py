@@ -16,8 +16,8 @@ _FOLDS = 10
 
 
 @dataclass(frozen=True)
-class Correlation(Metrics):
-    """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1]."""
+class PairMetrics(Metrics):
+    """Metrics of cosines against labels."""
 
     cosines: np.ndarray
     labels: np.ndarray
@@ -26,6 +26,10 @@ class Correlation(Metrics):
     def n(self) -> int:
         """Number of pairs."""
         return len(self.labels)
+
+
+class Correlation(PairMetrics):
+    """Agreement of cosines with labels; `spearman` and `pearson`, each in [-1, 1]."""
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Both coefficients, with weighted pairs."""
@@ -55,13 +59,6 @@ def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlat
     if _constant(cosines):
         raise DataError(f"all cosines are {cosines[0]:g}: the model's vectors have collapsed", path=where)
     return Correlation(cosines, labels)
-
-
-def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's rho of two rows of numbers, which may not be constant."""
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(x, y).statistic)
 
 
 class _Order(NamedTuple):
@@ -108,7 +105,7 @@ class Thresholds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Binary(Metrics):
+class Binary(PairMetrics):
     """Cosines against labels of 0 and 1.
 
     `spearman` and `pearson` are in [-1, 1], thresholds are cosines, and the others are in [0, 1]:
@@ -122,15 +119,8 @@ class Binary(Metrics):
       comparisons don't include the uncertainty of their choice.
     """
 
-    cosines: np.ndarray
-    labels: np.ndarray
     thresholds: Thresholds | None = None
     likely: np.ndarray | None = None
-
-    @property
-    def n(self) -> int:
-        """Number of pairs."""
-        return len(self.labels)
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """All metrics, with weighted pairs; NaN for draws that lack a label."""

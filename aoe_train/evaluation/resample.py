@@ -14,9 +14,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pairkit.base.errors import DataError
+from pairkit.base.errors import ConfigError, DataError
 
 _MAX_COUNTS = 2_000_000  # in memory at a time: 16 MB
+_MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """Bootstrap resamples for intervals and tests."""
+
+    number: int = 1000
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        if self.number < _MIN_RESAMPLES and self.number != 0:
+            raise ConfigError(f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for none")
 
 
 class Interval(NamedTuple):
@@ -69,17 +82,17 @@ class Comparison:
     p: float
 
 
-def intervals(metrics: Metrics, *, resamples: int, seed: int) -> dict[str, Interval]:
+def intervals(metrics: Metrics, resamples: Resampling) -> dict[str, Interval]:
     """The percentile bootstrap interval of each metric that is defined in some resample."""
-    (resampled,) = _resampled((metrics,), resamples, seed)
+    (resampled,) = _resampled((metrics,), resamples)
     return {name: _interval(values) for name, values in resampled.items() if not np.isnan(values).all()}
 
 
-def compare(model: Metrics, rival: Metrics, *, resamples: int, seed: int) -> dict[str, Comparison]:
+def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, Comparison]:
     """Compare two models on every metric that isn't constant or undefined, with the same resamples."""
     if model.n != rival.n:
         raise DataError(f"{model.n} examples against {rival.n}; a paired test needs the same examples")
-    ours, theirs = _resampled((model, rival), resamples, seed)
+    ours, theirs = _resampled((model, rival), resamples)
     scores, rival_scores = model.scores(), rival.scores()
     comparisons = {}
     for name in scores:
@@ -98,19 +111,19 @@ def _interval(values: np.ndarray) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _resampled(metrics: tuple[Metrics, ...], resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
+def _resampled(metrics: tuple[Metrics, ...], resamples: Resampling) -> list[dict[str, np.ndarray]]:
     blocks: list[list[Mapping[str, np.ndarray]]] = [[] for _ in metrics]
-    for counts in _counts(metrics[0].n, resamples, seed):
+    for counts in _counts(metrics[0].n, resamples):
         for model_blocks, model in zip(blocks, metrics, strict=True):
             model_blocks.append(model.figures(counts))
     return [{name: np.concatenate([block[name] for block in each]) for name in each[0]} for each in blocks]
 
 
-def _counts(n: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+def _counts(n: int, resamples: Resampling) -> Iterator[np.ndarray]:
     """Blocks of resamples: a row for each, with the count of each of `n` examples."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(resamples.seed)
     step = max(1, _MAX_COUNTS // n)
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
+    for start in range(0, resamples.number, step):
+        rows = min(step, resamples.number - start)
         drawn = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(float)

@@ -1,42 +1,114 @@
-"""Scores a model on tasks, with intervals, a comparison with a rival, and the overlap with training texts."""
+"""Scores a model on tasks, with intervals and the overlap with training texts, and shows whether it gained.
+
+Labels of LLM judges are uncertain: a pair with probability p of label 1 counts as a pair of label 1 with
+weight p and of label 0 with weight 1 - p. This moves the area under the ROC curve towards 1/2, like label
+errors do. If judges err independently of the models and p is calibrated, area - 1/2 is that of the true
+labels times their reliability, Var(p) / (mean(p) (1 - mean(p))): 1 if all p are 0 or 1, and 0 if p is
+constant. Dividing by the reliability results in the area of the true labels: the size of a gain is unbiased,
+and its interval widens with the judges' uncertainty, since resampling pairs also resamples judges' errors.
+Source: Menon et al., Learning from corrupted binary labels (ICML 2015), Corollary 3, where alpha and beta are
+here mean(p (1 - p)) / mean(p) and mean(p (1 - p)) / mean(1 - p).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
 from aoe_train.evaluation.embedders.embedder import Embedder
-from aoe_train.evaluation.gain import Gain, gain
 from aoe_train.evaluation.overlap import Overlap, overlap
-from aoe_train.evaluation.resample import Comparison, compare
-from aoe_train.evaluation.tasks import (
-    EvaluationTask,
-    Result,
-    TaskMetrics,
-    TaskVectors,
-    defined,
-    measured,
-    summarise,
+from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
+from aoe_train.evaluation.resample import (
+    Comparison,
+    Interval,
+    MeanMetrics,
+    Metrics,
+    Resampling,
+    compare,
+    intervals,
 )
+from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
+from aoe_train.evaluation.tasks import EvaluationTask, Result, TaskMetrics, TaskVectors, defined, summarise
 from pairkit.base.cli.progress import Display, Listener, Progress
-from pairkit.base.errors import ConfigError
+from pairkit.base.errors import DataError
 
-_MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
+Word = Literal["better", "inconclusive", "worse"]
+_MIN_PAIRS = 30  # with fewer, resamples are too similar
+_MIN_PER_LABEL = 10  # with five of a label, one in twelve is `better` by chance; with two, one in five
+_NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}  # P@1 is its own name
 
 
 @dataclass(frozen=True, slots=True)
-class Resampling:
-    """Bootstrap resamples for intervals and tests."""
+class Gain:
+    """A model's gain over another, corrected for the reliability of labels.
 
-    number: int = 1000
-    seed: int = 42
+    For search results, MRR and MAP, `pairs` is the number of queries, and `rarer` the number of those on
+    which the models' metrics differ. For search results, `ahead` is the gain over all queries, of which
+    `share` have different results and the others gain 0.
+    """
 
-    def __post_init__(self) -> None:
-        if self.number < _MIN_RESAMPLES and self.number != 0:
-            raise ConfigError(f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for none")
+    metric: str
+    before: float
+    after: float
+    ahead: Comparison
+    reliability: float
+    pairs: int
+    rarer: int
+    share: float | None = None
+
+    @property
+    def word(self) -> Word:
+        """`better` if the interval is above 0, `worse` if below; else or with few pairs, `inconclusive`."""
+        if too_few(self.pairs, self.rarer):
+            return "inconclusive"
+        if self.ahead.interval.low > 0:
+            return "better"
+        return "worse" if self.ahead.interval.high < 0 else "inconclusive"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object in JSON and run.json; metrics are not multiplied by 100."""
+        return {
+            "verdict": self.word,
+            "metric": self.metric,
+            "before": self.before,
+            "after": self.after,
+            "difference": self.ahead.difference,
+            "ci95": list(self.ahead.interval),
+            "reliability": self.reliability,
+            "pairs": self.pairs,
+            "rarer": self.rarer,
+            **({} if self.share is None else {"share": self.share}),
+        }
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Gain:
+        """The inverse of `to_dict`."""
+        ahead = Comparison(stored["difference"], Interval(*stored["ci95"]), float("nan"))
+        metrics = stored["before"], stored["after"]
+        counts = stored["pairs"], stored["rarer"]
+        return cls(stored["metric"], *metrics, ahead, stored["reliability"], *counts, stored.get("share"))
+
+    def __str__(self) -> str:
+        low, high = (100 * bound for bound in self.ahead.interval)
+        change = f"{_NAMES.get(self.metric, self.metric)} {100 * self.before:.2f} -> {100 * self.after:.2f}"
+        gained = f"{100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]"
+        few = f": {TOO_FEW}" if too_few(self.pairs, self.rarer) else ""
+        if self.share is not None:
+            return f"{change} on {self.pairs:,} queries with different results{few}; {gained} on all queries"
+        corrected = "" if self.reliability == 1 else ", corrected for uncertain labels"
+        examples = {MRR: "queries", MAP: "texts"}.get(self.metric, "pairs")
+        return f"{change} ({gained}{corrected}, {self.pairs:,} {examples}{few})"
+
+
+TOO_FEW = "too few to tell"
+
+
+def too_few(rows: int, rarer: int) -> bool:
+    """Whether an interval is unreliable, with this many rows of which `rarer` have the rarer label."""
+    return rows < _MIN_PAIRS or rarer < _MIN_PER_LABEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +170,8 @@ def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener
         similarity=embedder.similarity,
         prompts=embedder.prompts,
     )
-    return {task.name: measured(task, vectors) for task in _with_progress(tasks, "score", show)}
+    measured = {task.name: task.measure(vectors) for task in _with_progress(tasks, "score", show)}
+    return {name: TaskMetrics(each) if isinstance(each, Metrics) else each for name, each in measured.items()}
 
 
 def _with_progress(tasks: Sequence[EvaluationTask], stage: str, show: Listener) -> Iterator[EvaluationTask]:
@@ -117,13 +190,13 @@ def _score(
     *,
     gains: bool,
 ) -> Score:
-    options = {"resamples": resamples.number, "seed": resamples.seed}
+    compared = theirs if resamples.number else None
     return Score(
-        summarise(ours, **options),
+        summarise(ours, resamples),
         None if trained is None else overlap(task, trained),
         None if theirs is None else summarise(theirs),
-        compare(ours.whole, theirs.whole, **options) if theirs and resamples.number else {},
-        gain=gain(ours.whole, theirs.whole, **options) if theirs and resamples.number and gains else None,
+        compare(ours.whole, compared.whole, resamples) if compared else {},
+        gain=gain(ours.whole, compared.whole, resamples) if compared and gains else None,
     )
 
 
@@ -131,3 +204,64 @@ def _to_dict(comparison: Comparison | None) -> dict[str, Any]:
     if comparison is None:
         return {}
     return {"difference": comparison.difference, "ci95": list(comparison.interval), "p": comparison.p}
+
+
+def gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
+    """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho."""
+    if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
+        return _search_gain(model, rival, resamples)
+    metric = "roc_auc" if isinstance(model, Binary) else "spearman"
+    scores, rival_scores = model.scores(), rival.scores()
+    if metric not in scores:
+        return None
+    factor, ours, theirs = 1.0, model, rival
+    if isinstance(model, Binary) and isinstance(rival, Binary) and _is_uncertain(model.likely):
+        if model.n != rival.n:
+            raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
+        factor = float(reliability(model.likely, np.ones((1, model.n)))[0])
+        if not factor > 0:
+            return None
+        ours, theirs = Silver(model.cosines, model.likely), Silver(rival.cosines, model.likely)
+    ahead = compare(ours, theirs, resamples).get(metric, EVEN)
+    rarer = (
+        int(min((model.labels == label).sum() for label in (0, 1))) if isinstance(model, Binary) else model.n
+    )
+    return Gain(metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer)
+
+
+def _search_gain(model: SearchMetrics, rival: SearchMetrics, resamples: Resampling) -> Gain:
+    """The difference of P@1 or MRR over all queries; its interval is over the judged ones."""
+    metric = next(iter(model.outcomes))
+    differences = model.outcomes[metric].astype(float) - rival.outcomes[metric]
+    scaled = MeanMetrics({metric: differences * (1 if model.share is None else model.share)})
+    interval = intervals(scaled, resamples)[metric]
+    ahead = Comparison(scaled.scores()[metric], interval, float("nan"))
+    metrics = rival.scores()[metric], model.scores()[metric]
+    return Gain(metric, *metrics, ahead, 1.0, model.n, int(np.count_nonzero(differences)), model.share)
+
+
+def _is_uncertain(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:
+    return likely is not None and not np.isin(likely, (0, 1)).all()
+
+
+EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank pairs equally in all resamples
+
+
+@dataclass(frozen=True)
+class Silver(PairMetrics):
+    """Cosines against probabilities of label 1."""
+
+    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+        """`roc_auc` for the true labels; above 1 if judges and models err on the same pairs."""
+        measured = Binary(self.cosines, self.labels).roc_auc(counts)
+        return {"roc_auc": 0.5 + (measured - 0.5) / reliability(self.labels, counts)}
+
+
+def reliability(likely: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(draw,), in [0, 1]: the factor by which uncertain labels shrink AUC - 1/2; NaN for constant labels."""
+    total = counts.sum(axis=1)
+    mean, square = counts @ likely / total, counts @ likely**2 / total
+    variance = square - mean**2
+    factor = np.full(len(counts), np.nan)
+    np.divide(variance, mean * (1 - mean), out=factor, where=variance > 1e-9)
+    return factor

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.evaluation.embedders.embedder import VectorSize
-from aoe_train.evaluation.gain import Gain
-from aoe_train.evaluation.resample import Comparison, Interval
-from aoe_train.evaluation.score import Resampling, Score
+from aoe_train.evaluation.resample import Comparison, Interval, Resampling
+from aoe_train.evaluation.score import Gain, Score
 from aoe_train.evaluation.tasks import Result, defined
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.dataset.making import dataset_card as card
@@ -144,14 +143,9 @@ class Evaluation(Printed):
         for model, scores in self.scores.items():
             for task, score in scores.items():
                 for subset, result in ((None, score.result), *score.result.subsets.items()):
-                    for metric, value, low, high in _figures(result):
-                        yield model, self.suite, task, subset, metric, value, low, high, result.n
-
-
-def _figures(result: Result) -> Iterator[tuple[str, float | None, float | None, float | None]]:
-    for metric, value in result.scores.items():
-        low, high = result.intervals.get(metric, (None, None))
-        yield metric, defined(value), low, high
+                    for metric, value in result.scores.items():
+                        bounds = result.intervals.get(metric, (None, None))
+                        yield model, self.suite, task, subset, metric, defined(value), *bounds, result.n
 
 
 def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:

@@ -1,5 +1,7 @@
 """Search as a task: whether judged results, unlabelled positives, or texts of one group come first.
 
+As in BEIR, the score of a document of a corpus is its gain, and a document with the query's id is not ranked.
+
 `aoe sample-pairs --queries` draws queries on which two models differ, so metrics are of these queries. All
 other queries have equal results, so the gain over all queries is the gain here times the share of these.
 Judgements of LLMs count by their label, whatever its probability.
@@ -9,22 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
-from aoe_train.evaluation.tasks import SearchText, TaskVectors
+from aoe_train.evaluation.tasks import SearchText, Split, TaskVectors
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
+from pairkit.dataset.reading.beir import read_beir
+from pairkit.dataset.reading.parts import split_of
 
 P_AT_1, MRR, MAP = "P@1", "mrr", "map@10"
 _DEPTHS = (1, 5, 10)
-_MAP_DEPTH = 10
+_DEPTH, _MOST = 10, 100  # of metrics
+_DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))
 _BLOCK = 128  # anchors ranked at once
+_BLOCK_QUERIES = 64  # in a corpus
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ class GroupTask:
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         others = np.bincount(self.groups)[self.groups] - 1
         queries, blocks = np.flatnonzero(others), list[np.ndarray]()
-        depth = min(_MAP_DEPTH, len(matrix) - 1)  # without the text itself
+        depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
         for start in range(0, len(queries), _BLOCK):
             block = queries[start : start + _BLOCK]
             similarities = all_similarities(matrix[block], matrix, vectors.similarity)
@@ -159,7 +166,7 @@ class GroupTask:
             blocks.append(self.groups[nearest] == self.groups[block][:, None])
         same = np.concatenate(blocks)
         precision = np.cumsum(same, axis=1) / np.arange(1, same.shape[1] + 1)
-        average = (precision * same).sum(axis=1) / np.minimum(others[queries], _MAP_DEPTH)
+        average = (precision * same).sum(axis=1) / np.minimum(others[queries], _DEPTH)
         return SearchMetrics({MAP: average, P_AT_1: same[:, 0]})
 
 
@@ -172,6 +179,83 @@ def group_task(name: str, rows: Examples) -> GroupTask:
     if np.bincount(groups).max() < 2:
         raise DataError("each group has one text; expected groups of several", path=name)
     return GroupTask(name, texts, groups)
+
+
+@dataclass(frozen=True)
+class CorpusTask:
+    """Find the relevant documents of each query in a corpus."""
+
+    name: str
+    queries: Sequence[str]
+    documents: Sequence[str]
+    relevant: Sequence[np.ndarray]  # documents of each query
+    gains: Sequence[np.ndarray]  # of these documents
+    excluded: np.ndarray  # the document with the query's id, or -1, (query,)
+
+    @property
+    def texts(self) -> Sequence[SearchText]:
+        """Queries, then documents."""
+        return [
+            *(SearchText(text, is_query=True) for text in self.queries),
+            *(SearchText(text, is_query=False) for text in self.documents),
+        ]
+
+    @property
+    def rows(self) -> Sequence[tuple[str, str]]:
+        """Each query with each relevant document."""
+        pairs = zip(self.queries, self.relevant, strict=True)
+        return [(query, self.documents[found]) for query, documents in pairs for found in documents.tolist()]
+
+    def measure(self, vectors: TaskVectors) -> SearchMetrics:
+        """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
+        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
+        queries, documents = np.split(matrix, [len(self.queries)])
+        ranked = np.zeros((len(queries), min(_MOST, len(documents))))  # the gains of the nearest documents
+        for start in range(0, len(queries), _BLOCK_QUERIES):
+            block = all_similarities(queries[start : start + _BLOCK_QUERIES], documents, vectors.similarity)
+            for query, similarities in enumerate(block, start):
+                similarities[self.relevant[query]] -= ROUNDING
+                if self.excluded[query] >= 0:
+                    similarities[self.excluded[query]] = -np.inf
+                gains = np.zeros(len(documents))
+                gains[self.relevant[query]] = self.gains[query]
+                order = np.lexsort((gains, -similarities))
+                ranked[query] = gains[order[: ranked.shape[1]]]
+        first, hits = ranked[:, :_DEPTH], ranked > 0
+        best = [np.sort(gains)[::-1][:_DEPTH] for gains in self.gains]
+        ideal = np.array([gains @ _DISCOUNTS[: len(gains)] for gains in best])
+        found = np.where(hits[:, :_DEPTH].any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0.0)
+        counts = np.array([len(gains) for gains in self.gains])
+        recalls = {f"recall@{depth}": hits[:, :depth].sum(axis=1) / counts for depth in (_DEPTH, _MOST)}
+        ndcg = first @ _DISCOUNTS[: first.shape[1]] / ideal
+        return SearchMetrics({f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": found, **recalls})
+
+
+def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
+    """The task of a split, `test` by default."""
+    beir = read_beir(folder)
+    files = {split_of(path): path for path in beir.judgements}
+    asked = split or "test"
+    path = files.get(asked)
+    if path is None:
+        names = ", ".join(files) or "none"
+        raise DataError(f"no judgements of {asked}, found {names}; choose with --split", path=folder)
+    judged = beir.relevant(path)
+    known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
+    if left_out := len(judged) - len(known):
+        say(f"{folder.name}: left out {left_out:,} judgements of unknown queries or documents")
+    if known.is_empty():
+        raise DataError("no relevant document of a query", path=path)
+    place_of = {name: place for place, name in enumerate(beir.corpus["id"])}
+    queries = known.group_by("query", "anchor", maintain_order=True).agg("document", "gain")
+    return CorpusTask(
+        folder.resolve().name,
+        queries["anchor"].to_list(),
+        beir.corpus["text"].to_list(),
+        [np.array([place_of[name] for name in names]) for names in queries["document"].to_list()],
+        [np.array(gains) for gains in queries["gain"].to_list()],
+        np.array([place_of.get(query, -1) for query in queries["query"]]),
+    )
 
 
 def is_nearer(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> np.ndarray:

@@ -1,15 +1,6 @@
 """The test sets of `evaluate`: a suite, the user's own pairs, or the user's own tasks.
 
-STS has STS 2012-2016, STS-B and SICK-R, as in papers:
-
-```
-DATA_DIR/sts/STS12.tsv … STS16.tsv       score, sentence1, sentence2; optionally `subset`
-        /sts/STS12.senteval-tok.tsv …    the same lower-cased and tokenised, as in SentEval and SimCSE
-        /stsb/stsb-{dev,test}.tsv
-        /sick/sick-{trial,test}.tsv
-```
-
-Files have a header line, tabs and no quoting; other columns are ignored.
+STS has STS 2012-2016, STS-B and SICK-R, as in papers, in the files of `docs/formats/data-dir.md`.
 """
 
 from __future__ import annotations
@@ -21,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from aoe_train.data.examples import silent
-from aoe_train.evaluation.corpus_task import corpus_task
 from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
-from aoe_train.evaluation.search_results import RetrievalTask, group_task, search_task
+from aoe_train.evaluation.search_results import RetrievalTask, corpus_task, group_task, search_task
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.beir import is_beir
 from pairkit.dataset.reading.reader import read_pairs
@@ -55,8 +45,7 @@ STS = tuple(_FILES)
 """The default tasks, in the order of the papers' tables."""
 
 _FILES |= {
-    name: {"test": (f"sts/{name}.tsv", rows)}
-    for name, rows in ((f"{year}.senteval-tok", rows) for year, rows in _YEARS.items())
+    f"{year}.senteval-tok": {"test": (f"sts/{year}.senteval-tok.tsv", rows)} for year, rows in _YEARS.items()
 }
 
 

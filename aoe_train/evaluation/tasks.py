@@ -30,7 +30,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, intervals
+from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, Resampling, intervals
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
@@ -140,12 +140,6 @@ class EvaluationTask(Protocol):
         ...
 
 
-def measured(task: EvaluationTask, vectors: TaskVectors) -> TaskMetrics:
-    """The metrics of a task."""
-    metrics = task.measure(vectors)
-    return TaskMetrics(metrics) if isinstance(metrics, Metrics) else metrics
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """A model's scores on a task."""
@@ -172,9 +166,9 @@ def defined(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def summarise(metrics: TaskMetrics, *, resamples: int = 0, seed: int = 0) -> Result:
-    """The scores of a task, with bootstrap intervals unless `resamples` is 0; parts have no intervals."""
+def summarise(metrics: TaskMetrics, resamples: Resampling | None = None) -> Result:
+    """The scores of a task, with bootstrap intervals if there are resamples; parts have no intervals."""
     whole = metrics.whole
     parts = {name: Result(part.scores() if part else {}, n) for name, (part, n) in metrics.parts.items()}
-    bounds = intervals(whole, resamples=resamples, seed=seed) if resamples else {}
+    bounds = intervals(whole, resamples) if resamples and resamples.number else {}
     return Result(whole.scores(), whole.n, bounds, parts)

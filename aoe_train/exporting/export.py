@@ -14,13 +14,21 @@ import numpy as np
 import torch
 
 from aoe_train.evaluation.overlap import DIGESTS_FILE
-from aoe_train.exporting.loss import Loss, measure
-from aoe_train.exporting.onnx import GRAPHS, INT8, onnx_encoder, quantize_onnx, require_onnx, write_onnx
+from aoe_train.exporting.onnx import (
+    GRAPHS,
+    INT8,
+    Loss,
+    measure,
+    onnx_encoder,
+    quantize_onnx,
+    require_onnx,
+    write_onnx,
+)
 from aoe_train.exporting.usage_card import card_data, graph_usage, head, mixed_with, usage
-from aoe_train.model.backbones.decoder import has_lora, merge_lora
+from aoe_train.model.backbones.changes import has_lora, merge_lora
 from aoe_train.model.backbones.static import refuse_static
+from aoe_train.model.encoder_settings import needs_toolkit
 from aoe_train.model.folder_checks import read_object
-from aoe_train.model.interchange import needs_toolkit
 from aoe_train.model.model_folder import RUN_FILE, OutputResult
 from aoe_train.model.precision import DTYPES
 from pairkit import __version__
@@ -133,7 +141,6 @@ def export(
 ) -> Exported:
     """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`."""
     out, source = Path(out), Path(source)
-    check(form, dtype)
     refuse_static(encoder.model.backbone, f"{source}: export")
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)

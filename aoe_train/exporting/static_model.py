@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.exporting.usage_card import card_data, head
-from aoe_train.model.interchange import write_static
+from aoe_train.model.encoder_settings import write_static
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.objectives.distillation import principal_axes

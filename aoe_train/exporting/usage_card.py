@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aoe_train.training.model_card import card_head, prompts_note
 
 if TYPE_CHECKING:
-    from aoe_train.exporting.loss import Loss
+    from aoe_train.exporting.onnx import Loss
     from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import torch
 from torch import nn
 
-from aoe_train.settings.train_settings import DenseSettings
+from aoe_train.settings.train_settings import Activation, DenseSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import write_bytes, write_json
 
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 _WEIGHTS = "model.safetensors"
 # By their names in settings; sentence-transformers' files contain the class names.
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
-    kind.__name__.lower(): kind
-    for kind in (
-        *(nn.Identity, nn.ELU, nn.GELU, nn.LeakyReLU, nn.Mish, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU),
-        *(nn.Sigmoid, nn.Softplus, nn.Tanh),
-    )
+    name.lower(): kind for name, kind in vars(nn).items() if name.lower() in get_args(Activation)
 }
 
 

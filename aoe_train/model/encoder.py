@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch.nn.functional import normalize as unit
 
-from aoe_train.model.backbones.decoder import add_padding, has_lora, make_bidirectional, merge_lora, name_base
-from aoe_train.model.backbones.depth import keep_layers
+from aoe_train.model.backbones.changes import keep_layers, make_bidirectional, merge_lora, name_base
 from aoe_train.model.backbones.load_backbone import check_pin, find_folder, load_backbone
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
@@ -22,19 +21,20 @@ from aoe_train.model.dense_layers import DenseLayers, new_dense_layers, write_de
 from aoe_train.model.device import downloaded, find_device, upload
 from aoe_train.model.encoder_settings import (
     SETTINGS_FILE,
+    needs_toolkit,
     resolved,
     store_settings,
     stored_dense_layers,
     stored_settings,
+    write_sentence_transformers,
 )
-from aoe_train.model.interchange import prompt_of_tokenizer, write_sentence_transformers
 from aoe_train.model.memory import TOKENS_ACCELERATOR, batches
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import Quantize, calibrated, checked_dim, named_quantize, quantized
 from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
-from aoe_train.model.tokens.special_tokens import holds_prompt, lower_casing, with_prompt
+from aoe_train.model.tokens.special_tokens import add_padding, holds_prompt, lower_casing, with_prompt
 from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -259,7 +259,8 @@ class Encoder:
             warnings.warn(f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2)
         prompts = prompt
         if prompts is None or isinstance(prompts, str):
-            prompts = self.settings.named_prompts.chosen(prompt=prompts, name=prompt_name)
+            name = prompt_name if prompts is None else None
+            prompts = self.settings.named_prompts.chosen(prompt=prompts, name=name)
         if is_single := isinstance(texts, str):
             texts = [texts]
         if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):
@@ -270,12 +271,10 @@ class Encoder:
         size, number_type = self.size(dim), named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
-        training, done, max_length = self.model.training, 0, self.settings.max_length
+        training, done, limit = self.model.training, 0, self.settings.max_length
         self.model.eval()
         with torch.inference_mode(), Display(progress) as show:
-            whole = self._runner.vectors(
-                self.tokens, texts, prompts, max_length, batch_tokens, show, halve=halve
-            )
+            whole = self._runner.vectors(self.tokens, texts, prompts, limit, batch_tokens, show, halve=halve)
             truncated = ((batch, self._truncate(rows, dim, normalize)) for batch, rows in whole)
             for batch, rows in downloaded(truncated):
                 vectors[batch] = rows
@@ -381,13 +380,15 @@ class Encoder:
         folder.mkdir(parents=True, exist_ok=True)
         with quietly():
             self.model.backbone.save_pretrained(folder)
+            if isinstance(self.model.backbone, PackedBackbone):
+                self.model.backbone.config.save_pretrained(folder)  # a folder of adapters has none
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
-            prompt = prompt_of_tokenizer(folder, self.settings)
-            tokenizer = self.tokenizer if prompt is None else with_prompt(self.tokenizer, prompt)
+            tokenizer, prompt = self.tokenizer, self.settings.named_prompts.around_all
+            if prompt is not None and not needs_toolkit(folder, self.settings):
+                tokenizer = with_prompt(tokenizer, prompt)  # readers don't support words after the text
             tokenizer.save_pretrained(folder)
-        if has_lora(self.model.backbone):
-            name_base(folder, self.model.backbone)
+        name_base(folder, self.model.backbone)
         if self.model.heads is not None:
             write_dense_layers(folder, self.model.heads)
         store_settings(folder, self.settings)

@@ -1,33 +1,62 @@
-"""An encoder's settings: read from the model folder, and completed with defaults that suit the backbone.
+"""An encoder's settings in model folders, in our format and in sentence-transformers'.
 
 aoe-toolkit writes `aoe.json` into its model folders; other folders are read as sentence-transformers models.
+sentence-transformers' modules can express almost all models, so a reader needs this package only for the
+exceptions in `needs_toolkit`. A single prompt with words after the text is put into the tokenizer's template.
+Names of modules and keys are the old ones, which old and new releases accept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.model.backbones.decoder import default_pooling
+import numpy as np
+
+from aoe_train.model.backbones.changes import default_pooling
 from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
-from aoe_train.model.folder_checks import read_object
-from aoe_train.model.interchange import dense_folders, read_sentence_transformers
+from aoe_train.model.folder_checks import (
+    ADAPTERS_FILE,
+    KINDS,
+    MODEL_FILE,
+    DenseConfig,
+    Model,
+    PoolingConfig,
+    read_modules,
+    read_object,
+    read_settings,
+    read_transformer,
+)
 from aoe_train.model.packing.packed_run import position_offset
 from aoe_train.model.text_model import PackedBackbone
-from aoe_train.settings.prompt_settings import DEFAULT
+from aoe_train.settings.prompt_settings import DEFAULT, PLACE, read_prompt
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.base.settings import load_settings
-from pairkit.base.system.files import write_json
+from pairkit.base.system.files import write_bytes, write_json, write_text
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
     from transformers import PreTrainedModel
 
 SETTINGS_FILE = "aoe.json"
 _FORMAT = 1
 _MAX_LENGTH = 512  # tokens, unless the model or its tokenizer sets a lower limit
+_UNLIMITED = 10**9  # tokenizers without a limit have 10^30
+OUR_MODULE = "aoe_train.exporting.module.ToolkitEncoder"
+_MODES = {
+    "cls": ["cls_token"],
+    "cls-avg": ["cls_token", "mean_tokens"],
+    "avg": ["mean_tokens"],
+    "first-last-avg": ["mean_tokens"],
+    "max": ["max_tokens"],
+    "last": ["lasttoken"],
+    "weighted-mean": ["weightedmean_tokens"],
+}
 
 
 def store_settings(folder: Path, settings: EncoderSettings) -> None:
@@ -86,3 +115,232 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
         raise ConfigError(f"max_length {settings.max_length}: this backbone reads at most {limit} tokens")
     max_length = settings.max_length or min(limit or _MAX_LENGTH, _MAX_LENGTH)
     return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module of sentence-transformers; its `path` is set if its files exist already."""
+
+    kind: str
+    config: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    path: str | None = None
+
+
+def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
+    """Why sentence-transformers can't run this model without aoe-toolkit; None if it can."""
+    if is_ran(folder):
+        return "its backbone is a Recurrent Attention Network, which transformers doesn't have"
+    if settings.long_text != "truncate":
+        return f"it reads long texts in {settings.long_text}"
+    is_adapter = (folder / ADAPTERS_FILE).exists()
+    if is_adapter and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
+        return "its folder contains only adapters"
+    prompts = settings.named_prompts
+    if prompts.after_text is not None and prompts.around_all is None:
+        return f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
+    return None
+
+
+def is_ran(folder: Path) -> bool:
+    """Whether a model's backbone is a Recurrent Attention Network."""
+    return read_object(folder / "config.json").get("model_type") == "ran"
+
+
+def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: int) -> None:
+    """Add the files with which sentence-transformers gives the same vectors, other than dense layers'."""
+    requirements = {}
+    if needs_toolkit(folder, settings):
+        modules = [_Module(OUR_MODULE)]
+        requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": "The model's code is in this package."}
+    else:
+        modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
+        modules += [_Module("Dense", path=name) for name in dense_names(len(settings.dense))]
+        length = {} if settings.max_length is None else {"max_seq_length": settings.max_length}
+        states = {"config_args": {"output_hidden_states": True}}
+        states = states if settings.pooling == "first-last-avg" else {}
+        write_json(folder / "sentence_bert_config.json", {"do_lower_case": False, **length, **states})
+    if settings.bidirectional:
+        reason = "Older releases mask later tokens without a warning."
+        requirements["transformers"] = {"specifier": ">=5.2", "reason": reason}
+    if settings.normalize:
+        modules.append(_Module("Normalize"))
+    _write(folder, modules)
+    model = {
+        "prompts": _their_prompts(folder, settings),
+        "default_prompt_name": settings.default_prompt_name,
+        "similarity_fn_name": settings.similarity_fn_name,
+        "requirements": requirements,
+        **({} if settings.dim is None else {"truncate_dim": settings.dim}),
+    }
+    write_json(folder / MODEL_FILE, model)
+
+
+def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token dim"]) -> None:
+    """Write a static model: a text's vector is the mean of its tokens' vectors, scaled to length 1."""
+    write_text(folder / "tokenizer.json", tokenizer)
+    table = np.ascontiguousarray(table)
+    _write(folder, [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")])
+    write_json(
+        folder / MODEL_FILE, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    )
+
+
+def _their_prompts(folder: Path, settings: EncoderSettings) -> dict[str, str]:
+    """The prompts that sentence-transformers has to put before texts, by name."""
+    prompts = settings.named_prompts
+    if needs_toolkit(folder, settings):
+        return prompts.known if prompts.after_text else dict(prompts.prompts)
+    if prompts.around_all is not None:
+        return dict.fromkeys(prompts.prompts, "")
+    return {name: read_prompt(words).before for name, words in prompts.prompts.items()}
+
+
+def read_sentence_transformers(folder: Path) -> dict[str, Any]:
+    """The encoder settings of a sentence-transformers folder."""
+    modules = read_modules(folder)
+    if not modules or modules[0].type == OUR_MODULE:
+        return {}
+    kinds = [KINDS.get(module.type, one_line(module.type)) for module in modules]
+    static = kinds[0] == "StaticEmbedding"
+    first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
+    expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
+    unsupported = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
+    if unsupported or kinds not in (expected, expected[:-1]):
+        raise ConfigError(
+            f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
+            " Pooling, or StaticEmbedding, optionally followed by Dense layers and Normalize"
+            + (f"; use sentence-transformers for {one_line(unsupported[0])}" if unsupported else "")
+        )
+    transformer = folder / modules[0].path
+    return {
+        **(_read_static(transformer) if static else _read_pooling(folder / modules[1].path)),
+        **({} if static else _read_transformer(transformer)),
+        **({"dense": layers} if (layers := _read_dense(folder)) else {}),
+        "normalize": "Normalize" in kinds,
+        **_read_model(folder),
+    }
+
+
+def _read_model(folder: Path) -> dict[str, Any]:
+    path = folder / MODEL_FILE
+    model = read_settings(Model, path)
+    for name, words in (model.prompts or {}).items():
+        if PLACE in words:
+            raise ConfigError(
+                f"{path}: the prompt {one_line(name, 80)!r} contains {PLACE}, which sentence-transformers"
+                " takes literally, but which is replaced by the text here; remove it"
+            )
+    stored = {
+        "prompts": model.prompts,
+        "default_prompt_name": model.default_prompt_name,
+        "similarity_fn_name": model.similarity_fn_name,
+        "dim": model.truncate_dim,
+    }
+    return {name: value for name, value in stored.items() if value}
+
+
+def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]:
+    """The modules of a pooling: a Dense layer averages two poolings, WeightedLayerPooling two layers."""
+    pooling = settings.pooling
+    modes = _MODES[pooling]
+    flags = {f"pooling_mode_{mode}": mode in modes for names in _MODES.values() for mode in names}
+    shape = {"word_embedding_dimension": dim, "include_prompt": settings.include_prompt}
+    modules = [_Module("Pooling", {**shape, **flags})]
+    if len(modes) == 2:
+        half = np.hstack([np.eye(dim, dtype=np.float32)] * 2) / 2
+        shape = {"in_features": 2 * dim, "out_features": dim, "bias": False}
+        identity = {"activation_function": "torch.nn.modules.linear.Identity"}
+        modules.append(_Module("Dense", {**shape, **identity}, {"linear.weight": half}))
+    if pooling == "first-last-avg":
+        from transformers import AutoConfig  # knows the setting's name in each architecture
+
+        layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
+        weights = np.zeros(layers + 1, dtype=np.float32)  # the first weight is the embedding layer's
+        weights[[1, layers]] = 1
+        shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
+        modules.insert(0, _Module("WeightedLayerPooling", shape, {"layer_weights": weights}))
+    return modules
+
+
+def _write(folder: Path, modules: list[_Module]) -> None:
+    from safetensors.numpy import save
+
+    listed = []
+    for number, module in enumerate(modules):
+        path = module.path or (f"{number}_{module.kind}" if number else "")
+        kind = module.kind if "." in module.kind else f"sentence_transformers.models.{module.kind}"
+        listed.append({"idx": number, "name": str(number), "path": path, "type": kind})
+        if number and module.path is None:
+            write_json(folder / path / "config.json", module.config)
+        if module.weights:
+            write_bytes(folder / path / "model.safetensors", save(module.weights))
+    write_json(folder / "modules.json", listed)
+
+
+def dense_folders(folder: Path) -> list[Path]:
+    """The folders of the dense layers of a sentence-transformers model, in order."""
+    return [folder / module.path for module in read_modules(folder) if KINDS.get(module.type) == "Dense"]
+
+
+def _read_dense(folder: Path) -> list[dict[str, Any]]:
+    layers = []
+    for layer_folder in dense_folders(folder):
+        dense = read_settings(DenseConfig, layer_folder / "config.json")
+        unsupported = {dense.module_input_name, dense.module_output_name} - {None, "sentence_embedding"}
+        if unsupported:
+            raise ConfigError(
+                f"{layer_folder}: a Dense layer on {one_line(str(min(map(str, unsupported))), 80)}; expected"
+                " sentence_embedding"
+            )
+        activation = dense.activation_function.rpartition(".")[2].lower()
+        layer = {"size": dense.out_features, "activation": activation}
+        layers.append({**layer, "bias": dense.bias, "residual": dense.use_residual})
+    return layers
+
+
+def _read_pooling(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    config = read_settings(PoolingConfig, path)
+    known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
+    known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
+    if len(config.modes) != 1 or config.modes[0] not in known:
+        raise ConfigError(f"{path}: pooling {config.modes}; expected one of {', '.join(sorted(known))}")
+    left_out = {} if config.include_prompt else {"include_prompt": False}
+    return {"pooling": known[config.modes[0]], **left_out}
+
+
+def _read_static(folder: Path) -> dict[str, Any]:
+    """The settings of a static model, whose tokenizer may truncate texts."""
+    path = folder / "tokenizer.json"
+    cut = read_object(path).get("truncation")
+    if cut is None:
+        return {"pooling": "avg"}
+    length = cut.get("max_length") if isinstance(cut, dict) else None
+    if not isinstance(length, int) or length < 1 or cut.get("direction", "Right") != "Right":
+        raise ConfigError(f"{path}: truncation {one_line(str(cut), 80)}; expected truncation on the right")
+    return {"pooling": "avg", "max_length": length}
+
+
+def _read_transformer(folder: Path) -> dict[str, Any]:
+    config = read_transformer(folder)
+    if config.transformer_task != "feature-extraction":
+        raise ConfigError(
+            f"{folder}: its transformer's task is {one_line(config.transformer_task)}; expected"
+            " feature-extraction"
+        )
+    length = config.max_seq_length
+    if not length and (limit := _number(folder / "tokenizer_config.json", "model_max_length")) < _UNLIMITED:
+        length = min(limit, _number(folder / "config.json", "max_position_embeddings"))  # in new releases
+    stored = {"max_length": length, "do_lower_case": config.do_lower_case}
+    return {name: value for name, value in stored.items() if value}
+
+
+def _number(path: Path, key: str) -> int:
+    """A positive number in a file; `_UNLIMITED` if it is missing."""
+    value = read_object(path).get(key)
+    if value is None or (isinstance(value, (int, float)) and value >= _UNLIMITED):
+        return _UNLIMITED
+    if not isinstance(value, int) or value < 1:
+        raise DataError(f"{key} = {str(value)[:20]!r}: expected a positive number", path=path)
+    return value

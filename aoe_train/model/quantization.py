@@ -1,15 +1,8 @@
 """Smaller vectors: truncated (`dim`) and quantized (`quantize`).
 
-| quantize | a vector of d numbers becomes |
-|---|---|
-| float32 | itself: 4 d bytes |
-| int8 | d bytes, -128 to 127: 255 equal steps from the minimum to the maximum of each dimension in a calibration set |
-| binary | d / 8 bytes: a bit per number, 1 if positive; eight bits as an int8, less 128 |
-| ubinary | the same bits as uint8 |
-
 The values equal those of sentence-transformers' `truncate_dim` and `quantize_embeddings`. The last byte is
-padded with zero bits.
-"""  # noqa: E501 - a table
+padded with zero bits. `docs/howto/small-vectors.md` describes the number types.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pairkit.base.errors import ConfigError
+from pairkit.base.settings import argument
 
 Quantize = Literal["float32", "int8", "binary", "ubinary"]
 _STEPS = 255
@@ -32,10 +26,8 @@ DTYPES: dict[Quantize, np.dtype[Any]] = {
 
 def named_quantize(name: str | None) -> Quantize:
     """Check a name; None means float32."""
-    for known in DTYPES:
-        if known == (name or "float32"):
-            return known
-    raise ConfigError(f"quantize {name!r}: expected {', '.join(DTYPES)}")
+    known: Quantize = argument("quantize", name or "float32", Quantize)
+    return known
 
 
 def checked_dim(dim: int | None, whole: int) -> int:

@@ -31,10 +31,7 @@ def margin_mse_part(context: LossContext) -> Loss:
 
 
 def margin_mse_loss(
-    scores: Float[Tensor, " pair"],
-    taught: Float[Tensor, " pair"],
-    known: Bool[Tensor, " pair"],
-    rows: int,
+    scores: Float[Tensor, " pair"], taught: Float[Tensor, " pair"], known: Bool[Tensor, " pair"], rows: int
 ) -> Float[Tensor, ""]:
     """MarginMSE (Hofstätter et al., 2020, arXiv 2010.02666, Eq. 6), as a mean over all negatives.
 

@@ -1,22 +1,11 @@
 """The meaning of each loss part for each kind of data, and checks that refuse other combinations.
 
-| part | binary | graded | triplet | positive | single |
-|---|---|---|---|---|---|
-| cosent, angle | 1 ranks above 0 | a larger label ranks above a smaller one | all (anchor, positive) rank above all (anchor, negative) | – | – |
-| in_batch | anchors: first texts of rows labelled 1; candidates: all second texts | the same, positive from `positive_from` on | candidates: positives and negatives of all rows | every row is positive | the positive is another view of the text |
-| contrastive | as in_batch; without `hard_negatives`, candidates are second texts of positive rows | the same | as in_batch; without `hard_negatives`, only positives are candidates | as in_batch | as in_batch: unsupervised SimCSE |
-| sbert | softmax over two classes | regression of the cosine on the label, scaled from `label_range` to [0, 1] | softmax: (anchor, positive) is 1, (anchor, negative) is 0 | – | – |
-| embed_distill | distance of each text's vector from the teacher's | the same | the same | the same | the same |
-| score_distill | scores of each row's first text with all second texts, or the given scores | the same | the same, with positives and negatives | as binary | scores of each text with all others |
-| margin_mse | – | – | difference of the scores of positive and negative | – | – |
-
-`–` raises a ConfigError: without negatives there is nothing to rank. `angle` needs an even embedding size, as
-it halves vectors into real and imaginary parts. `positive_from` is only for graded labels. For in_batch and
-contrastive it defaults to POSITIVE_SHARE of the label range (4 of 0 to 5, "mostly equivalent" in STS-B).
-`margin`, only for cosent, is the difference of cosines over the whole label range (0 to 1 unless graded). The
-last three parts need a teacher. This module doesn't import torch, so commands can check before loading a
-model.
-"""  # noqa: E501 - a table
+`docs/howto/objectives.md` has the table. Without negatives there is nothing to rank. `angle` needs an even
+embedding size, as it halves vectors into real and imaginary parts. `positive_from` is only for graded labels.
+For in_batch and contrastive it defaults to POSITIVE_SHARE of the label range (4 of 0 to 5, "mostly
+equivalent" in STS-B). `margin`, only for cosent, is the difference of cosines over the whole label range (0
+to 1 unless graded). This module doesn't import torch, so commands can check before loading a model.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +50,7 @@ LabelRange = tuple[float, float]
 def check_objective(
     settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None = None
 ) -> None:
-    """Refuse combinations that the table above marks with –."""
+    """Refuse combinations that the table marks with –."""
     active = settings.weights.active
     ranked = sorted(RANKED & active.keys())
     if ranked and kind in ("positive", "single"):

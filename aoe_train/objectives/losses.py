@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxtyping import Int
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["AngleLoss", "AoELoss", "ContrastiveLoss", "CosineLoss"]
+__all__ = ["AngleLoss", "AoELoss", "CoSENTLoss", "ContrastiveLoss"]
 
 
 def __dir__() -> list[str]:
@@ -42,8 +42,41 @@ def __dir__() -> list[str]:
 _MAX_POSITIONS = 1 << 16  # token positions with distinct hash factors
 
 
+_ANGLE = """
+@inproceedings{li-li-2024-aoe,
+    title = "{A}o{E}: Angle-optimized Embeddings for Semantic Textual Similarity",
+    author = "Li, Xianming and Li, Jing",
+    booktitle = "Proceedings of the 62nd Annual Meeting of the Association for Computational Linguistics",
+    year = "2024",
+    pages = "1825--1839",
+}
+"""
+_COSENT = """
+@article{10531646,
+    title = {CoSENT: Consistent Sentence Embedding via Similarity Ranking},
+    author = {Huang, Xiang and Peng, Hao and Zou, Dongcheng and Liu, Zhiwei and Li, Jianxin and Liu, Kay and
+    Wu, Jia
+        and Su, Jianlin and Yu, Philip S.},
+    journal = {IEEE/ACM Transactions on Audio, Speech, and Language Processing},
+    year = {2024},
+    doi = {10.1109/TASLP.2024.3402087},
+}
+"""
+_SIMCSE = """
+@inproceedings{gao-etal-2021-simcse,
+    title = "{S}im{CSE}: Simple Contrastive Learning of Sentence Embeddings",
+    author = "Gao, Tianyu and Yao, Xingcheng and Chen, Danqi",
+    booktitle = "Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing",
+    year = "2021",
+    pages = "6894--6910",
+}
+"""
+
+
 class _Loss(nn.Module):
-    """An objective on a SentenceTransformer's vectors of a batch."""
+    """An objective on a SentenceTransformer's vectors of a batch; the model card has its `citation`."""
+
+    citation = _ANGLE
 
     def __init__(
         self,
@@ -121,11 +154,6 @@ class _Loss(nn.Module):
         """The options, for the model card."""
         return dict(self._config)
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for the model card."""
-        return _ANGLE
-
 
 class AoELoss(_Loss):
     """Angle and contrastive loss: AoE (ACL 2024), Eq. 5."""
@@ -158,22 +186,21 @@ class AngleLoss(_Loss):
         super().__init__(model, {"tau": tau}, weights={"angle": 1}, tau={"angle": tau})
 
 
-class CosineLoss(_Loss):
+class CoSENTLoss(_Loss):
     """Ranking of pairs by cosine: CoSENT, the first part of AnglE."""
+
+    citation = _COSENT
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
         """Set temperature and margin."""
         config = {"tau": tau, "margin": margin}
         super().__init__(model, config, weights={"cosent": 1}, tau={"cosent": tau}, margin=margin)
 
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for the model card."""
-        return _COSENT
-
 
 class ContrastiveLoss(_Loss):
     """Supervised InfoNCE with in-batch negatives, except equal texts: AoE, Eq. 4; SimCSE."""
+
+    citation = _SIMCSE
 
     def __init__(
         self,
@@ -201,11 +228,6 @@ class ContrastiveLoss(_Loss):
         }
         parts = {"weights": {"contrastive": 1}, "tau": {"contrastive": tau}}
         super().__init__(model, {"tau": tau, **config}, guide, **parts, **config)
-
-    @property
-    def citation(self) -> str:
-        """BibTeX entry for the model card."""
-        return _SIMCSE
 
 
 def _share_tokens(model: SentenceTransformer, guide: SentenceTransformer) -> bool:
@@ -238,34 +260,3 @@ def _factors(device: torch.device) -> Int[Tensor, " token"]:
     """A fixed odd random number for each position."""
     random = torch.randint(1, 2**62, (_MAX_POSITIONS,), generator=torch.Generator().manual_seed(0))
     return (2 * random + 1).to(device)
-
-
-_ANGLE = """
-@inproceedings{li-li-2024-aoe,
-    title = "{A}o{E}: Angle-optimized Embeddings for Semantic Textual Similarity",
-    author = "Li, Xianming and Li, Jing",
-    booktitle = "Proceedings of the 62nd Annual Meeting of the Association for Computational Linguistics",
-    year = "2024",
-    pages = "1825--1839",
-}
-"""
-_COSENT = """
-@article{10531646,
-    title = {CoSENT: Consistent Sentence Embedding via Similarity Ranking},
-    author = {Huang, Xiang and Peng, Hao and Zou, Dongcheng and Liu, Zhiwei and Li, Jianxin and Liu, Kay and
-    Wu, Jia
-        and Su, Jianlin and Yu, Philip S.},
-    journal = {IEEE/ACM Transactions on Audio, Speech, and Language Processing},
-    year = {2024},
-    doi = {10.1109/TASLP.2024.3402087},
-}
-"""
-_SIMCSE = """
-@inproceedings{gao-etal-2021-simcse,
-    title = "{S}im{CSE}: Simple Contrastive Learning of Sentence Embeddings",
-    author = "Gao, Tianyu and Yao, Xingcheng and Chen, Danqi",
-    booktitle = "Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing",
-    year = "2021",
-    pages = "6894--6910",
-}
-"""

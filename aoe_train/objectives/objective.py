@@ -197,12 +197,12 @@ class LayerwiseObjective(nn.Module):
         vectors: Float[Tensor, "row column layer dim"],
         labels: Float[Tensor, " row"] | None,
         texts: Int[Tensor, "row column"],
-        batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
+        *batch_teachers: BatchTeachers,
     ) -> dict[str, Tensor]:
         """The total "loss", the last layer's parts, and each earlier layer's loss as "layer_3"."""
         *earlier, last = vectors.unbind(-2)
-        parts = self.objective(last, labels, texts, batch_teachers)
-        losses = [self.objective(each, labels, texts, batch_teachers)["loss"] for each in earlier]
+        parts = self.objective(last, labels, texts, *batch_teachers)
+        losses = [self.objective(each, labels, texts, *batch_teachers)["loss"] for each in earlier]
         loss = parts["loss"]
         loss = loss + torch.stack([w * each for w, each in zip(self.weights, losses, strict=True)]).mean()
         parts |= {f"layer_{n}": each.detach() for n, each in zip(self.layers, losses, strict=True)}
@@ -261,17 +261,10 @@ class MatryoshkaObjective(nn.Module):
             if objective not in self.children():
                 self.add_module(str(size), objective)
 
-    def forward(
-        self,
-        vectors: Float[Tensor, "row column dim"],
-        labels: Float[Tensor, " row"] | None,
-        texts: Int[Tensor, "row column"],
-        batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
-    ) -> dict[str, Tensor]:
+    def forward(self, vectors: Float[Tensor, "row column dim"], *batch: Any) -> dict[str, Tensor]:
         """The total "loss", each part summed over sizes, and each size's loss as "loss_128"."""
         by_size = {
-            size: objective(vectors[..., :size], labels, texts, batch_teachers)
-            for size, objective in self._objectives.items()
+            size: objective(vectors[..., :size], *batch) for size, objective in self._objectives.items()
         }
         names = dict.fromkeys(name for parts in by_size.values() for name in parts)
         sums = {

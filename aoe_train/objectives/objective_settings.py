@@ -155,8 +155,7 @@ class ObjectiveSettings(Settings):
         le=2,
     )
     guide_margin_strategy: Literal["absolute", "relative"] = setting(
-        "absolute",
-        "Unit of `guide_margin`: absolute, or relative to the similarity of the positive.",
+        "absolute", "Unit of `guide_margin`: absolute, or relative to the similarity of the positive."
     )
     embed_form: Literal["cosine", "mse"] = setting(
         "cosine", "Distance in embed_distill: cosine (1 - cosine) or mse (mean squared error)."

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, overload
 
 import numpy as np
 
-from pairkit.base.errors import DataError
 from pairkit.dataset.labels import CONFLICT
 
 if TYPE_CHECKING:
@@ -70,21 +69,6 @@ class TeacherOutputs:
 
 NO_OUTPUTS = TeacherOutputs()
 
-_MAX_CELLS = 1 << 27  # 1 GiB of text indices
-_MAX_WIDTH_RATIO = 4  # widest row by the mean row
-
-
-def check_row_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
-    """Refuse outliers in the number of negatives: all rows are padded to the widest one."""
-    widest, mean = int(widths.max()), float(widths.mean())
-    cells = len(widths) * widest
-    if cells > _MAX_CELLS and widest > _MAX_WIDTH_RATIO * mean:
-        raise DataError(
-            f"{place(int(widths.argmax()))}: has {widest - 2:,} negatives, the average row {mean - 2:.1f};"
-            f" padding all {len(widths):,} rows to that many takes {8 * cells / 2**30:.1f} GiB: remove some"
-        )
-
-
 Kind = Literal["binary", "graded", "positive", "triplet", "single"]
 _BLOCK = 1 << 16  # rows processed at once
 ABSENT = -1  # pads rows with fewer negatives than others
@@ -97,12 +81,6 @@ def kind_of(columns: Collection[str], *, binary: bool) -> Kind:
     if "text" in columns:
         return "single"
     return "triplet" if len(columns) > 2 else "positive"
-
-
-def no_rows_error(labels: LabelsRead | None, where: str) -> DataError:
-    """The error for a source without rows, or whose rows were all skipped by their labels."""
-    reason = f" ({labels})" if labels and labels.skipped else ""
-    return DataError(f"no rows; expected at least one{reason}", path=where)
 
 
 @dataclass(frozen=True)

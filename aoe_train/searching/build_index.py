@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,10 @@ from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.folder import (
+from aoe_train.searching.index_rows import (
     ABOUT,
     HASH,
+    KEY,
     PROBE,
     RANGES,
     ROWS,
@@ -26,11 +28,12 @@ from aoe_train.searching.folder import (
     WORDS,
     IndexContent,
     IndexManifest,
+    TextRows,
     is_index,
+    joined,
     read_index,
 )
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
-from aoe_train.searching.text_rows import TextRows, joined, text_hash, with_keys
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
 from pairkit.base.printable import one_line
@@ -141,7 +144,10 @@ def make(
         vectors = IndexVectors(stored, ranges)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
-        Bm25(with_keys(frame, texts)).save(folder / WORDS)
+        if KEY in frame.columns:  # they are found as words, too
+            keys = frame[KEY].cast(pl.String).fill_null("")
+            texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
+        Bm25(texts).save(folder / WORDS)
         show(Progress(f"index vectors ({chosen})"))
         index = build(vectors, chosen, folder)
         recall = 1.0 if index is None else measure(vectors, Searcher(vectors, index))
@@ -162,7 +168,8 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
 
 
 def _with_hashes(rows: TextRows) -> pl.DataFrame:
-    hashes = pl.Series(HASH, [text_hash(text) for text in rows.texts], pl.String)
+    encoded = (text.encode("utf-8", "surrogatepass") for text in rows.texts)
+    hashes = pl.Series(HASH, [sha256(text).hexdigest() for text in encoded], pl.String)
     # Equal hashes: these are the rows of an index.
     if HASH in rows.frame.columns and rows.frame[HASH].to_list() != hashes.to_list():
         raise DataError(f"the column {HASH} is reserved for hashes of texts; rename it")

@@ -16,9 +16,8 @@ from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.folder import HASH, read_index
+from aoe_train.searching.index_rows import HASH, KEY, as_json, joined, naming_column, read_index, with_rows
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, check_column, checked
-from aoe_train.searching.text_rows import KEY, as_json, joined, naming_column, with_rows
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
@@ -161,7 +160,7 @@ class SearchIndex:
             top: Maximum number of results.
             where: Columns and the values that rows must have, such as `{"state": "open"}`.
             before: Columns and values that rows must be below, such as `{"day": "2024"}`.
-            by: model (vectors), words (BM25), or both (see `Hybrid`).
+            by: model (vectors), words (BM25), or both (see `aoe_train.model.hybrid`).
             weight: Weight of vectors in both, from 0 to 1; by default the index's own.
 
         Raises:

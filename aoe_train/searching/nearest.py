@@ -6,7 +6,7 @@ The results of an index are ranked again by the exact vectors, so its codes can 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 IndexKind = Literal["flat", "hnsw"]
-KINDS: tuple[IndexKind, ...] = get_args(IndexKind)
 INDEX_FILE = "index.faiss"
 _BLOCK_VECTORS = 1 << 15
 _OVERSAMPLING, _MIN_CANDIDATES = 5, 100  # candidates of an index, per result and at least

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import Field, PositiveInt
 
 from aoe_train.model.hybrid import fused
-from aoe_train.searching.folder import HASH, WORDS, IndexManifest
+from aoe_train.searching.index_rows import HASH, WORDS, IndexManifest
 from aoe_train.searching.nearest import IndexVectors, Searcher, read
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+from pairkit.base.settings import argument
 from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:
@@ -112,13 +114,9 @@ def candidates(by: By, top: int) -> int:
 
 def checked(top: int, by: str, weight: float | None) -> By:
     """Check the options of a search; returns `by`."""
-    kind: By | None = next((known for known in get_args(By) if known == by), None)
-    if kind is None:
-        raise ConfigError(f"by {by!r}: expected {', '.join(get_args(By))}")
-    if top < 1:
-        raise ConfigError(f"top {top}: expected at least 1")
-    if weight is not None and not 0 <= weight <= 1:
-        raise ConfigError(f"weight {weight}: expected 0 to 1")
+    argument("top", top, PositiveInt)
+    argument("weight", weight, Annotated[float, Field(ge=0, le=1)] | None)
+    kind: By = argument("by", by, By)
     return kind
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from aoe_train.searching.index_rows import as_json, naming_column, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
-from aoe_train.searching.text_rows import as_json, naming_column, with_rows
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line

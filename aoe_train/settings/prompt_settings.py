@@ -72,7 +72,9 @@ class NamedPrompts:
         return self.known[name]
 
     def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
-        """The words to use: `prompt` itself, else the prompt with this name, else the default."""
+        """The words to use: `prompt` itself, the prompt with this name, or else the default."""
+        if prompt is not None and name is not None:
+            raise ConfigError("--prompt and --prompt-name: give only one of them")
         if prompt is not None:
             read_prompt(prompt)
             return prompt

@@ -108,8 +108,6 @@ class BatchSettings(Settings):
     max_tokens: int | None = setting(
         None, "Maximum number of tokens in a batch of all processes; only for the strategy tokens.", ge=1
     )
-    drop_last: bool = setting(False, "Drop the last batch of an epoch if it is smaller.")
-    dedup: bool = setting(True, "Encode a text that is repeated in a batch only once.")
 
     @model_validator(mode="after")
     def _check_strategy(self) -> BatchSettings:
@@ -118,8 +116,6 @@ class BatchSettings(Settings):
                 f"strategy {self.strategy} with max_tokens {self.max_tokens}: the strategy tokens needs"
                 " max_tokens, and only it uses max_tokens"
             )
-        if self.drop_last and self.strategy == "tokens":
-            raise ValueError("drop_last has no effect with the strategy tokens; leave it out")
         return self
 
 
@@ -265,8 +261,7 @@ class TeacherSettings(TeacherModelSettings):
         "or pairs with a score. `score_distill` and `margin_mse` learn them. Default: none.",
     )
     score_range: LabelRange | None = setting(
-        None,
-        "Lowest and highest teacher score, which become 0 and 1, such as -10,10. Default: not rescaled.",
+        None, "Lowest and highest teacher score, which become 0 and 1, such as -10,10. Default: not rescaled."
     )
 
 

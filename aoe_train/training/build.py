@@ -17,9 +17,15 @@ from aoe_train.data.defaults import dataset_weights
 from aoe_train.data.mixture import Mixture
 from aoe_train.data.neighbourhoods import NeighbourBatches, NeighbourTeacher
 from aoe_train.data.run_data import Data
-from aoe_train.data.token_batches import Batches, Collate
-from aoe_train.model.backbones.decoder import add_lora, has_lora, merge_lora
-from aoe_train.model.backbones.depth import after_layers, count_layers, train_top_layers
+from aoe_train.data.token_batches import Batches, collate
+from aoe_train.model.backbones.changes import (
+    add_lora,
+    after_layers,
+    count_layers,
+    has_lora,
+    merge_lora,
+    train_top_layers,
+)
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.memory import keep_freed_memory
 from aoe_train.model.model_folder import cache_dir
@@ -269,22 +275,18 @@ def _batches(datasets: Sequence[Dataset], loaded: Loaded) -> Batches | Mixture:
 
 def _loader(datasets: Sequence[Dataset], batches: Batches | Mixture, loaded: Loaded) -> DataLoader[int]:
     """Loads the batches with the `numbers` of their rows; those of a mixture also with their `dataset`."""
-    dedup = loaded.settings.batches.dedup
-    collates = [
-        Collate(data.examples, data.store, data.teacher_outputs, dedup=dedup, views=data.views)
-        for data in datasets
-    ]
 
-    def collate(rows: list[int]) -> dict[str, Any]:
-        if not isinstance(batches, Mixture):
-            return {"numbers": rows, **collates[0](rows)}
-        dataset, numbers = batches.locate(rows)
-        return {"numbers": numbers, **collates[dataset](numbers), "dataset": dataset}
+    def collated(rows: list[int]) -> dict[str, Any]:
+        number, numbers = batches.locate(rows) if isinstance(batches, Mixture) else (0, rows)
+        data = datasets[number]
+        batch = collate(numbers, data.examples, data.store, data.teacher_outputs, views=data.views)
+        dataset = {"dataset": number} if len(datasets) > 1 else {}
+        return {"numbers": numbers, **batch, **dataset}
 
     return DataLoader(
         range(sum(len(dataset.examples) for dataset in datasets)),  # type: ignore[arg-type]
         batch_sampler=batches,
-        collate_fn=collate,
+        collate_fn=collated,
         pin_memory=loaded.process.args.device.type == "cuda",
     )
 

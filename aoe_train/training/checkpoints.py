@@ -19,13 +19,7 @@ from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import ExportableState
 
-from aoe_train.training.processes import (
-    gather_objects,
-    gather_weights,
-    is_sharded,
-    shard_like,
-    wait_for_all,
-)
+from aoe_train.training.processes import gather_objects, gather_weights, is_sharded, shard_like, wait_for_all
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import remove, whole_file

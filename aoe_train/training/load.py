@@ -30,10 +30,16 @@ from aoe_train.data.defaults import (
 )
 from aoe_train.data.neighbourhoods import draw_texts
 from aoe_train.data.run_data import Data, Sources, read_data
+from aoe_train.evaluation.dev import JudgedPairs
 from aoe_train.evaluation.pair_metrics import binary
-from aoe_train.model.backbones.decoder import absorb_lora, four_bit_config, has_lora, is_causal
-from aoe_train.model.backbones.depth import has_deep_layers
-from aoe_train.model.backbones.load_backbone import check_pin, find_folder, outline, recompute_layers
+from aoe_train.model.backbones.changes import (
+    absorb_lora,
+    four_bit_config,
+    has_deep_layers,
+    has_lora,
+    is_causal,
+)
+from aoe_train.model.backbones.load_backbone import check_pin, find_folder, outline
 from aoe_train.model.backbones.static import is_static, refuse_static
 from aoe_train.model.encoder import Encoder
 from aoe_train.model.encoder_settings import stored_settings
@@ -43,7 +49,6 @@ from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
 from aoe_train.objectives.training_rows import TextSelection
-from aoe_train.training.keep_if_better import JudgedPairs
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
@@ -240,9 +245,12 @@ def _for_decoder(settings: TrainSettings, folder: Path, *, trust_remote_code: bo
 
 
 def _recompute_layers(encoder: Encoder) -> None:
-    backbone = encoder.model.backbone
+    """Recompute activations in the backward pass instead of storing them (gradient checkpointing)."""
+    backbone: Any = encoder.model.backbone
+    # transformers 5.23 renamed the method, and warns about the old name.
+    newer = getattr(backbone, "activation_checkpointing_enable", None)
     try:
-        recompute_layers(backbone)
+        (newer or backbone.gradient_checkpointing_enable)({"use_reentrant": False})
     except ValueError as error:
         raise ConfigError(
             f"run.gradient_checkpointing: {type(backbone).__name__} doesn't support it; use run.chunk"

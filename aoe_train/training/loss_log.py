@@ -16,12 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
 
-from aoe_train.training.processes import gather_numbers
+from aoe_train.training.processes import gather_objects
 from pairkit.base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class LossLog:
 
     def _fail(self, batch: _Batch, loss: float) -> NoReturn:
         # All ranks have the same loss, so all of them call this.
-        rows = ", ".join(str(row) for row in sorted(gather_numbers(batch.rows)))
+        rows = ", ".join(map(str, sorted(chain.from_iterable(gather_objects([*batch.rows])))))
         dataset = f" of {batch.dataset}" if batch.dataset else ""
         problem = (
             f"the loss became {loss} on a batch of rows {rows}{dataset} (counted from 0 in the training data;"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +40,6 @@ def on_main(action: Callable[[], Any]) -> Any:
     if is_distributed():
         dist.broadcast_object_list(result, src=0)
     return result[0]
-
-
-def from_main(value: Tensor, device: torch.device) -> Tensor:
-    """Rank 0's value on every rank, in host memory."""
-    if not is_distributed():
-        return value
-    value = value.to(device)
-    dist.broadcast(value, src=0)
-    return value.cpu()
 
 
 def wait_for_all() -> None:
@@ -86,11 +77,6 @@ def gather_rows(values: Shaped[Tensor, "row *rest"]) -> Shaped[Tensor, "all *res
     of the loss itself have the same gradient on every rank. The backward pass sends nothing.
     """
     return _Gather.apply(values) if is_distributed() else values  # type: ignore[no-untyped-call]
-
-
-def gather_numbers(numbers: Sequence[int]) -> list[int]:
-    """The numbers of all ranks; each rank must call it."""
-    return [number for part in gather_objects(list(numbers)) for number in part]
 
 
 def gather_objects(value: Any) -> list[Any]:

@@ -44,7 +44,7 @@ class Teacher:
     def __init__(self, role: Role, settings: TeacherModelSettings, backbone: Encoder | None = None) -> None:
         """Check its settings; `backbone` is that of the run, before training, if it teaches itself."""
         self.role, self.name, self._settings, self._backbone = role, settings.model or "", settings, backbone
-        self._identity: Mapping[str, Any] | None = None
+        self.identity: Mapping[str, Any] = {}  # set by `load_teachers`
         if self.file is not None and (settings.revision or settings.prompts):
             raise ConfigError(
                 f"{role}.prompts and {role}.revision have no effect on vectors from a file ({self.name});"
@@ -73,23 +73,13 @@ class Teacher:
         """Free the model's memory."""
         self.__dict__.pop("encoder", None)
 
-    @property
-    def identity(self) -> Mapping[str, Any]:
+    def identify(self) -> Mapping[str, Any]:
         """The hashes and settings that determine its vectors, for run.json."""
-        if self._identity is None:
-            if self.file is None:
-                self._identity = {**self.encoder.identity(), "dim": self.encoder.dim}
-            elif self.file.is_file():
-                self._identity = {"file": sha256(self.file)}
-            else:
-                raise ConfigError(
-                    f"{self.role} {self.name}: no such file; give a model, or a file of vectors"
-                )
-        return self._identity
-
-    def set_identity(self, identity: Mapping[str, Any]) -> None:
-        """Set the identity that another process found."""
-        self._identity = identity
+        if self.file is None:
+            return {**self.encoder.identity(), "dim": self.encoder.dim}
+        if not self.file.is_file():
+            raise ConfigError(f"{self.role} {self.name}: no such file; give a model, or a file of vectors")
+        return {"file": sha256(self.file)}
 
     @property
     def dim(self) -> int | None:
@@ -194,9 +184,9 @@ def load_teachers(
     """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
     teachers = teachers_of(settings, encoder)
     with stage("load guide and teacher", show) if teachers else nullcontext():
-        identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identity for teacher in teachers])
+        identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identify() for teacher in teachers])
     for teacher, identity in zip(teachers, identities, strict=True):
-        teacher.set_identity(identity)
+        teacher.identity = identity
     for name, rows in data.train.items():
         if name in custom and (teachers or settings.teacher.scores):
             role = teachers[0].role if teachers else "teacher"

@@ -12,6 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
+from aoe_train.evaluation.dev import check_judged
 from aoe_train.evaluation.overlap import write_digests
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.model_folder import (
@@ -25,7 +26,6 @@ from aoe_train.model.model_folder import (
 from aoe_train.training.build import build
 from aoe_train.training.callbacks import SCHEDULERS, stop_signals
 from aoe_train.training.fit import fit
-from aoe_train.training.keep_if_better import check_judged
 from aoe_train.training.load import Loaded, load
 from aoe_train.training.loss_log import Diverged
 from aoe_train.training.model_card import model_card

@@ -14,7 +14,7 @@ from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
 from aoe_train.data.mixture import Mixture, describe, describe_all, format_epoch_share
 from aoe_train.data.run_data import unwrap_single
-from aoe_train.evaluation.gain import Gain
+from aoe_train.evaluation.score import Gain
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.model_folder import hash_examples, hash_files, hash_tokenizer, hash_weights, versions
 from aoe_train.model.tokens.coverage import languages
@@ -184,7 +184,10 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     built, state, before, keeps_model = fitted.built, fitted.state, fitted.before, fitted.keeps_model
     loaded, sources = built.loaded, built.loaded.sources
     pairs = rows_trained(built.batches, state.global_step, loaded.settings.optim.accumulation)
-    history = [_finite(entry) for entry in state.log_history]
+    history = [  # gradient norms that overflowed, as in fp16's first steps, become None
+        {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
+        for entry in state.log_history
+    ]
     dev_history = [entry for entry in history if "eval_dev" in entry]
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
@@ -276,11 +279,6 @@ def _reading(examples: Examples) -> dict[str, Any]:
     negatives = negative_counts(examples)
     record = {"kind": examples.kind, "reading": examples.reading.record()}
     return record | ({"negatives": negatives} if negatives else {})
-
-
-def _finite(entry: dict[str, Any]) -> dict[str, Any]:
-    """A log entry for JSON: gradient norms that overflowed, as in fp16's first steps, become None."""
-    return {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
 
 
 def _hashes(sources: Mapping[str, Source]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ METRIC = "dev"  # the score that chooses the best weights
 # TrainingArguments that users can set. Others are settings of ours, or have no effect in our loop.
 _PASSED_ON = {
     *("optim", "optim_args", "adam_beta1", "adam_beta2", "adam_epsilon", "lr_scheduler_kwargs"),
-    *("ddp_backend", "ddp_bucket_cap_mb", "ddp_timeout", "tf32", "torch_empty_cache_steps"),
+    *("ddp_backend", "ddp_timeout", "tf32"),
     *("run_name", "project", "logging_first_step"),
 }
 _SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
@@ -61,7 +61,9 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     from transformers import TrainingArguments
 
     optim, run, log = settings.optim, settings.run, settings.log
-    _check_launch()
+    for name in _SHARDING_LAUNCHED:
+        if os.environ.get(name, "").lower() in ("1", "true", "yes"):
+            raise ConfigError(f"{name} is set: {_USE_SHARD}")
     _check_trainer(run.trainer)
     check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads it at its first product
@@ -157,12 +159,6 @@ def memory_advice(settings: TrainSettings) -> str:
         f"lower --batch-size (now {settings.optim.batch_size}) or --max-length, or use"
         f"{'' if run.shard else chunk} --set run.gradient_checkpointing=true (slower)"
     )
-
-
-def _check_launch() -> None:
-    for name in _SHARDING_LAUNCHED:
-        if os.environ.get(name, "").lower() in ("1", "true", "yes"):
-            raise ConfigError(f"{name} is set: {_USE_SHARD}")
 
 
 def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:

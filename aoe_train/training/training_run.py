@@ -17,14 +17,13 @@ from accelerate.utils import (  # type: ignore[import-untyped]
     GradientAccumulationPlugin,
     TorchDynamoPlugin,
 )
-from accelerate.utils.memory import clear_device_cache  # type: ignore[import-untyped]
 from torch import nn
 from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
 from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import Diverged, gradient_problem
-from aoe_train.training.processes import copy_weights, from_main, is_sharded, unsharded_root
+from aoe_train.training.processes import copy_weights, is_sharded, on_main, unsharded_root
 from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.training_arguments import METRIC
 from pairkit.base.cli.progress import Progress
@@ -81,9 +80,6 @@ class OptimiserStep:
         parts = self._wrapped(**inputs)
         self._losses.add(parts, rows, step, None if dataset is None else self._datasets[dataset])
         del inputs
-        empty = self._args.torch_empty_cache_steps
-        if empty is not None and step % empty == 0:
-            clear_device_cache()
         self.accelerator.backward(parts["loss"] / batches)
 
     def clip(self) -> Tensor | None:
@@ -145,17 +141,14 @@ def _wrapped(model: nn.Module, accelerator: Accelerator, args: TrainingArguments
 
 def _accelerator(args: TrainingArguments) -> Accelerator:
     """The accelerator with a run's precision, DDP options and compiler."""
-    ddp: dict[str, Any] = {
-        "find_unused_parameters": args.ddp_find_unused_parameters,
-        "broadcast_buffers": args.ddp_broadcast_buffers,
-    }
-    if args.ddp_bucket_cap_mb is not None:
-        ddp["bucket_cap_mb"] = args.ddp_bucket_cap_mb
+    ddp = DistributedDataParallelKwargs(
+        find_unused_parameters=args.ddp_find_unused_parameters, broadcast_buffers=args.ddp_broadcast_buffers
+    )
     return Accelerator(
         mixed_precision=args.mixed_precision,
         gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),  # our loop accumulates
         dynamo_plugin=TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode),
-        kwargs_handlers=[DistributedDataParallelKwargs(**ddp)],
+        kwargs_handlers=[ddp],
     )
 
 
@@ -267,11 +260,11 @@ class TrainingRun:
         names = [METRIC, *(f"{METRIC}.{name}" for name in sets)]
         with self.clock.paused():
             model.eval()
-            figures = torch.zeros(len(names), dtype=torch.float64)
+            figures = list[float]()
             if self.built.loaded.process.is_main or is_sharded(model):
                 with self.average.applied(model), unsharded_root(model):
-                    figures += torch.tensor(self.score().figures, dtype=torch.float64)
-            values = from_main(figures, self.built.args.device).tolist()
+                    figures = self.score().figures
+            values: list[float] = on_main(lambda: figures)
             metrics = {f"eval_{name}": value for name, value in zip(names, values, strict=True)}
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
@@ -284,11 +277,11 @@ class TrainingRun:
         self.losses.check()
         model = self.built.model
         with self.clock.paused():
-            spread = torch.zeros((), dtype=torch.float64)
+            spread = 0.0
             if self.built.loaded.process.is_main or is_sharded(model):
                 with unsharded_root(model):
-                    spread += self.collapse.spread()
-            self._stop_if(self.collapse.problem(float(from_main(spread, self.built.args.device))))
+                    spread = self.collapse.spread()
+            self._stop_if(self.collapse.problem(on_main(lambda: spread)))
 
     def _stop_if(self, problem: str | None) -> None:
         if problem is not None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
-from aoe_train.data.token_batches import Collate, budget_cuts, mix_labels, one_label_batches
+from aoe_train.data.token_batches import budget_cuts, collate, mix_labels, one_label_batches
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
@@ -154,28 +154,27 @@ def ids_of(batch: Batch) -> list[list[int]]:
     return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.booleans())
-def test_rows_of_a_batch_index_its_texts(store, rows, dedup):
-    batch = Collate(PAIRS, store, dedup=dedup)(rows)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=8))
+def test_rows_of_a_batch_index_its_texts(store, rows):
+    batch = collate(rows, PAIRS, store)
     assert batch["texts"][batch["rows"]].tolist() == PAIRS.rows[rows].tolist()
     assert batch["labels"].tolist() == PAIRS.labels[rows].tolist()
     assert batch["lengths"].tolist() == sorted(batch["lengths"].tolist())
     texts = batch["texts"].tolist()
     assert ids_of(batch) == [IDS[n] for n in texts]
     assert batch["pieces"].tolist() == [1] * len(texts)
-    assert len(texts) == (len(set(PAIRS.rows[rows].ravel())) if dedup else 2 * len(rows))
+    assert len(texts) == len(set(PAIRS.rows[rows].ravel()))
     dtypes = {name: value.dtype for name, value in batch.items() if isinstance(value, torch.Tensor)}
     assert dtypes.pop("labels") == torch.float32
     assert set(dtypes.values()) == {torch.int64}
 
 
-@pytest.mark.parametrize("dedup", [True, False])
-def test_absent_negatives_are_not_in_the_batch(store, *, dedup):
-    batch = Collate(WIDE, store, dedup=dedup)([1, 0])
+def test_absent_negatives_are_not_in_the_batch(store):
+    batch = collate([1, 0], WIDE, store)
     numbers = batch["texts"][batch["rows"]]
     assert numbers[batch["rows"] != ABSENT].tolist() == [3, 0, 5, 0, 1, 2, 1]
     assert batch["rows"].tolist()[0][3] == ABSENT
-    assert len(batch["texts"]) == (5 if dedup else 7)
+    assert len(batch["texts"]) == 5
     assert ids_of(batch) == [IDS[n] for n in batch["texts"].tolist()]
 
 
@@ -191,14 +190,14 @@ def test_statistics_ignore_absent_negatives(store):
 
 def test_single_texts_are_encoded_twice(store):
     single = Examples(WORDS, np.array([[4], [0], [4]]), None, "single")
-    batch = Collate(single, store)([0, 1])
+    batch = collate([0, 1], single, store)
     assert batch["texts"].tolist() == [0, 0, 4, 4]
     assert sorted(batch["rows"].ravel().tolist()) == [0, 1, 2, 3]
     assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
     whole = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
     for views, times in ((True, 2), (False, 1)):
         plan = describe(batches_of(whole, store.lengths, 6, views=views), store)
-        ids = Collate(whole, store, views=views)(range(6))["input_ids"]
+        ids = collate(range(6), whole, store, views=views)["input_ids"]
         assert plan["tokens_max"] == times * store.lengths.sum() == len(ids)
         assert plan["distinct_share"] == 1
 

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import aoe_train
-from aoe_train.evaluation.gain import Gain, Silver, gain, reliability
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
-from aoe_train.evaluation.resample import Comparison, Interval, compare, intervals
+from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
+from aoe_train.evaluation.score import Gain, Silver, gain, reliability
 from pairkit import DataError
 from tests.aoe_train.tiny import save_bert
 
@@ -24,7 +24,7 @@ def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
 def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
     x, y = noisy(150, seed=3, noise=0.4)
     judged = correlation(x, y, "task")
-    ours = intervals(judged, resamples=2000, seed=1)
+    ours = intervals(judged, Resampling(2000, 1))
     for name, statistic in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
         theirs = stats.bootstrap(
             (x, y),
@@ -36,11 +36,11 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
             random_state=2,
         ).confidence_interval
         assert ours[name] == pytest.approx((theirs.low, theirs.high), abs=0.02)
-    assert intervals(judged, resamples=2000, seed=8) != ours
+    assert intervals(judged, Resampling(2000, 8)) != ours
     monkeypatch.setattr("aoe_train.evaluation.resample._MAX_COUNTS", 1000)
-    assert intervals(judged, resamples=2000, seed=1) == ours
+    assert intervals(judged, Resampling(2000, 1)) == ours
     with pytest.raises(DataError, match="150 examples against 49"):
-        compare(judged, correlation(*noisy(49, 0, 0.3), "task"), resamples=100, seed=0)
+        compare(judged, correlation(*noisy(49, 0, 0.3), "task"), Resampling(100, 0))
 
 
 def test_p_values():
@@ -49,19 +49,19 @@ def test_p_values():
         correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
-    ahead = compare(good, bad, resamples=999, seed=0)["spearman"]
+    ahead = compare(good, bad, Resampling(999, 0))["spearman"]
     assert ahead.difference == pytest.approx(good.scores()["spearman"] - bad.scores()["spearman"])
     assert ahead.interval.low > 0
     assert ahead.p == pytest.approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
-    level = compare(good, alike, resamples=999, seed=0)["spearman"]
+    level = compare(good, alike, Resampling(999, 0))["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
-    assert compare(good, good, resamples=999, seed=0)["spearman"].p == 1
+    assert compare(good, good, Resampling(999, 0))["spearman"].p == 1
 
 
 LABELS = np.array([1.0, 1, 0, 0] * 20)
 RIGHT, HALF = np.tile([0.9, 0.8, 0.2, 0.1], 20), np.tile([0.9, 0.15, 0.2, 0.1], 20)
-HOW = {"resamples": 200, "seed": 1}
+HOW = Resampling(200, 1)
 
 
 def some(low: float, high: float, reliability: float = 1.0) -> Gain:
@@ -86,12 +86,12 @@ def test_a_gain_by_hand():
         (HALF, RIGHT, "worse", -0.25),
         (HALF, 2 * HALF, "inconclusive", 0),  # ranks all pairs alike
     ):
-        found = gain(Binary(after, LABELS), Binary(before, LABELS), **HOW)
+        found = gain(Binary(after, LABELS), Binary(before, LABELS), HOW)
         assert found is not None
         assert (found.word, found.ahead.difference, found.reliability) == (word, difference, 1)
         assert found.after == found.before + difference
     scores = np.tile([5.0, 4, 1, 0], 20)
-    by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), **HOW)
+    by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), HOW)
     assert by_rank is not None
     assert (by_rank.metric, by_rank.after) == ("spearman", pytest.approx(1))
     assert str(by_rank).startswith("Spearman ")
@@ -100,15 +100,15 @@ def test_a_gain_by_hand():
 def test_intervals_widen_with_label_uncertainty():
     def width(sure: float) -> float:
         likely = np.where(LABELS == 1, sure, 1 - sure)
-        found = gain(Binary(RIGHT, LABELS, likely=likely), Binary(HALF, LABELS, likely=likely), **HOW)
+        found = gain(Binary(RIGHT, LABELS, likely=likely), Binary(HALF, LABELS, likely=likely), HOW)
         assert found is not None
         return found.ahead.interval.high - found.ahead.interval.low
 
     assert width(1.0) < width(0.9) < width(0.7)
     doubt = Binary(RIGHT, LABELS, likely=np.full(80, 0.5))
-    assert gain(doubt, doubt, **HOW) is None
-    certain = gain(Binary(RIGHT, LABELS, likely=LABELS), Binary(HALF, LABELS, likely=LABELS), **HOW)
-    assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), **HOW)
+    assert gain(doubt, doubt, HOW) is None
+    certain = gain(Binary(RIGHT, LABELS, likely=LABELS), Binary(HALF, LABELS, likely=LABELS), HOW)
+    assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), HOW)
 
 
 def test_too_few_pairs_show_nothing():
@@ -117,7 +117,7 @@ def test_too_few_pairs_show_nothing():
         (28, "inconclusive", "], 28 pairs: too few to tell)"),
         (32, "better", "], 32 pairs)"),
     ):
-        found = gain(Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), **HOW)
+        found = gain(Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), HOW)
         assert found is not None
         assert (found.ahead.interval.low > 0, found.word, str(found).endswith(end)) == (True, word, True)
     labels = np.array([1.0] * 3 + [0] * 197)
@@ -125,7 +125,7 @@ def test_too_few_pairs_show_nothing():
     better[50:60], worse[50:60] = 0.2, 0.5
     for positives, word in ((3, "inconclusive"), (10, "better")):
         labels[:positives], better[:positives], worse[:positives] = 1, 0.9, 0.3
-        found = gain(Binary(better, labels), Binary(worse, labels), **HOW)
+        found = gain(Binary(better, labels), Binary(worse, labels), HOW)
         assert found is not None
         assert (found.rarer, found.ahead.interval.low > 0, found.word) == (positives, True, word)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aoe_train.data import examples as reading
 from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
-from aoe_train.objectives import training_rows as _records
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from pairkit import ConfigError, DataError
 
@@ -59,7 +59,7 @@ def test_examples_reproduce_the_rows(rows):
 
 
 def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(_records, "_MAX_CELLS", 1000)
+    monkeypatch.setattr(reading, "_MAX_CELLS", 1000)
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
     path = put(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))

@@ -17,11 +17,9 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train.evaluation.pair_task import PairSource, PairTask
 from aoe_train.exporting import export as exports
-from aoe_train.exporting import loss as losses
 from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
-from aoe_train.exporting.loss import Loss, measure
-from aoe_train.exporting.onnx import GRAPHS, PaddedEncoder, onnx_encoder
+from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import around
@@ -166,7 +164,7 @@ def task(labels: Sequence[float] = (0, 5, 2.5)) -> PairTask:
 
 
 def test_loss_by_hand(monkeypatch, tmp_path):
-    monkeypatch.setattr(losses, "_MIN_AGREEMENT", 0.4)
+    monkeypatch.setattr(graphs, "_MIN_AGREEMENT", 0.4)
     found = measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
     # Cosines of the pairs: 0, 0.8, 0.6 became 0, 0.6, 0.8; their ranks 1, 3, 2 and 1, 2, 3.
     assert found.agreement == pytest.approx(0.5)
@@ -194,7 +192,7 @@ def test_too_much_loss_is_refused(tmp_path):
 def test_int8_export(exported, tmp_path, monkeypatch):
     """Uses the exported graph, without the limit on agreement: cosines are almost equal here."""
     encoder, folder = exported
-    monkeypatch.setattr(losses, "_MIN_AGREEMENT", -1)
+    monkeypatch.setattr(graphs, "_MIN_AGREEMENT", -1)
     copy = shutil.copytree
     monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")

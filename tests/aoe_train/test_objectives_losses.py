@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from aoe_train import Encoder
-from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CosineLoss
+from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import save_bert
@@ -54,13 +54,13 @@ COLUMNS = (FIRST, SECOND)
 def test_margin_of_the_cosine_loss_equals_plain_loops(model):
     one, other = (model.encode(texts, convert_to_tensor=True) for texts in COLUMNS)
     expected = ranking_plain(torch.cosine_similarity(one, other), LABELS, 20, 0.3)
-    assert loss_of(CosineLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(float(expected), abs=1e-5)
+    assert loss_of(CoSENTLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(float(expected), abs=1e-5)
 
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (CosineLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
+        (CoSENTLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
         (AngleLoss, lambda losses, model: losses.AnglELoss(model, scale=1)),
     ],
 )
@@ -103,7 +103,7 @@ def test_texts_without_padded_tokens_count_as_different(model):
     assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == pytest.approx(float(expected), abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", [AoELoss, AngleLoss, CosineLoss, ContrastiveLoss])
+@pytest.mark.parametrize("kind", [AoELoss, AngleLoss, CoSENTLoss, ContrastiveLoss])
 def test_options_are_in_the_card_and_weights_are_trained(kind, model):
     loss = kind(model)
     loss([model.preprocess(texts) for texts in COLUMNS], LABELS).backward()
@@ -136,7 +136,7 @@ def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [AngleLoss, CosineLoss, AoELoss])
+@pytest.mark.parametrize("kind", [AngleLoss, CoSENTLoss, AoELoss])
 def test_ranking_losses_need_labels(kind, model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
     with pytest.raises(ConfigError, match=f"{kind.__name__}: found 2 columns and no label"):

@@ -13,7 +13,7 @@ from transformers import LlamaConfig, LlamaModel
 
 from aoe_train import Encoder
 from aoe_train.model.backbones import packaged
-from aoe_train.model.backbones.decoder import add_lora
+from aoe_train.model.backbones.changes import add_lora
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
 from pairkit import ConfigError, DataError

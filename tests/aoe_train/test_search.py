@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 import aoe_train
-from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
@@ -151,18 +150,19 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     assert found.full == 0
 
 
-def test_search_by_both_equals_hybrid(bert, made):
+def test_search_by_both_fuses_vectors_and_words(bert, made):
     index = aoe_train.open_index(made, model=bert)
-    encoder = Encoder.load(bert)
-    texts = index.texts(range(len(index)))
-    hybrid = aoe_train.Hybrid(texts, encoder.encode(texts))
     for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
-        wanted = hybrid.best(asked, encoder.encode(asked), count=10)
+        wanted = np.zeros(len(index))
+        for by, weight in (("model", 0.65), ("words", 0.35)):
+            scores = np.zeros(len(index))
+            for hit in index.search(asked, by=by, top=len(index)):
+                scores[hit.place] = hit.score
+            wanted += weight * (scores - scores.min()) / max(np.ptp(scores), 1e-9)
         found = index.search(asked)
-        # A random model's cosines lie within a thousandth, which float32 tells apart less well than float64
-        assert [hit.score for hit in found] == pytest.approx([score for _, score in wanted], abs=5e-3)
-        assert found[0].place == wanted[0][0]
-    assert found[0].text == texts[found[0].place]
+        assert [hit.score for hit in found] == pytest.approx(sorted(wanted, reverse=True)[:10], abs=5e-3)
+        assert found[0].place == wanted.argmax()
+    assert found[0].text == index.texts([found[0].place])[0]
     assert found[0].row["number"] == found[0].place + 1
 
 
@@ -184,11 +184,11 @@ def test_search_by_one_ranking_and_with_filters(made, bert):
 def test_search_errors(made, bert, other_bert, tmp_path):
     index, unopened = aoe_train.open_index(made, model=bert), aoe_train.open_index(made, words_only=True)
     for opened, wrong, words in (
-        (index, {"by": "luck"}, "expected both, model, words"),
-        (unopened, {"by": "luck"}, "expected both, model, words"),
+        (index, {"by": "luck"}, "by = 'luck': input should be 'both', 'model' or 'words'"),
+        (unopened, {"by": "luck"}, "by = 'luck': input should be 'both', 'model' or 'words'"),
         (unopened, {}, "opened without its model"),
-        (index, {"top": 0}, "top 0: expected at least 1"),
-        (index, {"weight": 2}, "expected 0 to 1"),
+        (index, {"top": 0}, "top = 0: input should be greater than 0"),
+        (index, {"weight": 2}, "weight = 2: input should be less than or equal to 1"),
         (index, {"where": {"sha256": "x"}}, "where sha256: no such column; choose from number, title"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -322,7 +322,7 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
     for how, words in (
         ({"against": tmp_path / "theirs"}, "another model than"),
-        ({"min_cosine": 3}, "from -1 to 1"),
+        ({"min_cosine": 3}, "min_cosine = 3: input should be less than or equal to 1"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe_train.duplicates(made, progress=False, **how)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aoe_train
-from aoe_train import Encoder, Hybrid
-from aoe_train.model.hybrid import TfIdf, fused
+from aoe_train import Encoder
+from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching import similar_texts as near_duplicates
@@ -20,7 +19,6 @@ from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from pairkit import ConfigError, DataError
-from pairkit.similarity.bm25 import Bm25
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import QUIET
 from tests.aoe_train.tiny import WORDS
@@ -101,40 +99,6 @@ def test_fused_scores_by_hand():
     assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
     assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]  # equal scores
     assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
-
-
-@pytest.mark.parametrize(("words", "index"), [("bm25", Bm25), ("tfidf", TfIdf)])
-def test_weights_0_and_1(words, index):
-    text = "E0277 when the window"
-    by_words = index(TEXTS).scores(text)
-    alone = Hybrid(TEXTS, VECTORS, weight=0, words=words).scores(text, NEAR_THE_FIRST)
-    low, high = by_words.min(), by_words.max()
-    assert alone == pytest.approx((by_words - low) / (high - low), abs=1e-6)
-    near = Hybrid(TEXTS, VECTORS, weight=1, words=words).scores(text, NEAR_THE_FIRST)
-    assert near == pytest.approx([1, 0, 0.6])  # cosines
-
-
-def test_hybrid_uses_the_similarity():
-    vectors = np.array([[2, 0], [1, 0]], np.float32)
-    texts = ["one", "two"]
-    found = {
-        how: Hybrid(texts, vectors, weight=1, similarity=how).scores("", NEAR_THE_FIRST).tolist()
-        for how in ("cosine", "dot", "euclidean")
-    }
-    assert found == {"cosine": [0, 0], "dot": [1, 0], "euclidean": [0, 1]}
-
-
-def test_invalid_arguments():
-    wrong: dict[str, Any] = {"weight": 1.5, "words": "bm42", "similarity": "angle"}
-    for name, value in wrong.items():
-        with pytest.raises(ConfigError, match=f"'?{value}'?: "):
-            Hybrid(TEXTS, VECTORS, **{name: value})
-    with pytest.raises(DataError, match=r"3 texts and vectors of shape \(2, 2\); expected one vector each"):
-        Hybrid(TEXTS, VECTORS[:2])
-    with pytest.raises(DataError, match="NaN or infinity"):
-        Hybrid(TEXTS, np.full((3, 2), np.nan, np.float32))
-    with pytest.raises(DataError, match=r"shape \(3,\), those of the index have \(2,\)"):
-        Hybrid(TEXTS, VECTORS).scores("a", np.zeros(3, np.float32))
 
 
 def dated(count: int = 40) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from aoe_train import Encoder
-from aoe_train.model.backbones.depth import after_layers, count_layers, keep_layers
+from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
 from aoe_train.model.batch_runner import BatchRunner
 from aoe_train.model.memory import batches
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers

@@ -69,6 +69,26 @@ def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
     assert not same_weights(tmp_path / "kept", ran)
 
 
+@pytest.mark.parametrize("pooling", ["cells", "avg"])
+def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
+    from sentence_transformers import SentenceTransformer
+
+    texts, seen = [row["text1"] for row in PAIRS], list[np.ndarray]()
+
+    def metric(encoder: Encoder) -> float:
+        seen.append(encoder.encode(texts))
+        return len(seen) / 9
+
+    run = aoe_train.train(
+        PAIRS, backbone=ran, out=tmp_path / "m", lora=True, pooling=pooling, dev_metric=metric, **FAST
+    )
+    assert np.abs(seen[0] - seen[-1]).max() > 1e-3
+    np.testing.assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
+    theirs = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True)
+    np.testing.assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
+    assert aoe_train.export(tmp_path / "m", out=tmp_path / "merged", progress=False).merged
+
+
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
     def vectors(folder: Path, **more: Any) -> np.ndarray:
         return Encoder.load(folder, **more).encode(["the man is eating", "a dog"])

@@ -91,11 +91,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         (setting(optim__patience=2), "patience.*dev_data="),
         (setting(batches__strategy="tokens"), "the strategy tokens needs max_tokens"),
         (setting(batches__max_tokens=5), "only it uses max_tokens"),
-        (
-            setting(batches={"strategy": "tokens", "max_tokens": 9, "drop_last": True}),
-            "drop_last has no effect with the strategy tokens; leave it out",
-        ),
-        ({"batch_size": 200, **setting(batches__drop_last=True)}, "90 rows, expected at least 200"),
     ],
     "alike": [
         ({}, "the list given: all 16 labels are 1; this objective needs different"),

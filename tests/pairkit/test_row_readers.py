@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.encoding.source import open_source
-from aoe_train.searching.text_rows import read_rows as read_index_rows
+from aoe_train.searching.index_rows import read_rows as read_index_rows
 from llm_labeler.dataset.texts import read_values
 from pairkit import ConfigError, DataError, PairkitError, read
 from pairkit.dataset.labels import label_rules

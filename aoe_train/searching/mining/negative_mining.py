@@ -50,19 +50,17 @@ class MiningVectors(NamedTuple):
 
 
 def embed(
-    encoder: Encoder,
-    identity: Mapping[str, Any],
-    texts: Sequence[str],
-    *,
-    queries: Indices,
-    documents: Indices,
-    work: Path,
-    show: Listener,
+    encoder: Encoder, identity: Mapping[str, Any], dataset: MiningDataset, work: Path, show: Listener
 ) -> MiningVectors:
     """Encode texts with the model's prompts for queries and documents; only once if these are equal."""
+    parts = dataset.parts.values()
+    queries = np.unique(np.concatenate([part.anchors for part in parts]))
+    documents = np.unique(
+        np.concatenate([each for part in parts for each in (part.candidates, part.positives)])
+    )
 
     def table(indices: Indices, prompt: str) -> VectorTable:
-        chosen = [texts[index] for index in indices.tolist()]
+        chosen = [dataset.texts[index] for index in indices.tolist()]
         vectors = TextVectors(chosen, identity, prompt, normalize=True, folder=work)
         return VectorTable(vectors.load_or_make(lambda: encoder, show), indices)
 
@@ -225,11 +223,7 @@ class _Miner:
             )
 
     def _choose(
-        self,
-        text: int,
-        rankings: Sequence[CandidateRanking],
-        excluded: Sequence[Mask],
-        positive_score: float,
+        self, text: int, rankings: Sequence[CandidateRanking], excluded: Sequence[Mask], positive_score: float
     ) -> ChosenNegatives:
         low, high = self._settings.window
         windows, counts = [], Counter[str]()

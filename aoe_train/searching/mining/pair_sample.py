@@ -25,9 +25,9 @@ from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.model_folder import digest_of
+from aoe_train.searching.index_rows import read_rows
 from aoe_train.searching.mining.mining_run import finished
 from aoe_train.searching.nearest import IndexVectors, nearest
-from aoe_train.searching.text_rows import read_rows
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash

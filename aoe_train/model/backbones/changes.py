@@ -1,25 +1,30 @@
-"""Decoders as encoders: low-rank adapters, bidirectional attention, a padding token."""
+"""Changes of a backbone in place: adapters, bidirectional attention, fewer layers."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from aoe_train.model.backbones.load_backbone import hub_origin
 from aoe_train.model.backbones.packaged import packaged_name
+from aoe_train.model.folder_checks import ADAPTERS_FILE
+from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_json
 
 if TYPE_CHECKING:
-    from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import BitsAndBytesConfig, PreTrainedModel
 
     from aoe_train.settings.train_settings import LoraSettings
+
+_PROBE_TOKENS = 4
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
@@ -50,8 +55,10 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
-    """Store the base of the adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
-    path, base = folder / "adapter_config.json", Path(backbone.name_or_path or "")
+    """Store the base of any adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
+    path, base = folder / ADAPTERS_FILE, Path(backbone.name_or_path or "")
+    if not has_lora(backbone):
+        return
     name, commit = hub_origin(base) or (packaged_name(base) or str(base.absolute()), None)
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
@@ -133,19 +140,6 @@ def default_pooling(backbone: PreTrainedModel) -> str:
     return "last" if is_causal(backbone) else "cls"
 
 
-def add_padding(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Set a missing padding token to another special token; padding is masked, so any will do."""
-    if tokenizer.pad_token is not None:
-        return
-    token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.bos_token
-    if token is None:
-        raise ConfigError(
-            "the tokenizer has no padding token, and no end, unknown or beginning token to use instead;"
-            ' set "pad_token" in tokenizer_config.json'
-        )
-    tokenizer.pad_token = token
-
-
 def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
     if "peft" not in sys.modules:  # then there are no adapters, and importing peft takes seconds
         return {}
@@ -163,3 +157,98 @@ def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
     first = backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[:, 0]
     backbone.train(was_training)
     return not torch.equal(first[0], first[1])
+
+
+def keep_layers(backbone: Any, count: int) -> None:
+    """Remove all but the first `count` layers, from the backbone and its configuration, in place."""
+    _, layers = _find_layers(backbone)
+    whole, config = len(layers), backbone.config
+    if not 1 <= count <= whole:
+        raise ConfigError(f"layers {count}: this backbone has {whole} layers; expected 1 to {whole}")
+    if count == whole:
+        return
+    del layers[count:]
+    config.num_hidden_layers = count
+    for name, value in vars(config).items():  # lists with an entry per layer
+        if "layer" in name and isinstance(value, list) and len(value) == whole:
+            setattr(config, name, value[:count])
+
+
+def train_top_layers(backbone: Any, count: int) -> None:
+    """Freeze all but the last `count` layers and the final norm, in place; frozen layers need no backward."""
+    _, layers = _find_layers(backbone)
+    if count > len(layers):
+        raise ConfigError(
+            f"optim.top_layers {count}: this backbone has {len(layers)} layers; expected 1 to {len(layers)}"
+        )
+    trained = [*layers[-count:]]
+    if (norm := after_layers(backbone)) is not None:
+        trained.append(norm)
+    trainable = {id(weight) for part in trained for weight in part.parameters()}
+    for weight in backbone.parameters():
+        if id(weight) not in trainable:
+            weight.requires_grad_(requires_grad=False)
+
+
+def count_layers(backbone: Any) -> int:
+    """The number of layers."""
+    return len(_find_layers(backbone)[1])
+
+
+def has_deep_layers(backbone: Any) -> bool:
+    """Whether there are layers below the last two, which the preset domain freezes."""
+    try:
+        return count_layers(backbone) > 2
+    except ConfigError:
+        return False
+
+
+@torch.no_grad()
+def after_layers(backbone: Any) -> nn.Module | None:
+    """The norm between the last layer and the backbone's output, or None; found by running the backbone."""
+    parent, layers = _find_layers(backbone)
+    outputs: list[Tensor] = []
+    hook = layers[-1].register_forward_hook(
+        lambda _layer, _inputs, output: outputs.append(output[0] if isinstance(output, tuple) else output)
+    )
+    training = backbone.training
+    backbone.eval()
+    try:
+        ids = torch.arange(_PROBE_TOKENS, device=next(backbone.parameters()).device)[None]
+        final = backbone(input_ids=ids).last_hidden_state
+        if _equal(outputs[0], final):
+            return None
+        for part in parent.children():
+            if "norm" in type(part).__name__.lower() and _equal(part(outputs[0]), final):
+                return part
+    finally:
+        hook.remove()
+        backbone.train(training)
+    raise ConfigError(
+        f"{type(backbone).__name__}: its last layer is followed by more than a norm, so earlier layers can't"
+        " replace it; leave layers out"
+    )
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.allclose(a, b)
+
+
+def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
+    """The list of layers, and the module that contains it."""
+    count = getattr(backbone.config, "num_hidden_layers", None)
+    candidates = [(parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count]
+    if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
+        raise ConfigError(
+            f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave"
+            " layers out"
+        )
+    return candidates[0]
+
+
+def _module_lists(module: nn.Module) -> Iterator[tuple[nn.Module, nn.ModuleList]]:
+    for child in module.children():
+        if isinstance(child, nn.ModuleList):
+            yield module, child
+        else:
+            yield from _module_lists(child)

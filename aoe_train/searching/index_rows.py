@@ -1,0 +1,192 @@
+"""The rows and texts of an index, and its files.
+
+| file | content |
+|---|---|
+| `index.json` | the model, the number of rows, and the other fields of `IndexManifest` |
+| `rows.parquet` | the input's rows, and `sha256` of each text |
+| `vectors.npy` | vectors of length 1: float32 or int8 |
+| `probe.npy` | the vector of a fixed text, which identifies the model |
+| `ranges.npy` | for int8: minimum and maximum of each dimension |
+| `words/` | BM25 |
+| `index.faiss` | for `hnsw` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
+from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.parquet import read_parquet
+from pairkit.dataset.reading.columns import document_roles, text_column
+from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.parts import parts_of
+
+ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
+VECTORS, RANGES, PROBE = "vectors.npy", "ranges.npy", "probe.npy"
+HASH = "sha256"
+_REMEDY = "build the index again with --fresh"
+_Count = Annotated[int, Field(ge=1, le=1 << 40)]
+
+
+class IndexManifest(Foreign):
+    """The content of `index.json`."""
+
+    format: Literal[1] = 1
+    model: str
+    text: Annotated[list[str], Field(min_length=1)]
+    rows: _Count
+    dim: _Count
+    vectors: Literal["float32", "int8"] = "float32"
+    kind: IndexKind = "flat"
+    recall: float | None = None
+    weight: Annotated[float, Field(ge=0, le=1)]
+
+
+def read_manifest(folder: Path) -> IndexManifest:
+    """Read `index.json`."""
+    path = folder / ABOUT
+    if not path.is_file():
+        raise ConfigError(f"{folder}: no index.json; expected a folder of `aoe index`")
+    return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
+
+
+class IndexContent(NamedTuple):
+    """The files of an index except for words and faiss, which are read on first use."""
+
+    about: IndexManifest
+    rows: pl.DataFrame
+    vectors: IndexVectors  # mapped into memory
+    probe: np.ndarray  # (1, dim)
+
+
+def read_index(folder: Path) -> IndexContent:
+    """Read an index, whose files must fit each other."""
+    about = read_manifest(folder)
+    return IndexContent(
+        about,
+        _rows(folder / ROWS, about),
+        IndexVectors(
+            _array(folder / VECTORS, (about.rows, about.dim), about.vectors),
+            None if about.vectors == "float32" else np.array(_array(folder / RANGES, (2, about.dim))),
+        ),
+        np.array(_array(folder / PROBE, (1, about.dim))),
+    )
+
+
+def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
+    try:
+        rows = read_parquet(path)
+    except DataError as error:
+        raise DataError(f"is missing or not readable as parquet; {_REMEDY}", path=path) from error
+    no_texts = any(rows.schema.get(name, pl.List).is_nested() for name in about.text)
+    if rows.height != about.rows or no_texts or rows.schema.get(HASH) != pl.String:
+        raise DataError(
+            f"has {rows.height:,} rows; expected {about.rows:,} with {', '.join((*about.text, HASH))};"
+            f" {_REMEDY}",
+            path=path,
+        )
+    return rows
+
+
+def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> np.ndarray:
+    array = mapped_array(path, _REMEDY)
+    if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
+        raise DataError(
+            f"has {array.dtype} of shape {array.shape}; expected {dtype} of shape {shape}; {_REMEDY}",
+            path=path,
+        )
+    return array
+
+
+def is_index(folder: Path) -> bool:
+    """Whether a folder contains an index and nothing else, so that it may be replaced."""
+    ours = {ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
+    return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours
+
+
+KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
+_ID_COLUMNS = (KEY, "id", "number", "url")
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Rows with their texts, the columns that form a text, and the number of rows left out as empty."""
+
+    frame: pl.DataFrame
+    columns: tuple[str, ...]
+    texts: list[str]
+    empty: int = 0
+
+
+def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> TextRows:
+    """Read the rows of all tables of a source, in order."""
+    tables = [part.read(column_roles)[0] for parts in parts_of(source, lines=True).values() for part in parts]
+    frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
+    columns = _columns(frame, source_name(source), column_roles)
+    frame = frame.select(name for name, dtype in frame.schema.items() if _is_scalar(dtype))
+    texts = joined(frame, columns)
+    has_text = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
+    kept = [text for text in texts if text.strip()]
+    if not kept:
+        raise DataError(f"no row has a text in {', '.join(columns)}", path=source_name(source))
+    return TextRows(frame.filter(has_text), columns, kept, len(texts) - len(kept))
+
+
+def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
+    """The text of each row."""
+    parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
+    return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+
+
+def _is_scalar(dtype: pl.DataType) -> bool:
+    """Whether values of a type can be converted to text."""
+    return not dtype.is_nested() and dtype not in (pl.Binary, pl.Duration, pl.Object)
+
+
+def naming_column(columns: Collection[str]) -> str | None:
+    """The column that identifies rows for people, if there is one."""
+    return next((name for name in _ID_COLUMNS if name in columns), None)
+
+
+def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for JSON: dates and other types as text, NaN and infinity as None."""
+    return {name: _json_value(value) for name, value in row.items()}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _columns(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None) -> tuple[str, ...]:
+    """The columns that form a text."""
+    names, columns = frame.columns, tuple[str, ...]()
+    if column_roles.keys() != {"text"} if column_roles else "text" not in map(str.lower, names):
+        roles = document_roles(names, where, column_roles, needed=False)
+        columns = tuple(roles[role] for role in ("title", "body", "question", "answer") if role in roles)
+    columns = columns or (text_column(names, where, column_roles),)
+    if nested := [name for name in columns if not _is_scalar(frame.schema[name])]:
+        dtype = frame.schema[nested[0]]
+        content = "lists" if dtype.is_nested() else f"{dtype}"
+        raise DataError(f"the column {nested[0]!r} contains {content}; expected texts", path=where)
+    return columns
+
+
+def with_rows(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns of both rows to pairs, with the suffixes _1 and _2."""
+    sides = [
+        side.rename({name: f"{name}_{number}" for name in side.columns})
+        for number, side in enumerate((first, second), 1)
+    ]
+    return pl.concat([pairs, *sides], how="horizontal")
