@@ -61,12 +61,10 @@ def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tune
     assert abs(encoder.encode(TEXTS) - plain).max() > 0.01
 
 
-def test_adapters_are_loaded_and_merged_to_the_same_vectors(tuned, tmp_path):
+def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned, tmp_path):
     expected = Encoder.load(tuned, device="cpu").encode(TEXTS)
     theirs = SentenceTransformer(str(tuned), device="cpu").encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
-    assert aoe_train.export(tuned, out=tmp_path / "merged", progress=False).merged
-    assert abs(Encoder.load(tmp_path / "merged", device="cpu").encode(TEXTS) - expected).max() < 1e-5
     damaged = Path(shutil.copytree(tuned, tmp_path / "damaged"))
     weights = load_file(damaged / "adapter_model.safetensors")
     del weights[min(weights)]

@@ -271,6 +271,17 @@ def test_memory_does_not_grow_with_the_input(tmp_path, fake):
     assert peak(16_000) < 1.2 * peak(4_000)
 
 
+def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
+    out, ranges = tmp_path / "out.npy", np.array([[0] * DIM, [1e9] * DIM], np.float32)
+    np.save(tmp_path / "vectors.npy", vectors := np.random.default_rng(0).normal(size=(50, DIM)))
+    for calibration, expected in (
+        (ranges, ranges),
+        (tmp_path / "vectors.npy", np.float32([vectors.min(axis=0), vectors.max(axis=0)])),
+    ):
+        run(lines, out, fake, quantize="int8", calibration=calibration, fresh=True)
+        assert np.array_equal(np.array(record(out)["ranges"], np.float32), expected)
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [

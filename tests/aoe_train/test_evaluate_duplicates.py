@@ -199,6 +199,8 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
     ("reports", "pairs", "message"),
     [
         ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids occur in several rows, first 1"),
+        ({"number": [1, 2]}, {}, "expected id, text or title and body"),
+        ({"id": [1, None], "title": ["a", "b"]}, {}, "no id; expected an id"),
         ({"id": [1.5], "title": ["a"]}, {}, "id has the type Float64; expected strings"),
         ({"id": [1], "title": [" "]}, {}, "no report has a text"),
         ({"id": [1], "title": ["a"], "created": ["May"]}, {}, "created is 'May'; expected a date"),

@@ -202,6 +202,19 @@ def test_overlap_with_training_texts(pairs, expected, trained, capsys):
     assert (f"model was {told}" in table.to_markdown()) == is_known
 
 
+def test_overlap_of_single_inputs(trained):
+    class Mine:
+        """A task without rows, so each input is an example."""
+
+        name, texts = "mine", ["a", ("a", "b"), ("b", "x")]
+
+        def measure(self, vectors: Any) -> Any:
+            return aoe_train.tasks.MeanMetrics({"size": np.ones(len(vectors.rows(self.texts)))})
+
+    found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0, cache=False, progress=False).to_dict()
+    assert found["mine"]["overlap"] == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
+
+
 DOCUMENTS, QUERIES = 130, 9
 
 

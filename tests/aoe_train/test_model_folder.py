@@ -57,7 +57,9 @@ def test_accepted_configurations(copy):
     refused(lambda: Encoder.load(copy), DataError, "bitsandbytes")  # by transformers, as it isn't installed
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json"])
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json", "modules.json"]
+)
 @pytest.mark.parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
 def test_hostile_json(copy, name, content):
     (copy / name).write_bytes(content)

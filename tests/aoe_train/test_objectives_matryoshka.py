@@ -105,6 +105,20 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     assert torch.allclose(mine, other, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"layers": (2, 2)}, "a duplicate in 2, 2"),
+        ({"align": 1}, "align: has no effect without layers"),
+        ({"dims": (4, 4)}, "a duplicate in 4, 4"),
+        ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),
+    ],
+)
+def test_invalid_settings_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        ObjectiveSettings(**given)
+
+
 quick = settings(max_examples=10, deadline=None)
 seeds = st.integers(0, 10**6)
 

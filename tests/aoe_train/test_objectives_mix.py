@@ -78,6 +78,20 @@ def test_positive_threshold(given, kind, labels, expected):
         assert positive_threshold(only("in_batch", positive_from=given), kind, labels) == expected
 
 
+def test_presets_are_the_papers():
+    assert {name: preset.weights.active for name, preset in PRESETS.items()} == {
+        "angle": {"cosent": 1, "in_batch": 1, "angle": 1},
+        "aoe": {"angle": 1, "contrastive": 1},
+        "cosent": {"cosent": 1},
+        "sbert": {"sbert": 1},
+        "simcse": {"contrastive": 1},
+    }
+    assert all(
+        preset.tau == Taus(cosent=0.05, in_batch=0.05, angle=1, contrastive=0.05)
+        for preset in PRESETS.values()
+    )
+
+
 COLUMNS = {"binary": 2, "graded": 2, "positive": 2, "triplet": 3, "single": 2}
 EVERYTHING = [(preset, kind) for preset in PRESETS for kind in ("binary", "graded", "triplet")]
 EVERYTHING += [("simcse", kind) for kind in ("positive", "single")]

@@ -115,17 +115,6 @@ def test_torch_attends_long_float32_texts_in_inference(monkeypatch):
     assert len(used) == 1
 
 
-def test_the_type_of_values_decides():
-    q, k, v = _parts(7, dtype=torch.float32)
-    mixed = _attend(q, k, v.detach().bfloat16().requires_grad_(), [3, 4])
-    assert mixed.dtype == torch.bfloat16
-    mixed.float().sum().backward()
-    assert q.grad.dtype == torch.float32
-    assert torch.allclose(mixed.float(), _attend(q, k, v, [3, 4]), atol=0.03)
-    with pytest.raises(TypeError, match="softcap"):
-        _attend(q, k, v, [3, 4], softcap=50.0)
-
-
 LENGTHS = [1, 4, 4, 9, 130]
 
 

@@ -105,24 +105,34 @@ def test_tables_without_texts_are_refused(rows, columns, words):
 
 def test_filters_and_json_of_all_column_types(bert, tmp_path):
     columns = {
-        "text": TEXTS[:2],
-        "day": [date(2024, 1, 2), None],
-        "at": [datetime(2024, 1, 2, tzinfo=UTC), None],
-        "price": [Decimal("1.50"), None],
-        "score": [float("nan"), 2.5],
-        "kind": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])),
-        "none": [None, None],
+        "text": ["a dog"] * 3,
+        "day": [date(2024, 1, 2), None, None],
+        "at": [datetime(2024, 1, 2, tzinfo=UTC), None, None],
+        "price": [Decimal("1.50"), Decimal("2.00"), None],
+        "score": [float("nan"), 2.5, 1.0],
+        "count": [3, 2**60, None],
+        "open": [True, False, None],
+        "kind": pl.Series(["a", "b", "b"], dtype=pl.Enum(["a", "b"])),
+        "none": [None] * 3,
     }
-    out = tmp_path / "index"
-    aoe_train.index(pl.DataFrame(columns), model=bert, out=out, **QUIET)
-    opened = aoe_train.open_index(out, words_only=True)
-    for where in ({"day": "2024-01-02"}, {"price": "1.50"}, {"kind": "a"}, {"none": "x"}, {"kind": "other"}):
-        found = [hit.place for hit in opened.search(TEXTS[0], by="words", where=where)]
-        assert found == ([0] if next(iter(where.values())) not in ("x", "other") else [])
-    hit = opened.search(TEXTS[0], by="words")[0].to_dict()
-    assert json.loads(json.dumps(hit, allow_nan=False))["row"]["day"] == "2024-01-02"
-    assert (hit["row"]["score"], hit["row"]["price"]) == (None, "1.50")
-    near = aoe_train.duplicates(out, min_cosine=-1, progress=False).to_dict()
+    opened = indexed(pl.DataFrame(columns), bert, tmp_path / "index")
+    for column, value, places in (
+        *(("day", "2024-01-02", [0]), ("kind", "a", [0]), ("kind", "other", []), ("none", "x", [])),
+        *(
+            ("score", "1", [2]),
+            ("score", 1, [2]),
+            ("score", 2.5, [1]),
+            ("score", "one", []),
+            ("score", True, []),
+        ),
+        *(("count", "3", [0]), ("count", 3.5, []), ("count", 2**60 + 1, []), ("count", str(2**64), [])),
+        *(("price", "1.5", [0]), ("open", True, [0]), ("open", "false", [1])),
+    ):
+        hits = opened.search("dog", by="words", where={column: value})
+        assert [hit.place for hit in hits] == places, (column, value)
+    row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))["row"]
+    assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
+    near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False).to_dict()
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
@@ -300,33 +310,6 @@ def test_the_table_shows_the_groups(bert, tmp_path):
     assert "2 more" in told
     assert all("the dog is \ufffd[31mrunning far" in line and line.endswith("…") for line in lines)
     assert [line.split()[:3] for line in told.splitlines() if "B-0" in line] == [["2", "1.000", "B-0"]]
-
-
-NUMBERS = {"score": [1.0, 2.5, None], "count": [3, 2**60, None], "open": [True, False, None]}
-
-
-@pytest.fixture(scope="module")
-def numbers(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> aoe_train.SearchIndex:
-    """Three equal texts with numbers."""
-    rows = {**NUMBERS, "price": [Decimal("1.50"), Decimal("2.00"), None], "text": ["a dog"] * 3}
-    return indexed(pl.DataFrame(rows), bert, tmp_path_factory.mktemp("numbers") / "index")
-
-
-@pytest.mark.parametrize(
-    ("where", "places"),
-    [
-        *[({"score": score}, [0]) for score in ("1", 1)],
-        ({"score": 2.5}, [1]),
-        *[({"score": score}, []) for score in ("one", True)],
-        ({"count": "3"}, [0]),
-        *[({"count": count}, []) for count in (3.5, 2**60 + 1, str(2**64))],
-        ({"price": "1.5"}, [0]),
-        ({"open": True}, [0]),
-        ({"open": "false"}, [1]),
-    ],
-)
-def test_filters_compare_numbers_by_value(where, places, numbers):
-    assert [hit.place for hit in numbers.search("dog", by="words", where=where)] == places
 
 
 def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):

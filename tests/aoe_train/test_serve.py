@@ -120,6 +120,7 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
         ({"input": ["a"] * 10**6}, 413, "more than 1,048,576 bytes"),
         ({"input": [True]}, 400, "got `bool`"),
         ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format"),
+        ({"input": "a", "dimensions": 33}, 400, "expected 1 to 32"),
         ({"input": "a", "prompt_name": "lost"}, 400, "lost"),
         ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
     ],

@@ -12,13 +12,14 @@ from aoe_train.data.defaults import (
     default_objective,
     depends_on_auc,
     first_person_share,
+    unused_lengths_warning,
     with_defaults,
 )
 from aoe_train.objectives.kinds import check_objective
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import Kind
-from aoe_train.settings.train_settings import TrainSettings
+from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
 
@@ -112,3 +113,19 @@ def test_authorship_from_run_json(tmp_path, kinds, author):
     (tmp_path / "run.json").write_text(json.dumps({"made_by": "label (aoe-toolkit 0.1.0)", "llms": llms}))
     assert read_authorship(str(tmp_path / "triplet")) == (True, author)
     assert read_authorship("rows.tsv") == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset", "encoder", "parts"),
+    [
+        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosent, in_batch, angle"),
+        ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),
+        ("binary", "sbert", {"similarity_fn_name": "dot"}, None),
+        ("positive", "simcse", {"similarity_fn_name": "dot", "normalize": True}, None),
+        ("positive", "simcse", {}, None),
+    ],
+)
+def test_untrained_lengths_are_reported(kind, preset, encoder, parts):
+    found = unused_lengths_warning(of(kind, preset=preset), kind, EncoderSettings(**encoder))
+    told = f"by {encoder.get('similarity_fn_name')}, but {parts} train only their directions"
+    assert (found is None) if parts is None else (told in (found or ""))

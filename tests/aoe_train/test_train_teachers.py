@@ -153,6 +153,9 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
         ({"guide.model": "DOT"}, "compared by dot; expected a model with cosine"),
         ({"teacher.model": "DOT", **SCORE}, "by dot, the model's by cosine, but score_distill needs"),
         ({"teacher.model": "x.parquet", **EMBED}, "no such file; give a model, or a file of vectors"),
+        ({"teacher.model": "x.npy"}, "a .npy lacks the texts"),
+        ({"teacher.prompts": "q: "}, "teacher: has settings but no model; give teacher="),
+        ({"teacher.score_range": "0,1"}, "no effect without teacher_scores="),
         (
             {"teacher.model": "TEACHER", "teacher.prompts": {"text": "q: "}, **EMBED},
             "teacher.prompts: no column",

@@ -1,5 +1,6 @@
 """Chunks and two processes give the gradients of one whole batch."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):
-    ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path)
+    environ = {**os.environ, "KEEP": str(tmp_path)}
+    ranks = forked.begin_ranks("tests.aoe_train.two_ranks", cwd=ROOT, err=tmp_path, environ=environ)
     for number, rank in enumerate(ranks):
         rank.join(100)
         assert rank.exitcode == 0, (tmp_path / str(number)).read_text()

@@ -1,5 +1,8 @@
 """Run by test_trainer_pair_model in two processes: DDP and sharding against one process (float64)."""
 
+import os
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.objectives.training_rows import ABSENT
-from aoe_train.training.checkpoints import restore_weights, trained_weights
+from aoe_train.training.checkpoints import load_optimiser, optimiser_state, restore_weights, trained_weights
 from aoe_train.training.loss_log import LossLog
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.processes import (
@@ -168,6 +171,7 @@ def check_sharding(alone: list[Tensor]) -> None:
         torch.testing.assert_close(
             gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0
         )
+    check_optimiser(shared)
     with torch.inference_mode(), unsharded_root(shared):  # a part by itself, as dev data are scored
         vectors = shared.text_model(**text_batch(9))
     unshard(shared)
@@ -175,6 +179,29 @@ def check_sharding(alone: list[Tensor]) -> None:
         raise SystemExit("a weight is still shared out")
     torch.testing.assert_close(flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(shared.text_model(**text_batch(9)), vectors)
+
+
+def check_optimiser(shared: PairModel) -> None:
+    """The optimiser's state is saved whole and sharded again."""
+    path = Path(os.environ["KEEP"]) / "optimiser.pt"
+    found = []
+    for _ in range(2):
+        optimiser = torch.optim.AdamW(shared.parameters(), lr=0.0)
+        wrapped = SimpleNamespace(optimizer=optimiser)  # as accelerate has it
+        if found:
+            load_optimiser(shared, wrapped, torch.load(path))
+        else:
+            shared(**batch(7, dist.get_rank(), 2))["loss"].backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            state = optimiser_state(shared, wrapped)
+            if dist.get_rank() == 0:
+                torch.save(state, path)
+            dist.barrier()
+        moments = [optimiser.state[weight]["exp_avg"].full_tensor() for weight in shared.parameters()]
+        found.append(torch.cat([moment.flatten() for moment in moments]))
+    if not torch.equal(*found) or not found[0].any():
+        raise SystemExit("the optimiser's state is not what it was")
 
 
 def text_batch(step: int) -> dict[str, Any]:

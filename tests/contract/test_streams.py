@@ -69,6 +69,7 @@ def test_names_that_are_no_unicode(package: str, command: str) -> None:
     assert b"\x1b[2J" not in done.stderr
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("package", "module"), [("gis_builder", "rich.console"), ("llm_labeler", "pairkit.base.errors")]
 )

@@ -75,6 +75,7 @@ def test_groups_equal_those_of_all_pairs(
 
 
 def test_pair_at_the_threshold() -> None:
+    assert joined([], 0.8) == []
     # Four of five elements; 17 of 20.
     assert joined([{1, 2, 3, 4}, {1, 2, 3, 4, 5}, {9}], 0.8) == [0, 0, 2]
     assert joined([set(range(17)), set(range(20)), {99}], 0.85) == [0, 0, 2]

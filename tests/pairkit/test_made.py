@@ -102,10 +102,11 @@ def texts(made: pairkit.MadeDataset) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def test_merged_pairs_occur_once_with_source() -> None:
+def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
     one = pairs(train=[("a", "b", 1), ("b", "a", 1), ("c", "d", 0)])
     other = pairs(train=[("d", "c", 0), ("e", "f", 1)])
-    made = pairkit.merge({"one": one, "other": other})
+    made = pairkit.merge({"one": one, "other": other}, dropped=tmp_path / "dropped.parquet")
+    assert pl.read_parquet(tmp_path / "dropped.parquet").equals(made.dropped)
     assert texts(made) == {"train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]}
     assert made.statistics["dropped_pairs"] == {"repeated": 2}
     assert made.statistics["sources"] == {"one": 2, "other": 1}

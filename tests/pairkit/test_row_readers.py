@@ -26,6 +26,7 @@ from pairkit.dataset.parquet import stream_parquet, write_parquet
 from pairkit.dataset.reading import tables, untrusted_tables
 from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.reading.tables import read_table, table_rows
+from pairkit.dataset.reading.untrusted_tables import ParquetBatches
 from tests.pairkit.peak import peak_mib
 from tests.pairkit.test_tables import ROWS, SAME, put, spreadsheet
 
@@ -209,6 +210,14 @@ def test_memory_for_a_repeated_long_text(tmp_path: Path, name: str, nested: bool
     says, mib = peak_mib(imports, "read_table(Path(sys.argv[1]))", path)
     assert "one is in too many rows" in says
     assert mib < 100  # 4 GB decompressed
+
+
+def test_batch_size_with_repeated_long_texts(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 9_000, pa.int8()), ["x" * (900 << 10)])
+    pq.write_table(pa.table({"text": texts}), path)
+    batches = ParquetBatches(path).read(["text"])
+    assert 1000 < next(batches).num_rows < 1200
 
 
 def test_too_many_distinct_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ def test_alpha() -> None:
 
 
 def test_interval_of_perfect_agreement() -> None:
+    assert cohen_kappa([], []) == (None, None, 0)
     # Wilson's bound for 50 of 50 is 0.9287: of 50 pairs 3.57 may be disagreements, by chance half of them are
     found = cohen_kappa([1] * 25 + [0] * 25, [1] * 25 + [0] * 25)
     assert found.value == 1

@@ -21,8 +21,10 @@ import pytest
 from pairkit import ConfigError, DataError, RemoteError
 from pairkit.base.system import database
 from pairkit.base.system.cluster import Cluster, WorkerLost, joined
-from pairkit.base.system.database import Schema, database_errors, open_database
+from pairkit.base.system.database import Schema, connect, database_errors, open_database
 from pairkit.base.system.files import (
+    check_free,
+    open_own,
     whole_folder,
     write_errors,
 )
@@ -76,8 +78,30 @@ def test_killed_writer_keeps_the_old_folder(tmp_path: Path) -> None:
     (partial := tmp_path / "usual").touch()
     assert (out / "c").stat().st_mode == partial.stat().st_mode
     partial.unlink()
+    with pytest.raises(ZeroDivisionError), whole_folder(out) as partial:
+        (partial / "d").write_text(str(1 // 0))
     assert [p.name for p in out.iterdir()] == ["c"]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_open_own(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with open_own(path, private=True) as file:
+        file.write(b"one")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with open_own(path) as file:
+        file.seek(3)
+        file.write(b"two")
+    assert path.read_bytes() == b"onetwo"
+    open_own(path, "wb").close()
+    assert path.read_bytes() == b""
+
+
+def test_check_free(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    for suffix, words in (("", "already exists"), (".npy", "expected the name of a .npy file")):
+        with pytest.raises(ConfigError, match=words):
+            check_free(tmp_path / "a.txt", suffix)
 
 
 @pytest.mark.parametrize("work", ["pairs", "pairs/work", "pairs/a/b"])
@@ -127,6 +151,12 @@ def test_new_file_is_private(store: Path) -> None:
     assert opened(store).execute("SELECT name FROM toys").fetchall() == [("bear",)]
 
 
+def test_other_versions(store: Path) -> None:
+    for version, words in ((1, "newer version"), (3, "an older version")):
+        with pytest.raises(DataError, match=words):
+            opened(store, Schema("toy store", TOYS.application, version, ""))
+
+
 def test_invalid_database(tmp_path: Path) -> None:
     path = tmp_path / "no.sqlite"
     path.write_bytes(b"nothing of the kind" * 60)
@@ -136,6 +166,8 @@ def test_invalid_database(tmp_path: Path) -> None:
 
 def test_busy_database(store: Path) -> None:
     first, second = opened(store), opened(store)
+    with pytest.raises(ConfigError, match="can't be read or written"), database_errors(store):
+        connect(store, read_only=True).execute("INSERT INTO toys VALUES ('bear')")
     second.execute("PRAGMA busy_timeout = 10")
     first.execute("BEGIN IMMEDIATE")
     with pytest.raises(ConfigError, match="another process writes"), database_errors(store):

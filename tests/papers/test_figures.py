@@ -17,7 +17,7 @@ from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
-from papers.figures.numbers import Pairs, density, read_curves
+from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -134,6 +134,17 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
     kernels = stats.norm.pdf(curve.x[100], [*values, *(2 - values), *(-2 - values)], width)
     assert curve.y[100] == pytest.approx(kernels.sum() / 300)
     assert density(np.full(9, 0.3), (0, 1)).y.max() < 200  # equal values are a narrow peak
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [([0, 1, 1], [0, 1]), (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]), (np.arange(1, 2, 0.1), None)],
+)
+def test_groups_by_gold_score(labels: Any, expected: list[float] | None):
+    at = levels(np.asarray(labels, float))
+    assert at.tolist() == pytest.approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
+    assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
+    assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
 
 
 def made(dim: int = 8) -> Pairs:

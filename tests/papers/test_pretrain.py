@@ -78,15 +78,6 @@ def test_a_diverged_run_stops(texts: Path, bert: Path, changes: dict[str, float]
     assert not run.out.exists()
 
 
-def test_epochs_read_every_sequence(texts: Path, bert: Path):
-    result = pretrain(settings(texts, bert, steps=None, epochs=2.0, accumulation=2), progress=False)
-    run = json.loads((Path(result["out"]) / "run.json").read_text())
-    tokenizer = AutoTokenizer.from_pretrained(bert)
-    tokens = sum(len(tokenizer(line).input_ids) for line in texts.read_text().split("\n"))
-    assert result["tokens"] == 2 * tokens
-    assert result["steps"] == -(-2 * run["corpus"]["sequences"] // 16)
-
-
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_a_killed_run_continues_to_the_same_weights(
     texts: Path, bert: Path, monkeypatch, checkpointing: bool

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from torch.nn import functional
 from transformers import AutoTokenizer
 
@@ -19,7 +20,7 @@ from pairkit import ConfigError, DataError
 from papers.ran.corpus import read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import IGNORED, Vocabulary, mask_words
-from papers.ran.settings import MaskSettings
+from papers.ran.settings import MaskSettings, PretrainSettings
 from papers.ran.tokenizer import load_tokenizer
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
@@ -139,6 +140,36 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
     tokenizer.save_pretrained(tmp_path / "saved")
     for again in (load_tokenizer(tmp_path / "saved"), AutoTokenizer.from_pretrained(tmp_path / "saved")):
         assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "words"),
+    [
+        (b"[PAD]\nthe\n", r"lacks \[UNK\], \[CLS\]"),
+        ("\n".join([*ENTRIES, "cat"]).encode(), "1 duplicate entries"),
+        (b"\xff", "not readable as UTF-8"),
+    ],
+)
+def test_bad_vocabularies_are_refused(vocabulary: bytes, words: str, tmp_path: Path):
+    (tmp_path / "vocab.txt").write_bytes(vocabulary)
+    with pytest.raises(DataError, match=words):
+        load_tokenizer(tmp_path / "vocab.txt")
+
+
+def test_inputs_without_tokens_or_padding_are_refused(tmp_path: Path, llama: Path):
+    bare = wordpiece()
+    bare.backend_tokenizer.post_processor = None
+    corpus = tokenize_corpus(["the dog", "\u200b", "cat"], bare, length=8, text_length=8)
+    assert (len(corpus), corpus.texts, corpus.empty) == (2, 2, 1)
+    with pytest.raises(DataError, match="no text to train on: 1 texts without a token"):
+        tokenize_corpus(["\u200b"], bare, length=8, text_length=8)
+    for folder, words in ((tmp_path, "no tokenizer"), (llama, "no padding token")):
+        with pytest.raises(ConfigError, match=words):
+            load_tokenizer(folder)
+    with pytest.raises(ValidationError, match="expected `tokenizer`"):
+        PretrainSettings(texts=(tmp_path,), out=tmp_path)
+    with pytest.raises(ValidationError, match="expected at most 1"):
+        MaskSettings(masked=0.8, random=0.3)
 
 
 def model() -> RanForMaskedLM:

@@ -26,7 +26,7 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
-from tests.aoe_train.tiny import write_pairs
+from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
 title = "Tiny"
@@ -261,6 +261,13 @@ def test_rows_without_training_can_change_how_texts_are_encoded(root: Path, row:
     found = reproduce(made, options(root, only=("none", "other")), say=no_output)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
+
+
+def test_averaged_word_vectors_are_a_row(root: Path):
+    words = save_words(root / "words.txt")
+    made = modified(root, NONE, f'name = "average"\ntrain = false\nbackbone = "{words}"')
+    found = reproduce(made, options(root, only=("average",)), say=no_output)
+    assert [row["row"] for row in found["rows"]] == ["average"]
 
 
 @pytest.mark.parametrize(
