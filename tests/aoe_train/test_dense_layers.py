@@ -110,6 +110,15 @@ def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
     assert difference(theirs(tmp_path / "m"), trained.encode(TEXTS)) < 1e-6
 
 
+def test_an_int8_graph_with_a_dense_layer_of_another_size(shallow, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr("aoe_train.exporting.onnx._MIN_AGREEMENT", -1)  # cosines are almost equal here
+    Encoder.load(shallow, dense=[16]).save(tmp_path / "m")
+    done = aoe_train.export(tmp_path / "m", out=tmp_path / "x", format="onnx-int8", progress=False)
+    assert done.dim == 16
+    assert done.loss.cosine_mean > 0.95
+
+
 def test_dense_layers_in_an_onnx_graph(folders, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     folder = folders("labse")
