@@ -30,8 +30,7 @@ P_AT_1, MRR, MAP = "P@1", "mrr", "map@10"
 _DEPTHS = (1, 5, 10)
 _DEPTH, _MOST = 10, 100  # of metrics
 _DISCOUNTS = 1 / np.log2(np.arange(2, _DEPTH + 2))
-_BLOCK = 128  # anchors ranked at once
-_BLOCK_QUERIES = 64  # in a corpus
+_BLOCK = 128  # queries ranked at once
 
 
 @dataclass(frozen=True)
@@ -211,8 +210,8 @@ class CorpusTask:
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         queries, documents = np.split(matrix, [len(self.queries)])
         ranked = np.zeros((len(queries), min(_MOST, len(documents))))  # the gains of the nearest documents
-        for start in range(0, len(queries), _BLOCK_QUERIES):
-            block = all_similarities(queries[start : start + _BLOCK_QUERIES], documents, vectors.similarity)
+        for start in range(0, len(queries), _BLOCK):
+            block = all_similarities(queries[start : start + _BLOCK], documents, vectors.similarity)
             for query, similarities in enumerate(block, start):
                 similarities[self.relevant[query]] -= ROUNDING
                 if self.excluded[query] >= 0:

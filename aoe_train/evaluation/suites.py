@@ -17,6 +17,7 @@ from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import RetrievalTask, corpus_task, group_task, search_task
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.reading.beir import is_beir
+from pairkit.dataset.reading.parts import valid_path
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 
@@ -135,6 +136,8 @@ class TaskRequest(NamedTuple):
         if self.data is None:
             names = [str(name) for name in self.tasks]
             return ChosenTasks("sts", *read_sts(Path(self.data_dir or ""), names, split or "test"))
+        if isinstance(self.data, str | Path):
+            valid_path(self.data)
         source = PairSource(self.data, split, rules, say, self.columns)
         return ChosenTasks(*self._own_data(source), {})
 

@@ -108,8 +108,7 @@ class Report(Printed):
             "Unanswered questions": self.failures,
         }
         for title, counts in losses.items():
-            known = [reason for reason in counts if reason in _MEANINGS]
-            columns = ("meaning",) if known else ()
+            columns = ("meaning",) if _MEANINGS.keys() & counts.keys() else ()
             if counts:
                 tables.append(ResultTable("reason", "number", *columns, title=title, left=columns))
             for reason, number in sorted(counts.items()):

@@ -282,6 +282,11 @@ def test_relevant_documents_are_pairs(tmp_path):
     }
 
 
+def test_a_text_in_place_of_a_folder_is_refused():
+    with pytest.raises(ConfigError, match=r"not a valid path \(File name too long\)"):
+        aoe_train.evaluate(encode, data="a text " * 100, progress=False)
+
+
 def test_ties_count_against_relevant_documents(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1"])
     found = aoe_train.evaluate(

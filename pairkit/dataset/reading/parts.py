@@ -73,7 +73,7 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     source = contents_of(source)
     if not isinstance(source, str | Path):
         return _in_memory(source, source_name(source))
-    path = _path(source)
+    path = valid_path(source)
     if is_beir(path):
         beir = read_beir(path)
         return _by_split({file.stem: [TablePart(str(file), beir.pairs(file))] for file in beir.judgements})
@@ -110,7 +110,7 @@ def files_of(source: Source) -> list[Path]:
     source = contents_of(source)
     if not isinstance(source, str | Path):
         return []
-    path = _path(source)
+    path = valid_path(source)
     if path.is_dir():
         return [file for file in sorted(path.rglob("*")) if is_table(file)]
     return [path] if path.exists() else _glob(str(source))
@@ -127,7 +127,7 @@ def split_name(name: str) -> str:
     return _SAME_SPLIT.get(name.lower(), name.lower())
 
 
-def _path(source: str | Path) -> Path:
+def valid_path(source: str | Path) -> Path:
     """The source as a path; texts that are too long for a path are refused."""
     path = Path(source)
     try:
