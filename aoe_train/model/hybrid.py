@@ -52,7 +52,7 @@ def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.nda
 
 
 def _scaled(scores: np.ndarray) -> np.ndarray:
-    """Scale to [0, 1]; equal scores become 0."""
+    """Scale to [0, 1]; equal scores become 1 if they are positive, such as that of a single row."""
     exact = scores.astype(np.float64)
     low, high = (exact.min(), exact.max()) if len(exact) else (0.0, 0.0)
-    return (exact - low) / (high - low) if high > low else np.zeros_like(exact)
+    return (exact - low) / (high - low) if high > low else (exact > 0).astype(np.float64)

@@ -17,7 +17,7 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import HASH, KEY, as_json, joined, naming_column, read_index, with_rows
-from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, check_column, checked
+from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
@@ -237,11 +237,10 @@ class SearchIndex:
         model, and the model has a special prompt for queries.
         """
         kind, rankings = checked(top, by, weight), dict[int, RankedRows]()
-        if before is not None:
-            check_column(self._rows, "before", before)
         size = len(self)
-        count = size if before is None else size - self._rows[before].null_count()
-        queries = _queries(self._rows, before)
+        times = None if before is None else sortable(self._rows, before)
+        count = size if times is None else size - times.null_count()
+        queries = _queries(size, times)
         with Display(progress) as show:
             while block := list(islice(queries, _BLOCK_TEXTS)):
                 places = np.array([place for place, _ in block])
@@ -269,17 +268,17 @@ class SearchIndex:
         return np.asarray(self._embedder.encode([text], self._embedder.prompts.query)[0])
 
 
-def _queries(rows: pl.DataFrame, before: str | None) -> Iterator[tuple[int, np.ndarray | None]]:
+def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarray | None]]:
     """Each row with all older rows, in order of time; without times None instead of older rows."""
-    if before is None:
-        yield from ((row, None) for row in range(rows.height))
+    if times is None:
+        yield from ((row, None) for row in range(size))
         return
-    times = rows[before].rank("dense").to_list()
-    dated = [row for row, time in enumerate(times) if time is not None]
-    dated.sort(key=lambda row: times[row])
-    is_older, older, first = np.zeros(rows.height, bool), np.empty(0, np.int64), 0
+    ranks = times.rank("dense").to_list()
+    dated = [row for row, rank in enumerate(ranks) if rank is not None]
+    dated.sort(key=lambda row: ranks[row])
+    is_older, older, first = np.zeros(size, bool), np.empty(0, np.int64), 0
     for number, row in enumerate(dated):
-        if times[row] != times[dated[first]]:
+        if ranks[row] != ranks[dated[first]]:
             is_older[dated[first:number]] = True
             older, first = np.flatnonzero(is_older), number
         yield row, older

@@ -26,7 +26,9 @@ from pydantic import Field
 from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.parquet import read_parquet
+from pairkit.dataset.reading.columns import as_json as column_as_json
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import parts_of
@@ -132,13 +134,17 @@ def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> 
     """Read the rows of all tables of a source, in order."""
     tables = [part.read(column_roles)[0] for parts in parts_of(source, lines=True).values() for part in parts]
     frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
-    columns = _columns(frame, source_name(source), column_roles)
-    frame = frame.select(name for name, dtype in frame.schema.items() if _is_scalar(dtype))
+    where = source_name(source)
+    columns = _columns(frame, where, column_roles)
+    if odd := [name for name, dtype in frame.schema.items() if not _is_text(dtype)]:
+        note_once("%s: left out the columns %s, whose values have no text form", where, ", ".join(odd))
+    nested = [column for column in frame.drop(odd) if column.dtype.is_nested() and not _is_list(column.dtype)]
+    frame = frame.drop(odd).with_columns(map(column_as_json, nested))
     texts = joined(frame, columns)
     has_text = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
     kept = [text for text in texts if text.strip()]
     if not kept:
-        raise DataError(f"no row has a text in {', '.join(columns)}", path=source_name(source))
+        raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
     return TextRows(frame.filter(has_text), columns, kept, len(texts) - len(kept))
 
 
@@ -148,9 +154,16 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
 
 
-def _is_scalar(dtype: pl.DataType) -> bool:
-    """Whether values of a type can be converted to text."""
-    return not dtype.is_nested() and dtype not in (pl.Binary, pl.Duration, pl.Object)
+def _is_text(dtype: Any) -> bool:
+    """Whether values can be converted to text, also those of lists and structures."""
+    if isinstance(dtype, pl.Struct):
+        return all(_is_text(field.dtype) for field in dtype.fields)
+    return _is_text(dtype.inner) if dtype.is_nested() else dtype not in (pl.Binary, pl.Duration, pl.Object)
+
+
+def _is_list(dtype: pl.DataType) -> bool:
+    """Whether values are lists of texts, numbers or times."""
+    return isinstance(dtype, pl.List) and not dtype.inner.is_nested()
 
 
 def naming_column(columns: Collection[str]) -> str | None:
@@ -166,6 +179,8 @@ def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
 def _json_value(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return None
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
@@ -176,10 +191,11 @@ def _columns(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | 
         roles = document_roles(names, where, column_roles, needed=False)
         columns = tuple(roles[role] for role in ("title", "body", "question", "answer") if role in roles)
     columns = columns or (text_column(names, where, column_roles),)
-    if nested := [name for name in columns if not _is_scalar(frame.schema[name])]:
-        dtype = frame.schema[nested[0]]
-        content = "lists" if dtype.is_nested() else f"{dtype}"
-        raise DataError(f"the column {nested[0]!r} contains {content}; expected texts", path=where)
+    for name in columns:
+        dtype = frame.schema[name]
+        if dtype.is_nested() or not _is_text(dtype):
+            content = "lists" if dtype.is_nested() else f"{dtype}"
+            raise DataError(f"the column {name!r} contains {content}; expected texts", path=where)
     return columns
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 By = Literal["both", "model", "words"]
 _MIN_CANDIDATES = 200  # of each ranking
+_DAY_FIRST = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,40 +128,76 @@ def allowed(
     """Ascending numbers of the rows that pass the filters; None without filters."""
     if not where and not before:
         return None
-    keep = pl.lit(value=True)
+    keep = pl.repeat(value=True, n=rows.height, eager=True)
     for name, value in where.items():
-        check_column(rows, "where", name)
-        keep = keep & _is_value(name, rows.schema[name], value)
+        keep &= _equal(_column(rows, "where", name), value).fill_null(value=False)
     for name, value in before.items():
-        check_column(rows, "before", name)
-        keep = keep & (pl.col(name) < _of_column(rows, name, value))
-    return rows.select(keep.fill_null(value=False).arg_true()).to_series().to_numpy().astype(np.int64)
+        column, limit = _comparable(sortable(rows, name), _text(value))
+        keep &= (column < limit).fill_null(value=False)
+    return keep.arg_true().to_numpy().astype(np.int64)
 
 
-def _is_value(column: str, dtype: pl.DataType, value: Any) -> pl.Expr:
-    """Compare a column with `value`: numbers by value (1 equals 1.0), other types as text."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    if not dtype.is_numeric():
-        return pl.col(column).cast(pl.String) == text
-    return pl.col(column) == pl.lit(pl.Series([text]).cast(dtype, strict=False)).first()
-
-
-def check_column(rows: pl.DataFrame, option: str, name: str) -> None:
-    """Refuse an unknown column."""
+def _column(rows: pl.DataFrame, option: str, name: str) -> pl.Series:
+    """A column; times are in UTC without a zone."""
     names = [known for known in rows.columns if known != HASH]
     if name not in names:
         raise ConfigError(f"{option} {name}: no such column; choose from {one_line(', '.join(names))}")
+    column = rows[name]
+    if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone:
+        return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column
 
 
-def _of_column(rows: pl.DataFrame, name: str, value: Any) -> pl.Expr:
-    """Convert a value, which may be a string, to the column's type."""
-    kind = rows.schema[name]
-    try:
-        return pl.lit(pl.Series([value]).cast(kind)).first()
-    except (pl.exceptions.PolarsError, TypeError, OverflowError, UnicodeError) as error:
+def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
+    """A column by which rows are ordered: texts as numbers if all of them are, as in CSV."""
+    column = _column(rows, "before", name)
+    if column.dtype.is_nested():
+        raise ConfigError(f"before {name}: contains lists; choose a column of numbers, times or texts")
+    if column.dtype != pl.String:
+        return column
+    numbers = column.cast(pl.Float64, strict=False)
+    if numbers.null_count() == column.null_count():
+        return numbers
+    if (dates := column.filter(column.str.contains(_DAY_FIRST))).len():
         raise ConfigError(
-            f"before {name}={one_line(str(value), 100)}: expected a value of the column's type, {kind}"
-        ) from error
+            f"before {name}: dates such as {one_line(dates[0], 30)} don't sort as text; write them as"
+            " 2015-05-31"
+        )
+    return column
+
+
+def _equal(column: pl.Series, value: Any) -> pl.Series:
+    """Compare with `value`: numbers by value (1 equals 1.0), lists by any item, other types as text."""
+    text = _text(value)
+    if column.dtype.is_numeric():
+        return column == pl.Series([text]).cast(column.dtype, strict=False)
+    if isinstance(column.dtype, pl.List):
+        return column.cast(pl.List(pl.String)).list.contains(text)
+    column, wanted = _comparable(column, text.lower() if column.dtype == pl.Boolean else text)
+    equal: pl.Series = column == wanted
+    return equal
+
+
+def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
+    """A column and a value, both as numbers, times or texts."""
+    expected = "a number"
+    try:
+        if column.dtype.is_numeric():
+            return column, int(text) if text.lstrip("-").isdecimal() else float(text)
+        if column.dtype not in (pl.Date, pl.Datetime):
+            return column.cast(pl.String), text
+        expected = "a time such as 2015, 2015-05-31 or 2015-05-31T09:30"
+        time = datetime.fromisoformat(text + "0000-01-01"[len(text) :])  # the beginning of a year or month
+        utc = time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
+        return column.cast(pl.Datetime("us")), utc
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{column.name}={one_line(text, 100)}: expected {expected}") from error
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _NOTHING = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -72,11 +72,11 @@ def indexed(
     return aoe_train.open_index(out, words_only=True)
 
 
-def test_text_columns_of_a_table(bert, tmp_path):
+def test_text_columns_of_a_table(bert, tmp_path, caplog):
     index = indexed(issues(3), bert, tmp_path / "table")
     first = issues(3).row(0, named=True)
     assert index.texts([0]) == [f"{first['title']}\n\n{first['body']}"]
-    assert index.rows.columns == ["number", "title", "body", "state"]  # lists can't be filtered by
+    assert index.rows.columns == issues().columns
     assert indexed(issues(3), bert, tmp_path / "body", {"text": "body"}).texts([0]) == [first["body"]]
     lines = tmp_path / "texts.txt"
     lines.write_text("one\ntwo\n")
@@ -84,8 +84,11 @@ def test_text_columns_of_a_table(bert, tmp_path):
     rows = [{"text": "one"}, {"text": " "}, {"text": None}]
     made = aoe_train.index(rows, model=bert, out=tmp_path / "empty", **QUIET)
     assert (made.rows, made.empty) == (1, 2)
-    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "day": date(2024, 1, 2)}
-    assert indexed([{"text": "one", **odd}], bert, tmp_path / "odd").rows.columns == ["text", "day"]
+    odd = {"bytes": b"\xff", "span": timedelta(1), "thing": object(), "image": {"bytes": b"x"}}
+    kept = {"text": "one", "day": date(2024, 1, 2), "meta": {}, "tags": ["a"]}
+    rows = indexed([kept | odd], bert, tmp_path / "odd").rows
+    assert rows.rows(named=True) == [kept | {"meta": "{}"}]
+    assert "left out the columns bytes, span, thing, image" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -114,22 +117,46 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         "open": [True, False, None],
         "kind": pl.Series(["a", "b", "b"], dtype=pl.Enum(["a", "b"])),
         "none": [None] * 3,
+        "tags": [["a", "b"], [], None],
+        "cells": ["9.50", "100", None],  # as in CSV
+        "german": ["31.12.2023", "2024", None],
     }
     opened = indexed(pl.DataFrame(columns), bert, tmp_path / "index")
-    for column, value, places in (
-        *(("day", "2024-01-02", [0]), ("kind", "a", [0]), ("kind", "other", []), ("none", "x", [])),
-        *(
-            ("score", "1", [2]),
-            ("score", 1, [2]),
-            ("score", 2.5, [1]),
-            ("score", "one", []),
-            ("score", True, []),
-        ),
-        *(("count", "3", [0]), ("count", 3.5, []), ("count", 2**60 + 1, []), ("count", str(2**64), [])),
-        *(("price", "1.5", [0]), ("open", True, [0]), ("open", "false", [1])),
+    at = datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2)))
+    where = {
+        "day": {"2024-01-02": [0], date(2024, 1, 2): [0]},
+        "at": {"2024-01-02": [0], at: [0]},
+        "kind": {"a": [0], "other": []},
+        "none": {"x": []},
+        "score": {"1": [2], 1: [2], 2.5: [1], "one": [], "true": []},
+        "count": {"3": [0], 3.5: [], 2**60 + 1: [], str(2**64): []},
+        "price": {"1.5": [0]},
+        "open": {True: [0], "False": [1]},
+        "tags": {"b": [0], "c": []},
+    }
+    before = {
+        "day": {"2024": [], "2024-02": [0], "2024-01-03": [0], date(2024, 1, 2): []},
+        "at": {"2024-01-02T00:00:01Z": [0], at: []},
+        "score": {2: [2], "2.5": [2]},
+        "count": {3.5: [0], 2**60: [0], 2**60 + 1: [0, 1]},
+        "price": {"1.75": [0]},
+        "cells": {"30": [0], 9.5: []},
+    }
+    for option, columns in (("where", where), ("before", before)):
+        for column, wanted in columns.items():
+            for value, places in wanted.items():
+                hits = opened.search("dog", by="words", **{option: {column: value}})
+                assert [hit.place for hit in hits] == places, (option, column, value)
+    for column, words in (
+        ("count", "count=x: expected a number"),
+        ("day", "day=x: expected a time such as 2015"),
+        ("tags", "before tags: contains lists"),
+        ("german", "before german: dates such as 31.12.2023 don't sort as text"),
     ):
-        hits = opened.search("dog", by="words", where={column: value})
-        assert [hit.place for hit in hits] == places, (column, value)
+        with pytest.raises(ConfigError, match=words):
+            opened.search("dog", by="words", before={column: "x"})
+    newer = opened.search_every(before="cells", by="words", progress=False)
+    assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
     row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))["row"]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
     near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False).to_dict()
