@@ -1,6 +1,7 @@
 """Search as a task: whether judged results, unlabelled positives, or texts of one group come first.
 
-As in BEIR, the score of a document of a corpus is its gain, and a document with the query's id is not ranked.
+As in BEIR, the score of a document of a corpus is its gain, and a document with the query's id is not ranked,
+unless it is relevant: in one's own folder, queries and documents may be numbered separately.
 
 `aoe sample-pairs --queries` draws queries on which two models differ, so metrics are of these queries. All
 other queries have equal results, so the gain over all queries is the gain here times the share of these.
@@ -247,13 +248,21 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
         raise DataError("no relevant document of a query", path=path)
     place_of = {name: place for place, name in enumerate(beir.corpus["id"])}
     queries = known.group_by("query", "anchor", maintain_order=True).agg("document", "gain")
+    excluded = [
+        -1 if query in relevant else place_of.get(query, -1)
+        for query, relevant in queries.select("query", "document").iter_rows()
+    ]
+    if count := len(excluded) - excluded.count(-1):
+        say(
+            f"{folder.name}: queries for which the document with their id isn't ranked, as in BEIR: {count:,}"
+        )
     return CorpusTask(
         folder.resolve().name,
         queries["anchor"].to_list(),
         beir.corpus["text"].to_list(),
         [np.array([place_of[name] for name in names]) for names in queries["document"].to_list()],
         [np.array(gains) for gains in queries["gain"].to_list()],
-        np.array([place_of.get(query, -1) for query in queries["query"]]),
+        np.array(excluded),
     )
 
 

@@ -148,6 +148,8 @@ class TaskRequest(NamedTuple):
         if self.suite == "binary":
             return "binary", [source.binary_task()]
         if self.suite is None and is_beir(source.source):
+            if self.columns:
+                raise ConfigError(f"--columns: BEIR's layout of {source.name} sets them; leave it out")
             return "retrieval", [corpus_task(Path(str(source.source)), source.split, source.say)]
         if "group" in (self.columns or {}):
             return "groups", [self._groups(source)]

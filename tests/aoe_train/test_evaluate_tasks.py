@@ -1,6 +1,7 @@
 """Suites, pairs, splits and folders in BEIR's layout, and the overlap with training texts."""
 
 import json
+import subprocess
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -247,7 +248,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
         f"q{n}": {f"d{d}": int(random.integers(0, 4)) for d in random.choice(130, 12, replace=False)}
         for n in range(8)
     }
-    gains["d7"] = gains.pop("q3") | {"d7": 3}
+    gains["d7"] = gains.pop("q3") | {"d7": 0}
     rows = [f"{query}\t{document}\t{gain}" for query, of in gains.items() for document, gain in of.items()]
     folder = write_beir(tmp_path, rows)
     corpus = [f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)]
@@ -260,8 +261,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
         gain = np.array([of.get(f"d{n}", 0) for n in kept])
         ranked = gain[np.argsort(-cosines)]
         relevant = sum(value > 0 for value in of.values())
-        ideal_with_own = ndcg_score([[*gain, of.get(query, 0)]], [[*cosines, -9]], k=10)
-        expected["ndcg@10"].append(ideal_with_own)
+        expected["ndcg@10"].append(ndcg_score([gain], [cosines], k=10))
         expected["mrr@10"].append(next((1 / rank for rank, value in enumerate(ranked[:10], 1) if value), 0))
         for depth in (10, 100):
             expected[f"recall@{depth}"].append((ranked[:depth] > 0).sum() / relevant)
@@ -274,7 +274,9 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
 
 def test_relevant_documents_are_pairs(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\td6\t0", "q2\td4\t2"], "dev")
-    splits = pairkit.read(write_beir(folder, ["d7\td7\t1"], "train")).splits
+    write_beir(folder, ["d7\td7\t1"], "train")
+    subprocess.run(["gzip", folder / "corpus.jsonl"], check=True)
+    splits = pairkit.read(folder).splits
     texts = {split: rows.select("text1", "text2").rows() for split, rows in splits.items()}
     assert texts == {
         "train": [("query 3", "7 of 7")],
@@ -285,6 +287,20 @@ def test_relevant_documents_are_pairs(tmp_path):
 def test_a_text_in_place_of_a_folder_is_refused():
     with pytest.raises(ConfigError, match=r"not a valid path \(File name too long\)"):
         aoe_train.evaluate(encode, data="a text " * 100, progress=False)
+
+
+def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
+    folder = write_beir(tmp_path / "own", ["d7\td7\t1"])
+
+    def same(texts: list[str]) -> np.ndarray:
+        return encode(["7 of 7" if text == "query 3" else text for text in texts])
+
+    assert aoe_train.evaluate(same, data=folder, resamples=0).to_dict()["own"]["mrr@10"] == 1
+    assert "isn't ranked" not in capsys.readouterr().err
+    aoe_train.evaluate(same, data=write_beir(folder, ["d7\td8\t1"]), resamples=0)
+    assert "isn't ranked, as in BEIR: 1" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="BEIR's layout of own sets them; leave it out"):
+        aoe_train.evaluate(same, data=folder, columns={"text1": "text"})
 
 
 def test_ties_count_against_relevant_documents(tmp_path):

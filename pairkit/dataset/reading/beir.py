@@ -1,8 +1,8 @@
 """Folders in BEIR's layout: queries, a corpus, and the relevant documents of each query.
 
 ```
-FOLDER/corpus.jsonl                  _id, text, optionally title
-      /queries.jsonl                 _id, text
+FOLDER/corpus.jsonl                  _id, text, optionally title; may be gzipped (.jsonl.gz)
+      /queries.jsonl                 _id, text; may be gzipped
       /qrels/{train,dev,test}.tsv    query-id, corpus-id, score (0: not relevant)
 ```
 
@@ -20,13 +20,20 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.reading.tables import read_table
 
-_CORPUS, _QUERIES, _QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
+_CORPUS, _QUERIES, _QRELS = "corpus", "queries", "qrels"
 
 
 def is_beir(source: object) -> bool:
     """Whether a source is a folder in BEIR's layout."""
-    names = (_CORPUS, _QUERIES, _QRELS)
-    return isinstance(source, str | Path) and all((Path(source) / name).exists() for name in names)
+    if not isinstance(source, str | Path):
+        return False
+    folder = Path(source)
+    return (folder / _QRELS).is_dir() and all(_file(folder, name).exists() for name in (_CORPUS, _QUERIES))
+
+
+def _file(folder: Path, name: str) -> Path:
+    plain = folder / f"{name}.jsonl"
+    return plain if plain.exists() else folder / f"{name}.jsonl.gz"
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class BeirFolder:
 def read_beir(folder: Path) -> BeirFolder:
     """Read the texts of a folder."""
     judgements = sorted((folder / _QRELS).glob("*.tsv"))
-    return BeirFolder(_texts(folder / _CORPUS), _texts(folder / _QUERIES), judgements)
+    return BeirFolder(_texts(_file(folder, _CORPUS)), _texts(_file(folder, _QUERIES)), judgements)
 
 
 def _texts(path: Path) -> pl.DataFrame:
