@@ -46,8 +46,9 @@ class Bm25:
         number("", len(self._vocabulary))
         self._size = len(documents)
         self._index: bm25s.BM25 = bm25s.BM25()
-        if documents:
-            self._index.index((documents, self._vocabulary), show_progress=False)
+        with np.errstate(invalid="ignore"):  # if no text has a word
+            if documents:
+                self._index.index((documents, self._vocabulary), show_progress=False)
 
     def most(self, text: str) -> float:
         """An upper bound of all scores for `text`: the sum of each word's highest score."""

@@ -214,8 +214,11 @@ def _hub() -> Any:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: TABLE, lambda: pl.DataFrame(TABLE), lambda: pl.LazyFrame(TABLE), _pandas, _hub],
-    ids=["dicts", "polars", "lazy", "pandas", "datasets"],
+    [
+        *(lambda: TABLE, lambda: pl.DataFrame(TABLE), lambda: pl.LazyFrame(TABLE), _pandas, _hub),
+        lambda: {name: [row[name] for row in TABLE] for name in TABLE[0]},
+    ],
+    ids=["dicts", "polars", "lazy", "pandas", "datasets", "columns"],
 )
 def test_tables_are_read_like_files(make: Any, tmp_path: Path) -> None:
     pl.DataFrame(TABLE).write_parquet(tmp_path / "rows.parquet")
@@ -243,7 +246,8 @@ def test_tables_by_split() -> None:
         (7, "found int"),
         ([], "^the list given: is empty; expected a dict for each row"),
         ({"train": []}, "^the dict given, train: is empty; expected"),
-        (["one", {"text": "two"}], "a dict for each row"),
+        (["one", {"text": "two"}], "row 2 is dict; expected a dict for each row"),
+        ([{"text": "one"}, None], "row 2 is NoneType"),
         ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),

@@ -171,7 +171,7 @@ def text_column(
     if not column:
         raise DataError(
             f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
-            f" {_columns_option(['text'], strings or names)}",
+            f" {_columns_option(['text'], strings)}",
             path=where,
         )
     if len(names) > 1 and column != "text":

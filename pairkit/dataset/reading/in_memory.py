@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from pathlib import Path
@@ -70,13 +71,20 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     if isinstance(source, PairDataset):
         return with_kind(source)
     where = source_name(source)
-    if not isinstance(source, Mapping):
+    if not isinstance(source, Mapping) or _has_columns(source):
         return {"train": _table(source, where)}
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
     if unnamed := [name for name in source if not isinstance(name, str)]:
         raise DataError(f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where)
     return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
+
+
+def _has_columns(source: Mapping[str, Any]) -> bool:
+    """Whether a mapping has columns, such as `{"text": [...], "id": [...]}`, and not tables by split."""
+    firsts: list[Any] = [next(iter(each), None) if isinstance(each, list) else {} for each in source.values()]
+    names = [re.match("train|val|dev|test", str(name).lower()) for name in source]
+    return bool(source) and not all(names) and not any(isinstance(first, Mapping) for first in firsts)
 
 
 def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
@@ -106,6 +114,10 @@ def _frame(source: Any, where: str) -> pl.DataFrame:
     try:
         if isinstance(source, pl.DataFrame):
             return source
+        if isinstance(source, Mapping):
+            return pl.DataFrame(source, strict=False)
+        if hasattr(source, "to_frame"):  # a column of polars or pandas
+            source = source.to_frame("text")
         if isinstance(source, pl.LazyFrame):
             return source.collect()
         if hasattr(source, "with_format"):
@@ -155,4 +167,8 @@ def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
         return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
     if all(isinstance(row, Mapping) for row in rows):
         return frame_of(rows)
-    raise TypeError("expected a dict for each row, or a text for each row")
+    kind = Mapping if isinstance(rows[0], Mapping) else str
+    number, odd = next((number, row) for number, row in enumerate(rows, 1) if not isinstance(row, kind))
+    raise TypeError(
+        f"row {number} is {type(odd).__name__}; expected a dict for each row, or a text for each row"
+    )
