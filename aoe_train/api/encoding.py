@@ -141,7 +141,7 @@ def encode(
     """
     from pydantic import PositiveInt
 
-    from aoe_train.encoding.encode_run import encode_file
+    from aoe_train.encoding.encode_run import check_files, encode_file
     from aoe_train.encoding.encode_workers import EncodingRequest, WorkerSpec, model_info, workers_devices
     from aoe_train.encoding.on_ray import checked_device
     from aoe_train.encoding.vector_file import Quantization
@@ -178,6 +178,7 @@ def encode(
             ranges = _ranges(calibration, info.dim)
             in_memory = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return encode_texts(in_memory, quantize=vector_format, calibration=ranges, progress=show)
+    check_files(Path(cast("str | Path", texts)), Path(out))
     cluster = address_of(engine, address)
     worker_devices = workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
     spec = WorkerSpec("", precision, request, worker_devices, layers)

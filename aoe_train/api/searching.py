@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -78,7 +79,7 @@ def index(
     from aoe_train.evaluation.embedders.embedder import tokenizer_of
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
-    from aoe_train.searching.index_rows import read_rows
+    from aoe_train.searching.index_rows import IN_MEMORY, read_rows
     from aoe_train.searching.nearest import IndexKind
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
@@ -88,11 +89,13 @@ def index(
     index_kind = argument("kind", kind, IndexKind | None)
     check_place(folder)
     rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
-    name = str(model) if isinstance(model, str | Path) else "an Encoder in memory"
+    name = str(model) if isinstance(model, str | Path) else IN_MEMORY
+    if Path(name).is_dir() and not Path(name).is_absolute():  # so that a search may run in any folder
+        name = relpath(name, folder)
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)
         tokenizer = tokenizer_of(embedder)
-        if tokenizer is not None and (warning := language_warning(tokenizer, rows.texts, name)):
+        if tokenizer is not None and (warning := language_warning(tokenizer, rows.texts, embedder.name)):
             notes(progress)(warning)
         return make(
             rows,
@@ -123,13 +126,13 @@ def open_index(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.index_rows import read_manifest
+    from aoe_train.searching.index_rows import recorded_model
     from pairkit.base.settings import argument
 
     path = argument("folder", folder, Path)
     if words_only:
         return SearchIndex(path, None)
-    source = read_manifest(path).model if model is None else model
+    source = recorded_model(path) if model is None else model
     return SearchIndex(path, _embedder(source, cache=False, progress=False))
 
 
@@ -165,7 +168,10 @@ def search(
         ConfigError: No such index or column, an unknown `by`; or see `open_index`.
         DataError: A blank text, or a damaged index.
     """
-    search_index = open_index(folder, model=model, words_only=by == "words")
+    from aoe_train.searching.ranking import checked
+
+    words_only = checked(top, by, weight) == "words"
+    search_index = open_index(folder, model=model, words_only=words_only)
     return search_index.search(text, top=top, where=where, before=before, by=by, weight=weight)
 
 
@@ -319,7 +325,7 @@ def serve(
 
     from aoe_train.evaluation.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
-    from aoe_train.searching.index_rows import read_manifest
+    from aoe_train.searching.index_rows import recorded_model
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.train_settings import named_precision
     from pairkit.base.openai_api.credentials import find_key
@@ -334,8 +340,8 @@ def serve(
     check_open(host, has_key=key_env is not None, no_key=no_key)
     key = None if key_env is None else find_key("aoe serve", key_env, os.environ, f"set {key_env}").secret
     folders = [argument("index", each, Path) for each in (index, against) if each is not None]
-    recorded = [read_manifest(folder).model for folder in folders]
-    sources = recorded if model is None else [model, *recorded[1:]]
+    recorded = [recorded_model(folder) for folder in (folders if model is None else folders[1:])]
+    sources = recorded if model is None else [model, *recorded]
     opened = partial(open_model, precision=named_precision(precision), layers=layers, say=notes(progress))
     embedders = [opened(str(source) if isinstance(source, Path) else source) for source in sources]
     return EmbeddingServer(

@@ -92,6 +92,18 @@ class Encoded(OutputResult):
         return {**OutputResult.to_dict(self), "texts_per_s": round(self.texts_per_s, 2)}
 
 
+def check_files(path: Path, out: Path) -> None:
+    """Refuse a missing input or another kind of output, before the model is loaded."""
+    from pairkit.dataset.reading.tables import sheet_of  # takes a while to import
+
+    if str(path) != _STDIN and not sheet_of(path)[0].is_file():
+        raise DataError("is a folder; give one file" if path.is_dir() else "no such file", path=path)
+    if out.suffix not in (".npy", ".parquet"):
+        raise ConfigError(f"{out}: expected .npy or .parquet")
+    if out.is_dir():
+        raise ConfigError(f"{out}: is a folder; choose another --out")
+
+
 def encode_file(
     path: str | Path,
     out: str | Path,
@@ -111,10 +123,6 @@ def encode_file(
     exists, the same call returns without encoding.
     """
     start, out, quantize = time.monotonic(), Path(out), quantization.quantize
-    if out.suffix not in (".npy", ".parquet"):
-        raise ConfigError(f"{out}: expected .npy or .parquet")
-    if out.is_dir():
-        raise ConfigError(f"{out}: is a folder; choose another --out")
     with open_partial(out, fresh=fresh) as partial:
         file = _input_file(partial, path)
         source = open_source(file, columns)

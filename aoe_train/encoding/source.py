@@ -27,8 +27,6 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
     if path.name.lower().endswith((".txt", ".txt.gz")):
         if columns:
             raise ConfigError(f"--columns text={columns.get('text')}: {path} has no columns; leave it out")
-        if not path.is_file():
-            raise DataError("no such file", path=path)
         return RowSource(path, "text", partial(_text_rows, path))
     from pairkit.dataset.reading.columns import text_column  # takes a while to import
     from pairkit.dataset.reading.tables import has_header, is_parquet, sheet_of, table_rows

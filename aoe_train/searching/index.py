@@ -21,6 +21,7 @@ from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates,
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
+from pairkit.base.settings import argument
 from pairkit.base.system.files import check_free
 from pairkit.dataset.parquet import write_parquet
 
@@ -167,6 +168,7 @@ class SearchIndex:
             ConfigError: Unknown column or ranking, or a number out of its range.
             DataError: The text is blank, or the index is damaged.
         """
+        text, top = argument("text", text, str), argument("top", top, int)
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
         vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
         return self.search_together([(query, vector)])[0]

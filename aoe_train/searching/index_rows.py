@@ -26,6 +26,7 @@ from pydantic import Field
 from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import as_json as column_as_json
@@ -60,6 +61,19 @@ def read_manifest(folder: Path) -> IndexManifest:
     if not path.is_file():
         raise ConfigError(f"{folder}: no index.json; expected a folder of `aoe index`")
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
+
+
+IN_MEMORY = "an Encoder in memory"
+
+
+def recorded_model(folder: Path) -> str:
+    """The model that made an index; a relative path is relative to the index."""
+    model = read_manifest(folder).model
+    if model != IN_MEMORY and not model.startswith(".."):
+        return model
+    if not (folder / model).is_dir():
+        raise ConfigError(f"{folder}: its model, {one_line(model)}, isn't there; give it as --model")
+    return str(folder / model)
 
 
 class IndexContent(NamedTuple):

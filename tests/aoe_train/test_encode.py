@@ -224,12 +224,15 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
         ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
         ("in.doc", "out.npy", {}, r"in\.doc: unknown file type '\.doc'; give \.parquet"),
         ("in.txt", "out.npy", {"columns": {"text": "body"}}, "columns={'text': 'body'}: .* has no columns"),
-        ("in.txt", "folder.npy", {}, "is a folder"),
+        ("in.txt", "folder.npy", {}, "is a folder; choose another out="),
+        ("folder.npy", "out.npy", {}, "is a folder; give one file"),
+        ("no.txt", "out.npy", {}, "no such file"),
     ],
 )
 def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "folder.npy").mkdir()
-    with pytest.raises(ConfigError, match=message):
+    (lines.parent / "in.doc").touch()
+    with pytest.raises((ConfigError, DataError), match=message):
         run(lines.parent / path, lines.parent / out, fake, **options)
 
 

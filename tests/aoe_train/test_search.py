@@ -163,9 +163,25 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
+def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch):
+    shutil.copytree(bert, tmp_path / "model")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for model, out in (("model", Path("index")), (aoe_train.Encoder.load(bert), tmp_path / "unnamed")):
+        aoe_train.index(pl.Series(["7", "☺"]), model=model, out=out, **QUIET)  # no words
+    monkeypatch.chdir(tmp_path / "other")
+    (hit, _) = aoe_train.search("../index", "8")
+    assert (hit.score, hit.words) == (0.65, 0)
+    shutil.rmtree(tmp_path / "model")
+    for folder, model in (("../index", r"\.\./model"), ("../unnamed", "an Encoder in memory")):
+        with pytest.raises(ConfigError, match=f"its model, {model}, isn't there; give it as model="):
+            aoe_train.open_index(folder)
+
+
 def test_a_single_text_and_repeated_texts(bert, tmp_path):
     aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", **QUIET)
-    assert aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)[0].text == TEXTS[0]
+    (only,) = aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)
+    assert (only.text, only.score) == (TEXTS[0], 1)
     alone = aoe_train.duplicates(tmp_path / "one", progress=False)
     assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
@@ -215,11 +231,12 @@ def test_search_errors(made, bert, other_bert, tmp_path):
         (unopened, {"by": "luck"}, "by = 'luck': input should be 'both', 'model' or 'words'"),
         (unopened, {}, "opened without its model"),
         (index, {"top": 0}, "top = 0: input should be greater than 0"),
+        (index, {"text": None}, "text = None: input should be a valid string"),
         (index, {"weight": 2}, "weight = 2: input should be less than or equal to 1"),
         (index, {"where": {"sha256": "x"}}, "where sha256: no such column; choose from number, title"),
     ):
         with pytest.raises(ConfigError, match=words):
-            opened.search("a dog", **wrong)
+            opened.search(**{"text": "a dog", **wrong})
     with pytest.raises(DataError, match="the text is empty"):
         index.search(" ")
     with pytest.raises(ConfigError, match="expected a folder of `aoe index`"):
