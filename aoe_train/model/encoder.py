@@ -41,6 +41,7 @@ from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import load_settings
 from pairkit.base.system.files import apply_umask
+from pairkit.base.system.text_lines import note_once
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -128,6 +129,12 @@ class Encoder:
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # the settings contain the same prompt
         encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, dense=dense)
+        if inference_only and not stored and encoder.settings.pooling != "avg":
+            note_once(
+                "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
+                " save Encoder.load(folder, pooling='avg')",
+                *(source, encoder.settings.pooling),
+            )
         if quantization is not None or precision == "int8":
             refuse_static(loaded.backbone, f"{source}: fewer bits")
         if precision == "int8":
@@ -263,7 +270,11 @@ class Encoder:
             prompts = self.settings.named_prompts.chosen(prompt=prompts, name=name)
         if is_single := isinstance(texts, str):
             texts = [texts]
-        if not hasattr(texts, "__getitem__") or not hasattr(texts, "__len__"):
+        if (
+            not hasattr(texts, "__getitem__")
+            or hasattr(texts, "columns")
+            or isinstance(texts, Mapping | bytes)
+        ):
             raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
         for index, text in enumerate(texts):
             if not isinstance(text, str):

@@ -25,6 +25,8 @@ from aoe_train.model.folder_checks import (
     DenseConfig,
     Model,
     PoolingConfig,
+    decode,
+    read_json,
     read_modules,
     read_object,
     read_settings,
@@ -286,7 +288,8 @@ def dense_folders(folder: Path) -> list[Path]:
 def _read_dense(folder: Path) -> list[dict[str, Any]]:
     layers = []
     for layer_folder in dense_folders(folder):
-        dense = read_settings(DenseConfig, layer_folder / "config.json")
+        path = layer_folder / "config.json"
+        dense = decode(DenseConfig, read_json(path), path)
         unsupported = {dense.module_input_name, dense.module_output_name} - {None, "sentence_embedding"}
         if unsupported:
             raise ConfigError(
@@ -301,7 +304,7 @@ def _read_dense(folder: Path) -> list[dict[str, Any]]:
 
 def _read_pooling(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
-    config = read_settings(PoolingConfig, path)
+    config = decode(PoolingConfig, read_json(path), path)
     known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
     known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
     if len(config.modes) != 1 or config.modes[0] not in known:

@@ -256,7 +256,9 @@ ANY: Any = aoe_train  # called as no type checker lets one
 FOUR = [{"text1": "a man", "text2": f"a dog {word}", "label": place % 2} for place, word in enumerate("abcd")]
 
 
-@pytest.mark.parametrize("texts", [None, 5, {"a man"}, (text for text in ["a man"])])
+@pytest.mark.parametrize(
+    "texts", [None, 5, {"a man"}, {"a": 1}, pl.DataFrame({"text": ["a man"]}), b"a man", iter("a")]
+)
 def test_encode_accepts_only_texts(texts, bert):
     encoder = aoe_train.Encoder.load(bert)
     with pytest.raises(DataError, match="expected a text, or a list of texts; found"):

@@ -72,8 +72,9 @@ def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
             Encoder.load(tmp_path / "m")
 
 
-def test_decoders_pool_their_last_token(llama):
-    assert Encoder.load(llama).settings.pooling == "last"
+def test_decoders_pool_their_last_token(llama, caplog):
+    assert Encoder.load(llama, inference_only=True).settings.pooling == "last"
+    assert "stores no pooling, so texts are pooled by last" in caplog.text
     both = Encoder.load(llama, bidirectional=True, pooling="cls")
     assert not np.allclose(both.encode("ab"), both.encode("ac"))
     causal = Encoder.load(llama, pooling="cls")

@@ -80,6 +80,21 @@ def test_requirements_of_readers(bert, llama, tmp_path):
     assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 
 
+def test_the_layout_of_early_releases(bert, tmp_path):
+    model = theirs(bert, tmp_path)
+    (tmp_path / "0_Transformer").mkdir()
+    for file in filter(Path.is_file, [*tmp_path.iterdir()]):
+        file.rename(tmp_path / "0_Transformer" / file.name)
+    modules = [{"type": "sentence_transformers.models.Transformer", "path": "0_Transformer"}]
+    modules.append({"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"})
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    for only in (True, False):
+        agree(Encoder.load(tmp_path, device="cpu", inference_only=only), model)
+    (tmp_path / "1_Pooling" / "config.json").unlink()
+    with pytest.raises(DataError, match=r"1_Pooling/config\.json: .* No such file"):
+        Encoder.load(tmp_path)
+
+
 def test_lower_casing_survives_saving(bert, tmp_path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
     normalizer = {**json.loads((source / "tokenizer.json").read_text())["normalizer"], "lowercase": False}

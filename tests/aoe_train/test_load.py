@@ -37,6 +37,10 @@ def test_invalid_model_names_are_refused(source, error, message):
         Encoder.load(source)
 
 
+def pointer(folder: Path) -> None:
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
+
+
 def changed(**fields: object) -> Any:
     return lambda folder: edit(folder / "config.json", **fields)
 
@@ -47,6 +51,7 @@ def changed(**fields: object) -> Any:
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
         (cut_in_half, DataError, "not loadable"),
+        (pointer, DataError, "run `git lfs pull`"),
         (changed(num_hidden_layers=3), DataError, "match config.json"),
         (changed(num_hidden_layers=1), DataError, "match config.json"),
         (changed(intermediate_size=40), DataError, "match config.json"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aoe_train.model.backbones.packaged import PACKAGED, quietly
-from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_object
+from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_modules, read_object
 from pairkit.base.errors import ConfigError, DataError, RemoteError
 from pairkit.base.printable import one_line
 
@@ -92,7 +92,7 @@ def load_backbone(
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype or torch.float32)
         return LoadedBackbone(cast("Any", table), static_tokenizer)
-    _check_model(folder)
+    _check_model(folder := _body(folder))
     if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
         return bert
     from transformers import AutoTokenizer
@@ -156,6 +156,7 @@ def outline(folder: Path) -> PreTrainedModel:
 
     import aoe_train.model.ran  # noqa: F401 - registers it with transformers
 
+    folder = _body(folder)
     if (folder / ADAPTERS_FILE).is_file():
         folder = _find_base(folder, trust_remote_code=False)
     try:
@@ -166,6 +167,12 @@ def outline(folder: Path) -> PreTrainedModel:
             return cast("Any", transformers.AutoModel).from_config(config, trust_remote_code=False)  # type: ignore[no-any-return]
     except Exception as error:  # transformers and torch raise anything for invalid settings
         raise _explained(folder, error) from error
+
+
+def _body(folder: Path) -> Path:
+    """The folder of the transformer: early sentence-transformers saved it as `0_Transformer`."""
+    modules = read_modules(folder)
+    return folder / modules[0].path if modules else folder
 
 
 def _check_model(folder: Path) -> None:
@@ -250,6 +257,9 @@ def _explained(folder: Path, error: Exception) -> Exception:
         read_object(folder / "tokenizer.json")
     except DataError as damaged:  # transformers does not name the file
         return damaged
+    small = [path for path in folder.glob("*.safetensors") if path.stat().st_size < 1000]
+    if any(path.read_bytes().startswith(b"version https://git-lfs") for path in small):
+        return DataError("its weights are a pointer of Git LFS; run `git lfs pull` there", path=folder)
     return DataError(f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder)
 
 
