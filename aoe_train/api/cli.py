@@ -60,17 +60,17 @@ def _evaluate(
     from pairkit.base.system.files import write_json, write_text
 
     result = evaluate(**given)
+    if json:
+        print_json(result.to_dict())
+    else:
+        for table in result.tables(subsets=subsets):
+            stdout.print(table)
+        for name, gain in result.gains.items():
+            stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
     if out is not None:
         write_json(Path(out), result.to_dict())
     if markdown is not None:
         write_text(Path(markdown), result.to_markdown())
-    if json:
-        print_json(result.to_dict())
-        return
-    for table in result.tables(subsets=subsets):
-        stdout.print(table)
-    for name, gain in result.gains.items():
-        stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
 
 
 @SHARED(
@@ -118,9 +118,13 @@ class _Hits:
     def to_dict(self) -> dict[str, Any]:
         return {"hits": [{**hit.to_dict(), "text": hit.text} for hit in self.hits]}
 
+    def notes(self) -> list[str]:
+        """Why there are no hits."""
+        return [] if self.hits else ["nothing found: no row passes the filters, or none has these words"]
+
     def table(self) -> ResultTable:
         name = self.hits[0].known[0] if self.hits else "row"
-        table = ResultTable("score", "cosine", name, "text")
+        table = ResultTable("score", "cosine", name, "text", left=("text",))
         for hit in self.hits:
             cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
             known = one_line(str(hit.known[1]), _SHOWN)

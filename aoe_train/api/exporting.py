@@ -44,6 +44,7 @@ def export(
 
     Args:
         model: A folder, a Hub id, minilm or smollm2.
+        out: Folder of the export.
         format: Format of the export: sentence-transformers, onnx or onnx-int8. `onnx/model.onnx` is for
             sentence-transformers (`backend="onnx"`), transformers.js and fastembed; int8 is
             `onnx/model_qint8.onnx`, and the card has its measured loss of quality.
@@ -135,6 +136,7 @@ def distill(
         texts: Unlabelled texts: a file, a folder or a Hub id. In Python also rows in memory. They should
             resemble the texts that the static model will encode. All texts of a row are used. About 20,000
             texts make a good model; more are better.
+        out: Folder of the static model.
         dim: Reduce vectors to N dimensions (PCA). Default: the model's.
         fresh: Replace a static model of other texts, another model or another size.
 

@@ -26,6 +26,7 @@ from aoe_train.exporting.onnx import (
 )
 from aoe_train.exporting.usage_card import card_data, graph_usage, head, mixed_with, usage
 from aoe_train.model.backbones.changes import has_lora, merge_lora
+from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.static import refuse_static
 from aoe_train.model.encoder_settings import needs_toolkit
 from aoe_train.model.folder_checks import read_object
@@ -33,6 +34,7 @@ from aoe_train.model.model_folder import RUN_FILE, OutputResult
 from aoe_train.model.precision import DTYPES
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.extras import needed_for
 from pairkit.base.system.files import whole_folder, write_json, write_text
 
 if TYPE_CHECKING:
@@ -233,21 +235,16 @@ def _write(
 
 
 def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
-    try:
+    with needed_for("the check of an export"), quietly():
         from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise ConfigError(
-            "verifying an export needs sentence-transformers, which isn't installed; install it with"
-            " `pip install sentence-transformers`"
-        ) from error
 
-    model = SentenceTransformer(
-        str(folder),
-        device="cpu",
-        trust_remote_code=trust,
-        local_files_only=True,
-        model_kwargs={"dtype": torch.float32},
-    )
+        model = SentenceTransformer(
+            str(folder),
+            device="cpu",
+            trust_remote_code=trust,
+            local_files_only=True,
+            model_kwargs={"dtype": torch.float32},
+        )
     return lambda texts, prompt_name=None: model.encode(
         list(texts), prompt_name=prompt_name, show_progress_bar=False
     )

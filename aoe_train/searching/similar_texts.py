@@ -110,7 +110,7 @@ class NearDuplicates:
         from pairkit.base.cli.result_table import ResultTable
 
         if self.within:
-            table = ResultTable("texts", "cosine", "row", "text")
+            table = ResultTable("texts", "cosine", "row", "text", left=("text",))
             for group in self.groups[:rows]:
                 lowest = float(self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min())
                 counts = [(f"{len(group):,}", f"{lowest:.3f}"), *[("", "")] * len(group)]
@@ -120,7 +120,7 @@ class NearDuplicates:
                     table.add_row("", "", "…", f"{more:,} more")
             return table
         shown = self.pairs.head(rows)
-        table = ResultTable("cosine", "row", "text")
+        table = ResultTable("cosine", "row", "text", left=("text",))
         sides = (
             _shown(self.queries, shown["place1"].to_list()),
             _shown(self.index, shown["place2"].to_list()),

@@ -59,4 +59,4 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.1%}" if isinstance(value, float) else str(value).replace("|", "\\|")
+    return f"{value:.1%}" if isinstance(value, float) else str(value).replace("|", "\\|").replace("\n", "\\n")

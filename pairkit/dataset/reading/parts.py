@@ -172,7 +172,8 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards differ only in digits
         return {"train": unnamed}
     raise DataError(
-        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
+        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet; of"
+        " documents, first make pairs with `pairs extract`",
         path=folder,
     )
 
