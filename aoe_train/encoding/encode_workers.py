@@ -11,14 +11,16 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
-from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
+from pairkit.base.errors import ConfigError, PairkitError
 from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 _AHEAD = 3  # parts per worker that may be finished before an earlier part
 _END_S = 5.0  # after a request to end, until the worker is killed
-_ERRORS = (ConfigError, DataError, RemoteError)
 CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or threads
 
 
@@ -153,26 +154,27 @@ class WorkerPool:
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
-        unread, busy = iter(parts), dict[Connection, tuple[_Worker, int]]()
-        finished: dict[int, np.ndarray] = {}
-        sent, yielded, free = 0, 0, deque(self._ready())
-        while True:
-            while free and sent < yielded + _AHEAD * len(self._workers):
-                if (part := next(unread, None)) is None:
-                    break
-                worker = free.popleft()
-                worker.send(part)
-                busy[worker.pipe] = worker, sent
-                sent += 1
-            if not busy:
-                return
-            for pipe in wait(list(busy)):
-                worker, number = busy.pop(pipe)  # type: ignore[call-overload]  # `wait` returns its arguments
-                finished[number] = worker.receive()
-                free.append(worker)
-            while yielded in finished:
-                yield finished.pop(yielded)
-                yielded += 1
+        free, pending = SimpleQueue[_Worker](), deque[Future[Any]]()
+        for worker in self._ready():
+            free.put(worker)
+
+        def encode(part: list[str]) -> Any:
+            worker = free.get()
+            worker.send(part)
+            vectors = worker.receive()
+            free.put(worker)
+            return vectors
+
+        threads = ThreadPoolExecutor(len(self._workers))
+        try:
+            for part in parts:
+                if len(pending) == _AHEAD * len(self._workers):
+                    yield pending.popleft().result()
+                pending.append(threads.submit(encode, part))
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:
         """End all workers."""
@@ -217,18 +219,18 @@ class _Worker:
             answer = self.pipe.recv()
         except (EOFError, OSError) as error:
             raise self._ended() from error
-        if isinstance(answer, _Failed):
-            raise _ERRORS[answer.kind](answer.message)
+        if isinstance(answer, PairkitError):
+            raise answer
         return answer
 
     def end(self) -> None:
-        """End the process."""
-        self.pipe.close()
+        """End the process; a thread that waits for its answer then gets an error."""
         self._process.terminate()
         self._process.join(_END_S)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+        self.pipe.close()
 
     def _ended(self) -> ConfigError:
         self._process.join(_END_S)
@@ -242,14 +244,6 @@ class _Worker:
         return ConfigError(f"{self}: {cause}; run the same command again to continue, or with fewer workers")
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """An error that is sent to the parent; `kind` is an index into _ERRORS."""
-
-    kind: int
-    message: str
-
-
 def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
     """A worker's main function: load the model, then answer each part with its vectors."""
     try:
@@ -259,8 +253,7 @@ def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:
             while True:
                 pipe.send(encode(pipe.recv()))
         except PairkitError as error:
-            kind = next((index for index, known in enumerate(_ERRORS) if isinstance(error, known)), 0)
-            pipe.send(_Failed(kind, str(error)))
+            pipe.send(error)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent has ended
 

@@ -67,17 +67,10 @@ class ModelRequest:
             raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
         if self.against_endpoint is not None and self.against is None:
             raise ConfigError("--against-endpoint without --against; give --against the model's name there")
-        if self.sizes is not None:
-            for flag, values in zip(("--layers", "--dim", "--quantize"), self.sizes, strict=True):
-                if len({*values}) < len(values):
-                    raise ConfigError(
-                        f"{flag} {','.join(map(str, values))}: contains a value twice; give each once"
-                    )
-            if self.against is not None:
-                raise ConfigError(
-                    "--against compares full vectors; leave it out, or leave out --layers, --dim and"
-                    " --quantize"
-                )
+        if self.sizes is not None and self.against is not None:
+            raise ConfigError(
+                "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
+            )
         folders = [] if self.endpoint is not None else [*self.models]
         rivals = [] if self.against_endpoint is not None else [self.against]
         for model in (*folders, *rivals):

@@ -167,13 +167,10 @@ def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
 
 
 def _equal(column: pl.Series, value: Any) -> pl.Series:
-    """Compare with `value`: numbers by value (1 equals 1.0), lists by any item, other types as text."""
-    text = _text(value)
-    if column.dtype.is_numeric():
-        return column == pl.Series([text]).cast(column.dtype, strict=False)
+    """Compare with `value`: lists by any item, numbers and times by value, other types as text."""
     if isinstance(column.dtype, pl.List):
-        return column.cast(pl.List(pl.String)).list.contains(text)
-    column, wanted = _comparable(column, text.lower() if column.dtype == pl.Boolean else text)
+        return column.cast(pl.List(pl.String)).list.contains(_text(value))
+    column, wanted = _comparable(column, _text(value))
     equal: pl.Series = column == wanted
     return equal
 
@@ -185,7 +182,7 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
         if column.dtype.is_numeric():
             return column, int(text) if text.lstrip("-").isdecimal() else float(text)
         if column.dtype not in (pl.Date, pl.Datetime):
-            return column.cast(pl.String), text
+            return column.cast(pl.String), text.lower() if column.dtype == pl.Boolean else text
         expected = "a time such as 2015, 2015-05-31 or 2015-05-31T09:30"
         time = datetime.fromisoformat(text + "0000-01-01"[len(text) :])  # the beginning of a year or month
         utc = time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)

@@ -96,7 +96,6 @@ def test_one_table_of_layers_and_sizes(bert):
     assert "layers" not in alone[0]
     for model, given, message in (
         ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "can't be set for an endpoint"),
-        (bert, {"layers": [1, 1]}, "layers='1,1': contains a value twice"),
         (bert, {"quantize": "int4"}, "quantize = 'int4': input should be"),
         (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
