@@ -95,9 +95,8 @@ def loaded(
     layers: int | None = None,
 ) -> Encoder:
     """The encoder itself, or one loaded for inference."""
+    from aoe_train.encoding.encode_workers import load_encoder
     from aoe_train.model.encoder import Encoder
-    from aoe_train.model.precision import slow_precision
-    from aoe_train.settings.train_settings import named_precision
     from pairkit.base.cli.progress import stage
 
     if isinstance(model, Encoder):
@@ -112,10 +111,9 @@ def loaded(
         raise ConfigError(
             f"model = {model!r}: expected a folder, a Hub id or an Encoder (a run has one as `encoder`)"
         )
-    checked = named_precision(precision)
     with stage(f"load {model}", show):
-        encoder = Encoder.load(model, device=device, precision=checked, inference_only=True, layers=layers)
-    if warning := slow_precision(checked, encoder.device):
+        encoder, warning = load_encoder(model, precision, device, layers)
+    if warning:
         say(warning)
     return encoder
 

@@ -25,6 +25,7 @@ from pairkit.base.system.folders import differing
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
+    from pathlib import Path
 
     import numpy as np
 
@@ -96,6 +97,19 @@ class WorkerSpec:
     layers: int | None = None
 
 
+def load_encoder(
+    model: str | Path, precision: str | None, device: str | None = None, layers: int | None = None
+) -> tuple[Encoder, str | None]:
+    """An encoder for inference, and a note if another precision is faster."""
+    from aoe_train.model.encoder import Encoder
+    from aoe_train.model.precision import slow_precision
+    from aoe_train.settings.train_settings import named_precision
+
+    checked = named_precision(precision)
+    encoder = Encoder.load(model, device=device, precision=checked, inference_only=True, layers=layers)
+    return encoder, slow_precision(checked, encoder.device)
+
+
 def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[list[str]], np.ndarray]]:
     """Load the model with this worker's share of the processor's threads; see `model_info`."""
     import torch
@@ -108,16 +122,9 @@ def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[lis
         torch.set_num_threads(threads)
         os.environ["RAYON_NUM_THREADS"] = str(threads)  # the tokenizer reads it on first use
 
-    from aoe_train.model.encoder import Encoder
-    from aoe_train.model.precision import slow_precision
-    from aoe_train.settings.train_settings import named_precision
-
-    precision = named_precision(spec.precision)
-    encoder = Encoder.load(
-        spec.model, device=device, precision=precision, inference_only=True, layers=spec.layers
-    )
+    encoder, slow = load_encoder(spec.model, spec.precision, device, spec.layers)
     info, encode = model_info(encoder, spec.request)
-    return replace(info, slow=slow_precision(precision, encoder.device)), encode
+    return replace(info, slow=slow), encode
 
 
 def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | None]:

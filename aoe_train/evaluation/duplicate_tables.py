@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from itertools import chain
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from aoe_train.evaluation.duplicates import (
 from aoe_train.evaluation.pair_task import PairSource
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
+from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
 
@@ -33,22 +34,6 @@ _JIRA_TIME = "%d/%b/%y %H:%M"  # 30/Sep/21 17:20
 _SIDES = ("duplicate", "canonical")
 _GIS = ("repo", "number1", "number2")
 _Pairs = Mapping[str, Sequence[tuple[str, str]]]  # by split: (duplicate, canonical)
-
-
-class _Table(NamedTuple):
-    """A table, its name, and the number of its first row."""
-
-    frame: pl.DataFrame
-    where: str
-    first_row: int
-
-
-class _Rows(NamedTuple):
-    """Columns of a table of reports."""
-
-    ids: list[str]
-    texts: list[str]
-    created: list[datetime] | None
 
 
 def read_duplicates(source: PairSource, reports: Source | None = None) -> DuplicatesTask:
@@ -110,67 +95,68 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
 
 def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
     """The ids (duplicate, canonical) of each pair of label 1."""
-    table, renamed = _read(part, columns), columns or {}
+    frame, where, renamed = part.numbered(columns), part.where, columns or {}
     if unknown := {*renamed} - {*_SIDES}:
         raise ConfigError(f"--columns: found {min(unknown)}; with --reports expected duplicate and canonical")
     sides = [renamed.get(side, side) for side in _SIDES]
-    names = {*table.frame.columns}
-    if {*sides} <= names:
-        duplicates, canonicals = (_ids(table, side) for side in sides)
-    elif not renamed and {*_GIS} <= names:
-        repo, *numbers = (_ids(table, name) for name in _GIS)
+    names = frame.columns[1:]
+    if {*sides} <= {*names}:
+        duplicates, canonicals = (_ids(frame, side, where) for side in sides)
+    elif not renamed and {*_GIS} <= {*names}:
+        repo, *numbers = (_ids(frame, name, where) for name in _GIS)
         duplicates, canonicals = (repo + "#" + number for number in numbers)
     else:
         raise DataError(
-            f"found the columns {one_line(', '.join(table.frame.columns))}; expected {' and '.join(sides)}"
+            f"found the columns {one_line(', '.join(names))}; expected {' and '.join(sides)}"
             " with ids of reports, or those of a gis dataset; rename them, or give --columns"
             " duplicate=NAME,canonical=NAME",
-            path=table.where,
+            path=where,
         )
     pairs = list(zip(duplicates.to_list(), canonicals.to_list(), strict=True))
-    return [pair for pair, is_duplicate in zip(pairs, _labels(table), strict=True) if is_duplicate]
+    return [pair for pair, is_duplicate in zip(pairs, _labels(frame, where), strict=True) if is_duplicate]
 
 
 def _reports(source: Source) -> TrackerReports:
-    tables = [_rows(_read(part)) for parts in parts_of(source).values() for part in parts]
-    ids = [id_ for table in tables for id_ in table.ids]
-    texts = [text for table in tables for text in table.texts]
-    created = [time for table in tables for time in table.created or ()]
+    ids, texts, created = list[str](), list[str](), list[datetime]()
+    for part in chain.from_iterable(parts_of(source).values()):
+        more_ids, more_texts, more_times = _rows(part.numbered(), part.where)
+        ids, texts, created = ids + more_ids, texts + more_texts, created + more_times
     if created and len(created) < len(ids):
         raise DataError("only some of its files have times; expected all or none", path=source_name(source))
     return sorted_reports(ids, texts, created or None, source_name(source))
 
 
-def _rows(table: _Table) -> _Rows:
-    columns_by_name = {name.lower(): name for name in reversed(table.frame.columns)}
+def _rows(frame: pl.DataFrame, where: str) -> tuple[list[str], list[str], list[datetime]]:
+    """The ids, texts and times of reports; no times without their column."""
+    columns_by_name = {name.lower(): name for name in reversed(frame.columns[1:])}
     roles = {
         role: next((columns_by_name[name] for name in names if name in columns_by_name), "")
         for role, names in _NAMES.items()
     }
     if not roles["id"] or not (roles["text"] or roles["title"]):
         raise DataError(
-            f"found the columns {one_line(', '.join(table.frame.columns))}; expected id, text or title and"
+            f"found the columns {one_line(', '.join(frame.columns[1:]))}; expected id, text or title and"
             " body, and optionally created; rename them",
-            path=table.where,
+            path=where,
         )
     parts = [roles["text"]] if roles["text"] else [roles["title"], roles["body"]]
-    columns = [table.frame[name].cast(pl.String).fill_null("").to_list() for name in parts if name]
+    columns = [frame[name].cast(pl.String).fill_null("").to_list() for name in parts if name]
     texts = ["\n\n".join(part for part in row if part.strip()) for row in zip(*columns, strict=True)]
-    created = _times(table, roles["created"]) if roles["created"] else None
-    return _Rows(_ids(table, roles["id"]).to_list(), texts, created)
+    created = _times(frame, roles["created"], where) if roles["created"] else []
+    return _ids(frame, roles["id"], where).to_list(), texts, created
 
 
-def _times(table: _Table, name: str) -> list[datetime]:
+def _times(frame: pl.DataFrame, name: str, where: str) -> list[datetime]:
     times: list[datetime] = []
-    for index, value in enumerate(table.frame[name].to_list()):
+    for row, value in frame.select(ROW, name).iter_rows():
         try:
             time = value if isinstance(value, datetime) else _time(str(value))
         except ValueError as error:
             raise DataError(
                 f"{name} is {one_line(str(value), 60)!r}; expected a date such as 2026-11-22 or"
                 " 2026-11-22T09:30:00Z, or no such column",
-                path=table.where,
-                row=index + table.first_row,
+                path=where,
+                row=row,
             ) from error
         times.append(time.replace(tzinfo=UTC) if time.tzinfo is None else time)
     return times
@@ -184,32 +170,25 @@ def _time(text: str) -> datetime:
         return datetime.strptime(text, _JIRA_TIME)
 
 
-def _ids(table: _Table, name: str) -> pl.Series:
+def _ids(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     """A column of ids as strings, because one file may have numbers and another strings."""
-    column = table.frame[name]
+    column = frame[name]
     if column.dtype.is_nested() or column.dtype.is_float():
-        raise DataError(f"{name} has the type {column.dtype}; expected strings or integers", path=table.where)
+        raise DataError(f"{name} has the type {column.dtype}; expected strings or integers", path=where)
     ids = column.cast(pl.String)
     missing = (ids.is_null() | (ids == "")).arg_true()
     if len(missing):
-        raise DataError(f"no {name}; expected an id", path=table.where, row=missing[0] + table.first_row)
+        raise DataError(f"no {name}; expected an id", path=where, row=frame[ROW][missing[0]])
     return ids
 
 
-def _labels(table: _Table) -> list[bool]:
+def _labels(frame: pl.DataFrame, where: str) -> list[bool]:
     """Whether each pair is a duplicate; without labels all are."""
-    if "label" not in table.frame.columns:
-        return [True] * table.frame.height
-    labels = table.frame["label"].cast(pl.Float64, strict=False)
+    if "label" not in frame.columns:
+        return [True] * frame.height
+    labels = frame["label"].cast(pl.Float64, strict=False)
     invalid = (~labels.is_in([0.0, 1.0]).fill_null(value=False)).arg_true()
     if len(invalid):
-        value = one_line(str(table.frame["label"][invalid[0]]), 60)
-        raise DataError(
-            f"label is {value!r}; expected 0 or 1", path=table.where, row=invalid[0] + table.first_row
-        )
+        value = one_line(str(frame["label"][invalid[0]]), 60)
+        raise DataError(f"label is {value!r}; expected 0 or 1", path=where, row=frame[ROW][invalid[0]])
     return (labels == 1).to_list()
-
-
-def _read(part: TablePart, columns: Mapping[str, str] | None = None) -> _Table:
-    frame, first = part.read(columns)
-    return _Table(frame, part.where, first)

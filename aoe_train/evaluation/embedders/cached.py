@@ -209,10 +209,9 @@ def open_model(
             flag = f"--layers {layers}" if precision == "auto" else f"--precision {precision}"
             raise ConfigError(f"{flag}: can't be set for an endpoint; leave it out")
         return EndpointEmbedder(model, endpoint)
-    from aoe_train.model.encoder import Encoder  # imports torch, which an endpoint doesn't need
-    from aoe_train.model.precision import slow_precision
+    from aoe_train.encoding.encode_workers import load_encoder
 
-    encoder = Encoder.load(model, precision=precision, inference_only=True, layers=layers)
-    if slow := slow_precision(precision, encoder.device):
+    encoder, slow = load_encoder(model, precision, layers=layers)
+    if slow:
         say(slow)
     return LocalEmbedder(encoder, model)
