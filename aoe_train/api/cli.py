@@ -27,7 +27,6 @@ from pairkit.dataset.shared_options import SHARED
 if TYPE_CHECKING:
     from aoe_train.searching.index import IndexHit
 
-_MAX_STDIN_BYTES = 8 << 20
 _SHOWN = 200  # characters of a text in a table
 app = application(
     "aoe",
@@ -91,7 +90,8 @@ def _search(
         raise ConfigError("expected a TEXT to search for, or both --every and --out")
     if not every:
         given |= {"where": _conditions("--where", where), "before": _conditions("--before", before)}
-        return _Hits(search(**given | {"text": _read_stdin() if text == "-" else text}))
+        query = sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text
+        return _Hits(search(**given | {"text": query}))
     if where or len(before) > 1 or any("=" in name for name in before):
         raise ConfigError("--every: allows one --before COLUMN and no --where")
     return _search_every(given, Path(out or ""), json=json, quiet=quiet)
@@ -130,13 +130,6 @@ class _Hits:
             known = one_line(str(hit.known[1]), _SHOWN)
             table.add_row(f"{hit.score:.3f}", cosine, known, one_line(hit.text, _SHOWN))
         return table
-
-
-def _read_stdin() -> str:
-    data = sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
-    if len(data) > _MAX_STDIN_BYTES:
-        raise ConfigError(f"stdin: more than {_MAX_STDIN_BYTES >> 20} MiB; give a shorter text")
-    return data.decode("utf-8", "replace")
 
 
 def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:

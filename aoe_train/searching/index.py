@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,8 +191,8 @@ class SearchIndex:
         for number, (query, kind, unit) in enumerate(zip(queries, kinds, units, strict=True)):
             if kind != "words" and rows[number] is None and unit is not None:
                 by_count.setdefault(candidates(kind, query.top), {})[number] = unit
-        for count, group in by_count.items():
-            ranked = self.ranker.nearest(np.stack([*group.values()]), count, None)
+        for most, group in by_count.items():
+            ranked = self.ranker.nearest(np.stack([*group.values()]), most, None)
             for number, near in zip(group, ranked, strict=True):
                 nearest[number] = near
         return [
@@ -219,10 +219,8 @@ class SearchIndex:
     def _hits(self, ranked: RankedRows) -> list[IndexHit]:
         frame = self._rows[ranked.places.tolist()]
         texts = joined(frame.select(self.about.text), self.about.text)
-        unknown = [None] * len(ranked.places)
-        scores = [unknown if each is None else each.tolist() for each in (ranked.cosines, ranked.words)]
         rows = frame.drop(HASH).iter_rows(named=True)
-        return list(map(IndexHit, ranked.places.tolist(), ranked.scores.tolist(), *scores, texts, rows))
+        return list(map(IndexHit, ranked.places.tolist(), *_score_columns(ranked), texts, rows))
 
     def search_every(
         self,
@@ -241,7 +239,7 @@ class SearchIndex:
         kind, rankings = checked(top, by, weight), dict[int, RankedRows]()
         size = len(self)
         times = None if before is None else sortable(self._rows, before)
-        count = size if times is None else size - times.null_count()
+        dated = size if times is None else size - times.null_count()
         queries = _queries(size, times)
         with Display(progress) as show:
             while block := list(islice(queries, _BLOCK_TEXTS)):
@@ -251,9 +249,9 @@ class SearchIndex:
                 for (place, older), text, vector in zip(block, texts, vectors, strict=True):
                     rows = np.delete(np.arange(size), place) if older is None else older
                     rankings[place] = self.ranker.ranked(text, vector, top, rows, by=kind, weight=weight)
-                show(Progress("search for each text", len(rankings), count))
-            show(Progress("search for each text", count, count, ended=True))
-        return BatchSearch(_hit_table(self.rows, rankings, before), count, size - count)
+                show(Progress("search for each text", len(rankings), dated))
+            show(Progress("search for each text", dated, dated, ended=True))
+        return BatchSearch(_hit_table(self.rows, rankings, before), dated, size - dated)
 
     def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
@@ -287,30 +285,22 @@ def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarr
 
 
 def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
-    places = sorted(by_place)
-    rankings = [by_place[place] for place in places]
-    counts = [len(ranking.places) for ranking in rankings]
-    queries = np.repeat(np.array(places, np.int64), counts)
-    results = np.concatenate([np.empty(0, np.int64), *(ranking.places for ranking in rankings)])
-    table = pl.DataFrame(
-        {
-            "place1": queries,
-            "place2": results.astype(np.int64),
-            "rank": np.concatenate([np.empty(0, np.int64), *(np.arange(1, count + 1) for count in counts)]),
-            "score": _column([ranking.scores for ranking in rankings], counts),
-            "cosine": _column([ranking.cosines for ranking in rankings], counts),
-            "words": _column([ranking.words for ranking in rankings], counts),
-        }
-    )
+    hits = [
+        (place, *hit)
+        for place, ranked in sorted(by_place.items())
+        for hit in zip(ranked.places.tolist(), count(1), *_score_columns(ranked), strict=False)
+    ]
+    numbers = dict.fromkeys(("place1", "place2", "rank"), pl.Int64)
+    scores = dict.fromkeys(("score", "cosine", "words"), pl.Float64)
+    table = pl.DataFrame(hits, {**numbers, **scores}, orient="row")
     names = [name for name in (naming_column(rows.columns), before) if name]
     shown = rows.select(list(dict.fromkeys(names)))
-    return with_rows(table, shown[queries], shown[results]) if names else table
+    return with_rows(table, shown[table["place1"]], shown[table["place2"]]) if names else table
 
 
-def _column(parts: list[np.ndarray | None], counts: list[int]) -> pl.Series:
-    """One column of all hits; null for rankings without it."""
-    numbers = [
-        np.full(count, np.nan) if part is None else part.astype(np.float64)
-        for part, count in zip(parts, counts, strict=True)
+def _score_columns(ranked: RankedRows) -> list[list[Any]]:
+    """Scores, cosines and BM25 scores of hits; None for those that a ranking lacks."""
+    unknown = [None] * len(ranked.places)
+    return [
+        unknown if each is None else each.tolist() for each in (ranked.scores, ranked.cosines, ranked.words)
     ]
-    return pl.Series(np.concatenate([np.empty(0), *numbers]), nan_to_null=True)

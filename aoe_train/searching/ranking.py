@@ -180,7 +180,8 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
     expected = "a number"
     try:
         if column.dtype.is_numeric():
-            return column, int(text) if text.lstrip("-").isdecimal() else float(text)
+            number = float(text)
+            return column, int(text) if text.lstrip("-").isdecimal() and abs(number) < 2**63 else number
         if column.dtype not in (pl.Date, pl.Datetime):
             return column.cast(pl.String), text.lower() if column.dtype == pl.Boolean else text
         expected = "a time such as 2015, 2015-05-31 or 2015-05-31T09:30"

@@ -143,6 +143,8 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
     everything = aoe_train.search_every(out, top=100, by="model", progress=False).hits
     assert everything.group_by("place1").len()["len"].to_list() == [39] * 40  # all others, never itself
     assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
+    with pytest.raises(ConfigError, match="before age: no such column; choose from id, text, day, at"):
+        index.search_every(before="age", progress=False)
 
 
 def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
@@ -156,19 +158,6 @@ def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
         hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
         found = hits.filter(place1=1, place2=0)["cosine"].item()
         assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-6)
-
-
-def test_search_with_before(bert, dated_index):
-    index = aoe_train.open_index(dated_index, model=bert)
-    text = index.texts([0])[0]
-    for before in ({"day": 7}, {"day": "7"}, {"at": "2020-01-07"}):
-        found = {hit.row["day"] for hit in index.search(text, top=40, before=before)}
-        assert found == set(range(7))
-    for value in ("soon", 2**200):
-        with pytest.raises(ConfigError, match=r"before day=.*: expected a value of the column's type, Int64"):
-            index.search(text, before={"day": value})
-    with pytest.raises(ConfigError, match="before age: no such column; choose from id, text, day, at"):
-        index.search_every(before="age", progress=False)
 
 
 def test_a_query_from_standard_input(dated_index):

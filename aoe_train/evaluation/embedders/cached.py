@@ -35,7 +35,7 @@ _SCHEMA = Schema(
     version=1,
     tables="CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL);",
 )
-_QUERY_KEYS = 500  # SQLite allows at least 999
+_QUERY_KEYS = 500  # per query; SQLite allows at least 999
 _TEXTS, _CHARACTERS = 2048, 400_000  # per transaction: seconds of work, which a kill may lose
 PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
 _TOLERANCE = 0.045  # relative change of a vector by other batches or precision: a cosine of 0.999
@@ -82,9 +82,8 @@ class CachedEmbedder(EmbedderWrapper):
                 done += len(batch)
                 show(Progress(stage, done, len(rows)))
             show(Progress(stage, done, len(rows), ended=True))
-        if matrix is None:  # for mypy: there is at least one text, which was just encoded
-            return np.empty((0, 0), np.float32)
-        return matrix if len(rows) == len(texts) else matrix[[rows[text] for text in texts]]
+        found = cast("np.ndarray", matrix)  # there is at least one text
+        return found if len(rows) == len(texts) else found[[rows[text] for text in texts]]
 
     def _cached(self, rows: Mapping[str, int], prompt: str | None) -> tuple[np.ndarray | None, list[str]]:
         """A matrix (text, dim) with the cached vectors, and the texts that are not cached."""
@@ -94,8 +93,8 @@ class CachedEmbedder(EmbedderWrapper):
         if self._dim is None:
             self._dim = self._check_model(self._store)
         matrix, missing = np.empty((len(rows), self._dim), np.float32), []
-        for start in range(0, len(texts), _TEXTS):
-            block = texts[start : start + _TEXTS]
+        for start in range(0, len(texts), _QUERY_KEYS):
+            block = texts[start : start + _QUERY_KEYS]
             keys = _cache_keys(block, prompt)
             cached = self._store.find(keys)
             for text, key in zip(block, keys, strict=True):
@@ -138,18 +137,13 @@ class VectorStore:
             self._connection = open_database(self._path, _SCHEMA, create=True, absent="")
 
     def find(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
-        """The vectors of the stored texts among `texts`, float32 (dim,) each."""
+        """The vectors of the stored texts among at most `_QUERY_KEYS`, float32 (dim,) each."""
         text_of = {_key(text): text for text in texts}
-        stored: dict[str, np.ndarray] = {}
-        keys = list(text_of)
-        for start in range(0, len(keys), _QUERY_KEYS):
-            block = keys[start : start + _QUERY_KEYS]
-            marks = ",".join("?" * len(block))
-            query = f"SELECT text, vector FROM vectors WHERE text IN ({marks})"  # noqa: S608 - placeholders
-            with self._errors():
-                for key, vector in self._connection.execute(query, block):
-                    stored[text_of[key]] = np.frombuffer(vector, "<f4")
-        return stored
+        marks = ",".join("?" * len(text_of))
+        query = f"SELECT text, vector FROM vectors WHERE text IN ({marks})"  # noqa: S608 - placeholders
+        with self._errors():
+            rows = self._connection.execute(query, [*text_of])
+            return {text_of[key]: np.frombuffer(vector, "<f4") for key, vector in rows}
 
     def keep(self, texts: Sequence[str], vectors: np.ndarray) -> None:
         """Add all vectors without NaN or infinity, in one transaction."""

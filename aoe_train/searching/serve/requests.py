@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -15,7 +14,6 @@ from pairkit.base.settings import Settings, setting
 MIB = 1 << 20
 _MAX_HITS = 1000
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-_HALF_PAIR = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 R = TypeVar("R")
 
 
@@ -109,9 +107,6 @@ def decoded(body: bytes, kind: type[R]) -> R:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        if "truncated" in str(error) and _HALF_PAIR.search(body):  # msgspec calls the first half a truncation
-            message = "the JSON contains half a surrogate pair (\\ud800 to \\udbff); send whole characters"
-            raise RefusalError(400, message) from error
         raise RefusalError(400, one_line(str(error), 300)) from error
     except RecursionError:
         raise RefusalError(400, "the JSON is nested too deeply") from None
