@@ -11,13 +11,11 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
+from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Self
 
 from pairkit.base.errors import ConfigError, PairkitError
@@ -161,27 +159,26 @@ class WorkerPool:
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
-        free, pending = SimpleQueue[_Worker](), deque[Future[Any]]()
-        for worker in self._ready():
-            free.put(worker)
-
-        def encode(part: list[str]) -> Any:
-            worker = free.get()
-            worker.send(part)
-            vectors = worker.receive()
-            free.put(worker)
-            return vectors
-
-        threads = ThreadPoolExecutor(len(self._workers))
-        try:
-            for part in parts:
-                if len(pending) == _AHEAD * len(self._workers):
-                    yield pending.popleft().result()
-                pending.append(threads.submit(encode, part))
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+        unread, busy = iter(parts), dict[Connection, tuple[_Worker, int]]()
+        finished: dict[int, np.ndarray] = {}
+        sent, yielded, free = 0, 0, deque(self._ready())
+        while True:
+            while free and sent < yielded + _AHEAD * len(self._workers):
+                if (part := next(unread, None)) is None:
+                    break
+                worker = free.popleft()
+                worker.send(part)
+                busy[worker.pipe] = worker, sent
+                sent += 1
+            if not busy:
+                return
+            for pipe in wait(list(busy)):
+                worker, number = busy.pop(pipe)  # type: ignore[call-overload]  # `wait` returns its arguments
+                finished[number] = worker.receive()
+                free.append(worker)
+            while yielded in finished:
+                yield finished.pop(yielded)
+                yielded += 1
 
     def close(self) -> None:
         """End all workers."""
@@ -231,13 +228,13 @@ class _Worker:
         return answer
 
     def end(self) -> None:
-        """End the process; a thread that waits for its answer then gets an error."""
+        """End the process."""
+        self.pipe.close()
         self._process.terminate()
         self._process.join(_END_S)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-        self.pipe.close()
 
     def _ended(self) -> ConfigError:
         self._process.join(_END_S)

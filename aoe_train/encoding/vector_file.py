@@ -17,19 +17,18 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from pydantic import BaseModel
 
 from aoe_train.model.model_folder import working_folder
 from aoe_train.model.quantization import DTYPES, Quantize, quantized, value_ranges, width_of
 from pairkit import __version__
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, write_errors, write_json
-from pairkit.base.system.folders import REPLACE, is_same, read_own
+from pairkit.base.system.folders import REPLACE, is_same, read_object, read_own
 
 _MADE_BY = "aoe encode"
 _ITEM = np.dtype("<f4")
@@ -37,10 +36,11 @@ _BLOCK_VECTORS = 4096
 _MANIFEST = "manifest.json"
 
 
-class PartialState(BaseModel, extra="forbid", frozen=True):
+@dataclass(frozen=True, slots=True)
+class PartialState:
     """The content of manifest.json; `done` vectors are safely stored."""
 
-    made_of: dict[str, Any] = {}
+    made_of: Mapping[str, Any] = field(default_factory=dict)
     texts: int = 0
     dim: int = 0
     done: int = 0
@@ -53,15 +53,14 @@ class PartialOutput:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
-        state = _read(self._manifest)
-        self.begun = state is not None and self.vectors.is_file()
-        self.state = state or PartialState()
+        self.begun = self._manifest.is_file() and self.vectors.is_file()
+        self.state = PartialState(**read_object(self._manifest)) if self.begun else PartialState()
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start a run without any vectors."""
         with write_errors(self.vectors), open_own(self.vectors, "wb") as file:
             _write_header(file, _ITEM, texts, dim)
-        self._save(PartialState(made_of=dict(made_of), texts=texts, dim=dim))
+        self._save(PartialState(made_of, texts, dim))
         self.begun = True
 
     def append(self, vectors: np.ndarray) -> None:
@@ -72,7 +71,7 @@ class PartialOutput:
             file.write(np.ascontiguousarray(vectors, _ITEM).data)
             file.flush()
             os.fsync(file.fileno())
-        self._save(self.state.model_copy(update={"done": self.state.done + len(vectors)}))
+        self._save(replace(self.state, done=self.state.done + len(vectors)))
 
     def read(self, start: int, count: int) -> np.ndarray:
         """The vectors (count, dim) from index `start`."""
@@ -92,7 +91,7 @@ class PartialOutput:
             return file.tell() + row * self.state.dim * _ITEM.itemsize
 
     def _save(self, state: PartialState) -> None:
-        write_json(self._manifest, state.model_dump())
+        write_json(self._manifest, asdict(state))
         self.state = state
 
 
@@ -109,17 +108,6 @@ def open_partial(out: Path, *, fresh: bool = False) -> Iterator[PartialOutput]:
         finally:
             if not partial.begun:
                 shutil.rmtree(folder)
-
-
-def _read(manifest: Path) -> PartialState | None:
-    try:
-        return PartialState.model_validate_json(manifest.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise DataError(
-            "not readable as a manifest of this version; give --fresh to start over", path=manifest
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

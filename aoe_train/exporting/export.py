@@ -172,10 +172,7 @@ def export(
 
 def backbone_of(model: str | Path, folder: Path) -> str:
     """The backbone of a trained model, from the record in its folder."""
-    try:
-        sources = read_object(folder / RUN_FILE).get("sources")
-    except DataError:
-        sources = None
+    sources = read_object(folder / RUN_FILE).get("sources")
     backbone = sources.get("backbone") if isinstance(sources, dict) else None
     if not isinstance(backbone, str):
         raise ConfigError(f"{model}: its run.json doesn't name its backbone; give --backbone")

@@ -206,7 +206,7 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     assert f"{done.loss}." in card
     assert 'backend="onnx", model_kwargs={"file_name": "onnx/model_qint8.onnx"}' in card
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
-    assert json.loads((tmp_path / "x/run.json").read_text())["export"]["loss"]["pairs"] == 780
+    assert json.loads((tmp_path / "x/run.json").read_text())["export"]["loss"]["pairs"] == 190
     monkeypatch.chdir(tmp_path)
     assert difference(vectors_of_card(card), encoder.encode([FLUTE], prompt="")) < 0.3
 
