@@ -77,6 +77,7 @@ def index(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train.evaluation.embedders.embedder import tokenizer_of
+    from aoe_train.model.backbones.packaged import PACKAGED
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
     from aoe_train.searching.index_rows import IN_MEMORY, read_rows
@@ -90,8 +91,8 @@ def index(
     check_place(folder)
     rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
     name = str(model) if isinstance(model, str | Path) else IN_MEMORY
-    if Path(name).is_dir() and not Path(name).is_absolute():  # so that a search may run in any folder
-        name = relpath(name, folder)
+    if name not in PACKAGED and Path(name).is_dir() and not Path(name).is_absolute():
+        name = relpath(name, folder)  # so that a search may run in any folder
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)
         tokenizer = tokenizer_of(embedder)
