@@ -206,7 +206,10 @@ def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
     return "".join(pieces), tuple(links)
 
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
+_TAG = re.compile(
+    r"<(/?)([a-zA-Z][a-zA-Z0-9-]*(?::[a-zA-Z]+)?)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>"  # also Word's <o:p>
+)
+_HTML = re.compile(r"\s*<(?:!--|[a-z][a-z0-9-]*[\s>]).*</[a-z]", re.DOTALL | re.IGNORECASE)  # in a table
 _HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"))
 _OTHERS = frozenset(
@@ -394,7 +397,12 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
         table = part.table.name if isinstance(part.table, Path) else where
         for place, number in enumerate(frame[ROW]):
             row = {role: column[place] for role, column in texts.items()}
-            asked = (row["question"], row["answer"]) if "question" in row else None
-            name = row.get("document") or f"{table}:{number}"
-            blocks = tuple(split_questions(plain_blocks(row.get("body", ""))))
-            yield Document(name, blocks, row.get("title"), asked, f"row {number}")
+            asked = (_plain(row["question"]), _plain(row["answer"])) if "question" in row else None
+            name, body = row.get("document") or f"{table}:{number}", row.get("body", "")
+            blocks = html_blocks(body)[1] if _HTML.match(body) else plain_blocks(body)
+            yield Document(name, tuple(split_questions(blocks)), row.get("title"), asked, f"row {number}")
+
+
+def _plain(cell: str) -> str:
+    """The text of a cell, which may be HTML."""
+    return "\n".join(block.text for block in html_blocks(cell)[1]) if _HTML.match(cell) else cell

@@ -34,7 +34,14 @@ def values(found: PairDataset) -> list[float]:
     "labels",
     [
         *([1, 0], [1.0, 0.0], ["1", "0"], ["1.0", " 0 "], ["1e0", "-0"], [True, False], ["True", "FALSE"]),
-        *(["yes", "No"], ["duplicate", "not_duplicate"], ["Duplicate", "non-duplicate"]),
+        *(
+            ["t", "f"],
+            ["Y", "n"],
+            ["accept", "reject"],
+            ["yes", "No"],
+            ["duplicate", "not_duplicate"],
+            ["Duplicate", "non-duplicate"],
+        ),
         *(
             ["equivalent", "not equivalent"],
             ["entailment", "not_entailment"],

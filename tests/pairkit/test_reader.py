@@ -225,11 +225,13 @@ def test_tables_are_read_like_files(make: Any, tmp_path: Path) -> None:
     assert found.splits["train"].equals(expected.splits["train"])
 
 
-def test_tables_by_split() -> None:
+def test_tables_by_split(caplog: pytest.LogCaptureFixture) -> None:
     splits = {"test": TABLE, "dev": pl.DataFrame(TABLE), "train": TABLE[:1]}
     assert [*pairkit.read(splits).splits] == ["train", "validation", "test"]
     assert pairkit.read(splits).splits["train"].height == 1
     assert pairkit.read(splits, split="dev")["validation"].height == 2
+    assert len(pairkit.read(pairkit.read(splits).rows)) == 5
+    assert "the column split is not used" in caplog.text
     datasets = pytest.importorskip("datasets")
     assert [*pairkit.read(datasets.DatasetDict(validation=_hub(), train=_hub())).splits] == [
         "train",

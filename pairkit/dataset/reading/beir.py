@@ -3,7 +3,7 @@
 ```
 FOLDER/corpus.jsonl                  _id, text, optionally title
       /queries.jsonl                 _id, text
-      /qrels/{train,dev,test}.tsv    query-id, corpus-id, score (0: not relevant)
+      /qrels/{train,dev,test}.tsv    query-id, corpus-id, score (0: not relevant); or JSON lines
 ```
 
 BEIR: Thakur et al., NeurIPS 2021 (arXiv 2104.08663). As there, a title is put before its text.
@@ -18,7 +18,7 @@ import polars as pl
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.reading.tables import read_table
+from pairkit.dataset.reading.tables import first_row, is_table, read_table
 
 _CORPUS, _QUERIES, _QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 
@@ -43,8 +43,8 @@ class BeirFolder:
         if rows.width != 3 or rows.columns[:2] != ["query-id", "corpus-id"]:
             raise DataError("expected the columns query-id, corpus-id and score", path=path)
         rows.columns = ["query", "document", "gain"]
-        gain = pl.col("gain").cast(pl.Float64, strict=False)
-        rows = rows.with_row_index("row", offset=2).with_columns(gain)
+        gain, ids = pl.col("gain").cast(pl.Float64, strict=False), pl.col("query", "document")
+        rows = rows.with_row_index("row", offset=first_row(path)).with_columns(gain, ids.cast(pl.String))
         if (wrong := rows.filter(pl.col("gain").is_null())).height:
             raise DataError("expected a number as score", path=path, row=wrong["row"][0])
         rows = rows.filter(pl.col("gain") > 0).unique(["query", "document"], maintain_order=True)
@@ -65,7 +65,9 @@ class BeirFolder:
 
 def read_beir(folder: Path) -> BeirFolder:
     """Read the texts of a folder."""
-    judgements = sorted((folder / _QRELS).glob("*.tsv"))
+    judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
+    if not judgements:
+        raise DataError("has no table such as test.tsv", path=folder / _QRELS)
     return BeirFolder(_texts(folder / _CORPUS), _texts(folder / _QUERIES), judgements)
 
 

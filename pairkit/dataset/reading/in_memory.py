@@ -104,6 +104,8 @@ def _table(source: Any, where: str) -> pl.DataFrame:
 
 def _frame(source: Any, where: str) -> pl.DataFrame:
     try:
+        if hasattr(source, "to_frame"):  # a Series
+            source = source.to_frame()
         if isinstance(source, pl.DataFrame):
             return source
         if isinstance(source, pl.LazyFrame):

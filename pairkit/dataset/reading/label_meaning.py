@@ -3,7 +3,7 @@
 | labels | read as |
 |---|---|
 | 0 and 1 | 1 is similar; refused with NLI columns, where 0 is often entailment |
-| true, false; yes, no; duplicate, not_duplicate and similar | 1 and 0 |
+| true, false; yes, no; t, f; y, n; accept, reject; duplicate, not_duplicate and similar | 1 and 0 |
 | entailment, contradiction, neutral (words or class names) | 1, 0, left out (as the papers do) |
 | numbers in [0, 5] with fractions, in a column such as `score`, or float32 | scores |
 | whole numbers from 0 to 5, if 5 occurs | scores |
@@ -43,6 +43,9 @@ _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral
 _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     {"true": 1.0, "false": 0.0},
     {"yes": 1.0, "no": 0.0},
+    {"t": 1.0, "f": 0.0},
+    {"y": 1.0, "n": 0.0},
+    {"accept": 1.0, "reject": 0.0, "ignore": SKIP},
     {"duplicate": 1.0, "not_duplicate": 0.0},
     {"equivalent": 1.0, "not_equivalent": 0.0},
     {"paraphrase": 1.0, "not_paraphrase": 0.0},

@@ -86,6 +86,8 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
         files = _matching(str(source), lines=lines)
     elif path.name.endswith(ENDING) and path.is_file():
         return {"test": [TablePart(str(path), judged_pairs(path))]}  # reviewed pairs are for evaluation
+    elif "://" in str(source):
+        raise ConfigError(f"{source}: is on the web; download it, and give the file")
     elif path.exists() or is_table(path):
         files = {split_of(path): [path]}
     elif is_hub_name(source):

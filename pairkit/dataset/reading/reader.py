@@ -14,6 +14,7 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
+from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.columns import (
@@ -30,7 +31,15 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
-from pairkit.dataset.records import LabelKind, PairDataset, joined, report_bad_rows, typed_rows, written_rows
+from pairkit.dataset.records import (
+    SPLITS,
+    LabelKind,
+    PairDataset,
+    joined,
+    report_bad_rows,
+    typed_rows,
+    written_rows,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,6 +78,9 @@ class SourceTable:
             if name
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
+        splits = {str(name) for name in frame["split"].unique()} if "split" in frame.columns else {}
+        if len(splits) > 1 and {split_name(name) for name in splits} <= {*SPLITS}:
+            note_once("%s: the column split is not used, so all rows are in one split", where)
         names, distinct = classes.get(roles.label, ()), None
         if roles.label:
             distinct = label_column(frame, roles, where, names).distinct()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import logging
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from pairkit.base.system.text_lines import (
     read_text_lines,
     read_whole,
 )
-from pairkit.dataset.reading.separated import column_names, named_records, read_separated
+from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
@@ -82,7 +83,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     used = {*(columns or {}).values()} - {"none"}
     if not used or not all(name.isdecimal() for name in used) or format_of(path) not in _SEPARATED:
         return True
-    return used <= {*named_records(path)[0]}
+    return used <= {*column_names(next(records(path), (1, []))[1])}
 
 
 def table_rows(
@@ -103,11 +104,14 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     """Read a table; with `lines` each line of a text file is a row of the column `text`."""
     if lines:
         texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
+        if texts and all("\t" in text for text in texts):
+            note_once("%s: each line is read as one text; name it .tsv if it is a table", path)
         return pl.DataFrame({"text": texts}, schema={"text": pl.String})
     suffix = format_of(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
-            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz)"
+            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz), and name"
+            " a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
         return read_separated(path, header=header)
@@ -142,6 +146,7 @@ def _read_sheet(path: Path) -> pl.DataFrame:
     """A sheet of a spreadsheet; the first one unless named."""
     with needed_for("a spreadsheet"):
         import fastexcel
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of columns without a name
     file, sheet = sheet_of(path)
     data = read_whole(file)
     try:
@@ -191,7 +196,7 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
 def _read_json(path: Path) -> pl.DataFrame:
     values = json_values(path)
     if not all(isinstance(value, dict) for value in values):
-        raise DataError("expected an array of objects", path=path)
+        raise DataError("expected an array of objects (pandas: orient='records')", path=path)
     return _from_objects(values, path)
 
 
@@ -218,7 +223,8 @@ def json_values(path: Path) -> list[Any]:
         if len(arrays) != 1:
             keys = one_line(", ".join(values), 200)
             raise DataError(
-                f"found an object with the keys {keys}; expected an array of rows (JSON lines: .jsonl)",
+                f"found an object with the keys {keys}; expected an array of rows (JSON lines: .jsonl;"
+                " pandas: orient='records')",
                 path=path,
             )
         values = values[arrays[0]]
