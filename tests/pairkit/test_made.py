@@ -122,8 +122,8 @@ def test_conflicts() -> None:
         pairkit.merge({"one": one, "other": other})
     assert str(caught.value) == (
         "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
-        " set conflicts to drop to leave them out,"
-        " or to first to take the label of the dataset that comes first"
+        " leave them out with conflicts='drop', or take the label of the dataset that comes first with"
+        " conflicts='first'"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
     assert texts(dropped) == {"train": [("one", "k", "l", 1)], "test": [("other", "m", "n", 0)]}

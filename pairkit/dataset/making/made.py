@@ -21,11 +21,11 @@ from pairkit.dataset.labels import SKIPPED, LabelsRead
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.making.divide import DROPPED, divide
-from pairkit.dataset.reading.columns import as_json
 from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
+    as_json,
     by_reason,
     card_files,
     in_split_order,

@@ -13,9 +13,16 @@ from pairkit.base.printable import one_line
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.divide import DROPPED, OTHER_RANK, RANKS, divide, keep_apart
 from pairkit.dataset.making.made import ROW, MadeDataset, build_result, check_out, run_record, write_result
-from pairkit.dataset.reading.columns import as_json
 from pairkit.dataset.reading.in_memory import Source, contents_of
-from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, PairDataset, named_split, unordered
+from pairkit.dataset.records import (
+    AGAINST_FIRST,
+    DIFFER,
+    PAIR,
+    PairDataset,
+    join_frames,
+    named_split,
+    unordered,
+)
 
 Conflicts = Literal["error", "drop", "first"]
 
@@ -48,7 +55,7 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
 
 
 def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
-    """The rows of all datasets with their `source`; columns of different types become texts."""
+    """The rows of all datasets with their `source`."""
     kinds = {name: pairs.label_kind for name, pairs in datasets.items()}
     if len({*kinds.values()}) > 1:
         listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
@@ -61,12 +68,7 @@ def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
         for name, pairs in datasets.items()
         for split, frame in pairs.splits.items()
     ]
-    try:
-        together = pl.concat(frames, how="diagonal_relaxed")
-    except pl.exceptions.PolarsError:
-        odd = _odd_columns(frames)
-        together = pl.concat([_as_texts(frame, odd) for frame in frames], how="diagonal_relaxed")
-    return together.select(*_FIRST, pl.exclude(_FIRST))
+    return join_frames(frames).select(*_FIRST, pl.exclude(_FIRST))
 
 
 def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
@@ -112,8 +114,8 @@ def _refuse(differing: pl.DataFrame) -> None:
         conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
     more = f" and {len(groups) - _MAX_CONFLICTS:,} more" if len(groups) > _MAX_CONFLICTS else ""
     raise DataError(
-        f"pairs with different labels ({len(groups):,}): {', '.join(conflicts)}{more}; set conflicts to drop"
-        " to leave them out, or to first to take the label of the dataset that comes first"
+        f"pairs with different labels ({len(groups):,}): {', '.join(conflicts)}{more}; leave them out"
+        " with --conflicts=drop, or take the label of the dataset that comes first with --conflicts=first"
     )
 
 
@@ -125,23 +127,6 @@ def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
         inner = pl.col("source").cast(pl.String)
         source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
     return named_split(frame, split).with_row_index(ROW, offset=1).with_columns(source.alias("source"))
-
-
-def _odd_columns(frames: list[pl.DataFrame]) -> set[str]:
-    """Columns that have different types, other than types of numbers."""
-    dtypes_of: dict[str, set[Any]] = {}
-    for frame in frames:
-        for name, dtype in frame.schema.items():
-            if dtype != pl.Null:
-                dtypes_of.setdefault(name, set()).add("number" if dtype.is_numeric() else dtype)
-    return {name for name, dtypes in dtypes_of.items() if len(dtypes) > 1}
-
-
-def _as_texts(frame: pl.DataFrame, names: set[str]) -> pl.DataFrame:
-    here = [name for name in frame.columns if name in names]
-    nested = [name for name in here if frame.schema[name].is_nested()]
-    plain = [pl.col(name).cast(pl.String, strict=False) for name in here if name not in nested]
-    return frame.with_columns(*plain, *(as_json(frame[name]) for name in nested))
 
 
 def make_merged(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -336,15 +335,6 @@ def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.D
         pl.col(text1).cast(pl.String).alias("text1"), pl.col(text2).cast(pl.String).alias("text2")
     )
     return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
-
-
-def as_json(column: pl.Series) -> pl.Series:
-    """Lists or structures as JSON texts."""
-    texts = [
-        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-        for value in column.to_list()
-    ]
-    return pl.Series(column.name, texts, pl.String)
 
 
 def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tuple[str, pl.Series]]:

@@ -19,7 +19,6 @@ from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.columns import (
     Roles,
-    as_json,
     find_roles,
     label_column,
     missing_text,
@@ -35,6 +34,8 @@ from pairkit.dataset.records import (
     SPLITS,
     LabelKind,
     PairDataset,
+    as_json,
+    join_frames,
     joined,
     report_bad_rows,
     typed_rows,
@@ -199,7 +200,7 @@ def read_pairs(
     for name, tables in by_split.items():
         rows = [table.usable(meaning) for table in tables]
         bad += [each.bad for each in rows]
-        splits[name] = _concat([table.pairs(each) for table, each in zip(tables, rows, strict=True)], tables)
+        splits[name] = join_frames([table.pairs(each) for table, each in zip(tables, rows, strict=True)])
     report_bad_rows(left_out := joined(bad))
     labels = meaning.read
     if isinstance(source, PairDataset):
@@ -231,7 +232,7 @@ def read_rows(
             for table, rows in zip(tables, usable, strict=True)
         ]
         places[name] = [(table.where, frame[ROW]) for table, frame in zip(tables, frames, strict=True)]
-        splits[name] = _concat([frame.drop(ROW) for frame in frames], tables)
+        splits[name] = join_frames([frame.drop(ROW) for frame in frames])
         if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
             raise DataError(
                 f"the files of {name} have different kinds of rows; together they have the columns"
@@ -299,29 +300,3 @@ def _open_tables(
         name: [SourceTable.open(part, columns, skips=skips, single=single) for part in parts[name]]
         for name in chosen
     }
-
-
-def _concat(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl.DataFrame:
-    if len(frames) == 1:
-        return frames[0]
-    try:
-        return pl.concat(frames, how="diagonal_relaxed")
-    except pl.exceptions.PolarsError as error:
-        raise _type_error(frames, [table.where for table in tables]) from error
-
-
-def _type_error(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
-    """The error for files of a split with different types in a column."""
-    for name in dict.fromkeys(name for frame in frames for name in frame.columns):
-        present = [
-            (frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame
-        ]
-        try:
-            pl.concat([column for column, _ in present], how="vertical_relaxed")
-        except pl.exceptions.PolarsError:
-            kinds = {column.dtypes[0]: path for column, path in reversed(present)}
-            listed = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
-            return DataError(f"the column {one_line(name)} has {listed}; convert one of them", path=where[0])
-    return DataError(
-        "has other columns than the split's other files; give them the same columns", path=where[0]
-    )

@@ -38,11 +38,11 @@ from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
     MAX_VALUES_PER_BYTE,
-    check_dictionaries,
+    check_parquet,
     check_size,
     check_texts,
-    shared_bytes,
 )
+from pairkit.dataset.records import join_frames
 
 _SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
@@ -173,7 +173,7 @@ def _read_sheet(path: Path) -> pl.DataFrame:
 def _read_parquet(path: Path) -> pl.DataFrame:
     packed = is_gzipped(path)
     with io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file:
-        check_dictionaries(file, path)
+        check_parquet(file, path)
         file.seek(0)
         # glob=False, as a path may contain brackets and stars.
         table = pl.read_parquet(file if packed else path, glob=False)
@@ -241,7 +241,7 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
         frames.append(frame_of(block))
         rows, schema = rows + len(block), {**schema, **frames[-1].schema}
         _check_keys(schema, rows, path, path.stat().st_size)
-    return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+    return join_frames(frames) if frames else pl.DataFrame()
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -263,7 +263,7 @@ def _read_arrow(path: Path) -> pl.DataFrame:
             ) as file,
             pa.ipc.open_stream(file) as reader,
         ):
-            size, rows, unpacked, shared, batches = file.size(), 0, 0, 0, []
+            size, rows, unpacked, batches = file.size(), 0, 0, []
             for batch in reader:
                 rows += batch.num_rows
                 unpacked += batch.get_total_buffer_size()
@@ -271,8 +271,6 @@ def _read_arrow(path: Path) -> pl.DataFrame:
                     FREE_BYTES, MAX_RATIO * size
                 ):
                     raise DataError(f"has {rows:,} rows in {size:,} bytes; save the dataset again", path=path)
-                shared += sum(map(shared_bytes, batch.columns))
-                check_size(shared, path, size)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)

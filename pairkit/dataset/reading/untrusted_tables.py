@@ -53,18 +53,6 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
     return metadata
 
 
-def check_dictionaries(file: IO[bytes], path: Path) -> None:
-    """Check the metadata, and that dictionaries don't expand to too much text in polars."""
-    import pyarrow.parquet as pq
-
-    metadata = check_parquet(file, path)
-    size = file.seek(0, 2)
-    with readable(path):
-        shared = [field.name for field in metadata.schema.to_arrow_schema() if has_dictionary(field.type)]
-        batches = pq.ParquetFile(file, metadata=metadata).iter_batches(columns=shared) if shared else ()
-        check_size(sum(shared_bytes(column) for batch in batches for column in batch), path, size)
-
-
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Convert errors of reading Parquet."""
@@ -79,40 +67,9 @@ def readable(path: Path) -> Iterator[None]:
         raise DataError(f"not readable as parquet ({reason}); fix the file", path=path) from error
 
 
-def has_dictionary(kind: Any) -> bool:
-    """Whether an Arrow type is or contains a dictionary, which stores a value once for many rows."""
-    import pyarrow as pa
-
-    inner = (kind.field(number).type for number in range(kind.num_fields))
-    return pa.types.is_dictionary(kind) or any(map(has_dictionary, inner))
-
-
-def shared_bytes(column: Any) -> int:
-    """Bytes of the texts of an Arrow dictionary after expansion to rows."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        if not (
-            pa.types.is_binary(column.type.value_type)
-            or pa.types.is_string(column.type.value_type)
-            or pa.types.is_large_binary(column.type.value_type)
-            or pa.types.is_large_string(column.type.value_type)
-        ):
-            return 0
-        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
-        return pc.sum(lengths.take(column.indices)).as_py() or 0
-    if pa.types.is_struct(column.type):
-        return sum(map(shared_bytes, column.flatten()))
-    return shared_bytes(column.flatten()) if has_dictionary(column.type) else 0
-
-
 def check_texts(table: pl.DataFrame, path: Path) -> None:
-    """Refuse a table that expands long texts to very many rows."""
-    import polars as pl  # not needed for reading Parquet in batches
-
-    texts = sum(int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(table))
-    check_size(texts, path, path.stat().st_size)
+    """Refuse a table with long texts that are stored once for very many rows."""
+    check_size(sum(map(_text_bytes, table.iter_columns())), path, path.stat().st_size)
 
 
 def check_size(texts: int, path: Path, size: int) -> None:
@@ -124,17 +81,19 @@ def check_size(texts: int, path: Path, size: int) -> None:
         )
 
 
-def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
-    """The columns of texts, and the texts in columns of lists."""
-    import polars as pl
+def _text_bytes(column: pl.Series) -> int:
+    """Bytes of the texts of all rows, also in lists."""
+    import polars as pl  # not needed for reading Parquet in batches
 
-    text = pl.String | pl.Categorical | pl.Enum
-    for column in table.iter_columns():
-        dtype = column.dtype
-        if isinstance(dtype, text):
-            yield column
-        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, text):
-            yield column.explode()
+    dtype = column.dtype
+    if isinstance(dtype, pl.List | pl.Array):
+        return _text_bytes(column.explode())
+    if isinstance(dtype, pl.Struct):
+        return sum(map(_text_bytes, column.struct.unnest().iter_columns()))
+    if not isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+        return 0
+    each, times = column.value_counts(name="times") if dtype != pl.String else (column, 1)
+    return int((each.cast(pl.String).str.len_bytes().cast(pl.Int64) * times).sum())
 
 
 ROWS = 4096  # of a batch, at most
