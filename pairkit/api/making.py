@@ -101,7 +101,7 @@ def merge(
         >>> result.statistics["dropped_pairs"], len(result.pairs)
         ({'repeated': 8}, 8)
     """
-    from pairkit.dataset.making.merging import make_merged, named
+    from pairkit.dataset.making.split_and_merge import make_merged, named
 
     folder = argument("out", out, Path | None)
     settings = _settings(conflicts, split_sizes, cut_negatives, seed)
@@ -150,7 +150,7 @@ def split(
         >>> {name: rows.height for name, rows in result.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
-    from pairkit.dataset.making.made import make_split
+    from pairkit.dataset.making.split_and_merge import make_split
 
     folder = argument("out", out, Path | None)
     sizes = argument("split_sizes", split_sizes, list[float])

@@ -20,8 +20,15 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import holds_no_text
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import table
-from pairkit.dataset.making.divide import DROPPED, divide
-from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
+from pairkit.dataset.making.made import (
+    DROPPED,
+    MadeDataset,
+    build_result,
+    check_out,
+    run_record,
+    write_result,
+)
+from pairkit.dataset.making.split_and_merge import divide
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.extracting.documents import Document, opening_text, read_documents
 from pairkit.similarity.terms import is_unspaced

@@ -20,7 +20,6 @@ from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
-from pairkit.dataset.making.divide import DROPPED, divide
 from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.records import (
     LabelKind,
@@ -37,6 +36,7 @@ from pairkit.dataset.records import (
 from pairkit.similarity.measures import share_long
 
 FEW_ROWS = 50  # too few to train on
+DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
 ROW = "row of its split"  # a column: the row's number in its source's split, from 1
 _RENAMED = {DROPPED: "left_out", ROW: "source_row"}  # columns of dropped rows
 _LIMITS = """
@@ -203,10 +203,6 @@ def write_result(
 
 
 _WRITTEN = "Pairs written by `pairkit.write`."
-_SPLIT = """
-A dataset divided by `pairs split`. Rows that share a text, directly or through other rows, are in
-one split; so are near-identical texts (Jaccard similarity of word triples), issues and clusters.
-"""
 _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 
@@ -217,16 +213,6 @@ def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) 
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)
     return write_result(made, out, run, _WRITTEN)
-
-
-def make_split(
-    pairs: PairDataset, source: Source, out: Path | None, *, settings: Mapping[str, Any], fresh: bool
-) -> MadeDataset:
-    """See `pairkit.split`; `settings` are its arguments by name."""
-    run = run_record("split", {"pairs": pairs}, settings)
-    check_out(out, run, [source], fresh=fresh)
-    made = build_result(divide(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])
-    return write_result(made, out, run, _SPLIT)
 
 
 FileFormat = Literal["jsonl", "csv"]
