@@ -12,14 +12,6 @@ if TYPE_CHECKING:
     from typer import Typer
 
 
-def _audit(audit: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
-    from pairkit.base.cli.commands import show
-
-    result = audit(**arguments)
-    show(result, json=json, quiet=quiet, given=arguments)
-    result.check()
-
-
 def _export(export: Any, arguments: Any) -> None:
     from pairkit.api.checking import read
     from pairkit.base.cli.terminal import out, say
@@ -92,7 +84,6 @@ def application() -> Typer:
         "pairs audit gis-dataset",
         "pairs audit WhereIsAI/github-issue-similarity",
         "pairs audit nli.tsv --labels entailment=1,neutral=0,contradiction=0",
-        run=_audit,
     )
     add_command(
         app,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairkit.api import options
+from pairkit.api import SplitSizes, options
 from pairkit.api.checking import read
 from pairkit.base.cli.options import Option
 from pairkit.base.settings import argument, split_at_commas
@@ -153,7 +153,7 @@ def split(
     from pairkit.dataset.making.split_and_merge import make_split
 
     folder = argument("out", out, Path | None)
-    sizes = argument("split_sizes", split_sizes, list[float])
+    sizes = argument("split_sizes", split_sizes, SplitSizes)
     settings = _settings("error", sizes, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
@@ -218,7 +218,7 @@ def extract(
     settings = {
         "rules": list(named),
         "max_chars": argument("max_chars", max_chars, PositiveInt),
-        "split": argument("split_sizes", split_sizes, list[float]),
+        "split": argument("split_sizes", split_sizes, SplitSizes),
         "seed": argument("seed", seed, int),
     }
     roles = argument("columns", columns, dict[str, str] | None)
@@ -270,7 +270,7 @@ def _settings(
 ) -> dict[str, Any]:
     return {
         "conflicts": conflicts,
-        "split": argument("split_sizes", split_sizes, list[float] | None),
+        "split": argument("split_sizes", split_sizes, SplitSizes | None),
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
     }

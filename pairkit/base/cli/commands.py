@@ -140,6 +140,7 @@ def add_command(
             logger.setLevel(level)
         if result is not None:
             show(result, json=values.get("json", False), quiet=values["quiet"], given=arguments)
+            getattr(result, "check", lambda: None)()
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,8 +66,8 @@ class SourceTable:
         columns: Mapping[str, str] | None,
         *,
         skips: bool,
-        single: bool = False,
-        hold: bool = True,
+        single: bool,
+        hold: bool,
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
         where, frame = part.where, part.numbered(columns)
@@ -96,16 +96,17 @@ class SourceTable:
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows; if `skips`, without those that lack a label or text."""
         frame, roles, labels = self.whole(), self.roles, None
-        reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
+        lacking = [*missing_texts(frame, roles, self.where)]
         if roles.label:
             column = label_column(frame, roles, self.where, self.classes)
             missing = column.missing() & self.skips
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
-            reasons = _set(reasons, missing, "empty_label")
-        for reason, rows in missing_texts(frame, roles, self.where):
-            counts = rows if labels is None else rows & labels.is_not_null()
-            reasons = _set(reasons, counts & reasons.is_null(), reason)
+            of_labelled = [(reason, rows & labels.is_not_null()) for reason, rows in lacking]
+            lacking = [("empty_label", missing), *of_labelled]
+        reasons = pl.select(
+            reason=pl.coalesce(pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking)
+        ).to_series()
         kept = reasons.is_null()
         if kept.all():
             return UsableRows(frame, labels, None)
@@ -170,20 +171,6 @@ class PairFrames:
     bad: dict[str, pl.DataFrame] = field(default_factory=dict)  # by table, once it was read
 
 
-def _set(values: pl.Series, rows: pl.Series, value: str) -> pl.Series:
-    return values.zip_with(~rows, pl.repeat(value, len(values), dtype=pl.String, eager=True))
-
-
-def _decide(tables: Mapping[str, Sequence[SourceTable]], rules: LabelRules) -> LabelMeaning:
-    """Decide what the labels of a source's tables mean."""
-    each = (table.distinct for of_split in tables.values() for table in of_split)
-    columns = [column for column in each if column is not None]
-    meaning = decide_labels(columns, rules)
-    if columns:
-        _LOG.info("%s: %s", columns[0].where, meaning.read)
-    return meaning
-
-
 def read_pairs(
     source: Source,
     *,
@@ -193,8 +180,7 @@ def read_pairs(
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns."""
     source = contents_of(source)
-    by_split = _open_tables(source, parts_of(source), split, columns, rules)
-    meaning = _decide(by_split, rules)
+    by_split, meaning = _open(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
     bad: list[pl.DataFrame | None] = []
     for name, tables in by_split.items():
@@ -219,8 +205,7 @@ def read_rows(
     rules: LabelRules = AS_FOUND,
 ) -> SplitRows:
     """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
-    by_split = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
-    meaning = _decide(by_split, rules)
+    by_split, meaning = _open(source, parts_of(source, lines=True), columns, rules, split, single=True)
     splits: dict[str, pl.DataFrame] = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
@@ -250,13 +235,8 @@ def read_frames(
 ) -> PairFrames:
     """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
     source = contents_of(source)
-    by_split = {
-        name: [
-            SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in tables
-        ]
-        for name, tables in parts_of(source).items()
-    }
-    meaning = _decide(by_split, rules)
+    rules = replace(rules, bad_rows="skip")
+    by_split, meaning = _open(source, parts_of(source), columns, rules, holds_parquet=False)
     bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
@@ -280,23 +260,30 @@ def split_names(source: Source) -> list[str]:
     return list(parts_of(source, lines=True))
 
 
-def _open_tables(
+def _open(
     source: Source,
     parts: Mapping[str, Sequence[TablePart]],
-    split: Any,
     columns: Any,
     rules: LabelRules,
+    split: Any = None,
     *,
     single: bool = False,
-) -> dict[str, list[SourceTable]]:
-    """The tables of each chosen split."""
+    holds_parquet: bool = True,
+) -> tuple[dict[str, list[SourceTable]], LabelMeaning]:
+    """The tables of each chosen split, and what their labels mean."""
     columns = argument("columns", columns, dict[str, str] | None)
     split = argument("split", split, str | None)
     chosen = [split_name(split)] if split else [*parts]
     if split and chosen[0] not in parts:
         raise DataError(f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source))
-    skips = rules.bad_rows == "skip"
-    return {
-        name: [SourceTable.open(part, columns, skips=skips, single=single) for part in parts[name]]
-        for name in chosen
-    }
+
+    def opened(part: TablePart) -> SourceTable:
+        hold = holds_parquet or not is_parquet(part.table)
+        return SourceTable.open(part, columns, skips=rules.bad_rows == "skip", single=single, hold=hold)
+
+    tables = {name: [opened(part) for part in parts[name]] for name in chosen}
+    labels = [table.distinct for of in tables.values() for table in of if table.distinct is not None]
+    meaning = decide_labels(labels, rules)
+    if labels:
+        _LOG.info("%s: %s", labels[0].where, meaning.read)
+    return tables, meaning
