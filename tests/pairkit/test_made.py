@@ -186,7 +186,7 @@ def test_labels_and_scores_are_not_merged() -> None:
     scores = PairDataset(
         {"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [2.5]})}, "s", "graded"
     )
-    with pytest.raises(DataError, match=r"can't be merged with scores \(one: binary, two: graded\)"):
+    with pytest.raises(DataError, match=r"can't be merged \(one: 0 and 1, two: scores above 1\)"):
         pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
 
 

@@ -224,13 +224,13 @@ def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]
 
 def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
     """The rows of all datasets with their `source`."""
-    kinds = {name: pairs.label_kind for name, pairs in datasets.items()}
-    if len({*kinds.values()}) > 1:
-        listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+    scales = {name: _scale(pairs) for name, pairs in datasets.items() if len(pairs)}
+    if len({*scales.values()}) > 1:
+        listed = ", ".join(f"{name}: {scale}" for name, scale in scales.items())
         raise DataError(
-            f"labels of 0 and 1 can't be merged with scores ({one_line(listed)}); convert one of them"
+            f"different labels can't be merged ({one_line(listed)}): convert scores to one scale, such as"
+            " with pairkit.write(DATASET, OUT, label_range=(0, 5)), and merge 0 and 1 only with 0 and 1"
         )
-    _check_scales(datasets)
     frames = [
         _named(frame, name, split)
         for name, pairs in datasets.items()
@@ -239,17 +239,10 @@ def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
     return join_frames(frames).select(*_FIRST, pl.exclude(_FIRST))
 
 
-def _check_scales(datasets: Mapping[str, PairDataset]) -> None:
-    if next(iter(datasets.values())).label_kind == "binary":
-        return
-    highest = {name: pairs.rows["label"].to_numpy().max() for name, pairs in datasets.items() if len(pairs)}
-    small, large = [[name for name in highest if (highest[name] > 1) == beyond] for beyond in (False, True)]
-    if small and large:
-        raise DataError(
-            f"scores from 0 to 1 ({one_line(', '.join(small))}) can't be merged with scores above 1"
-            f" ({one_line(', '.join(large))}): convert the latter to the scale from 0 to 1, such as with"
-            " pairkit.write(DATASET, OUT, label_range=(0, 5))"
-        )
+def _scale(pairs: PairDataset) -> str:
+    if pairs.label_kind == "binary":
+        return "0 and 1"
+    return "scores from 0 to 1" if pairs.rows["label"].to_numpy().max() <= 1 else "scores above 1"
 
 
 def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
