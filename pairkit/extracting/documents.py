@@ -211,19 +211,11 @@ _TAG = re.compile(
 )
 _HTML = re.compile(r"\s*<(?:!--|[a-z][a-z0-9-]*[\s>]).*</[a-z]", re.DOTALL | re.IGNORECASE)  # in a table
 _HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"))
-_OTHERS = frozenset(
-    (
-        *("p", "li", "dd", "blockquote", "div", "section", "article", "main", "body", "header"),
-        *("ul", "ol", "dl", "hr", "figure", "figcaption", "details"),
-    )
+_HEADING = re.compile("h[1-6]|dt|summary")
+_BLOCK = re.compile(
+    "p|li|dd|blockquote|div|section|article|main|body|header|ul|ol|dl|hr|figure|figcaption|details"
 )
-_LEFT_OUT = frozenset(
-    (
-        *("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "table", "pre"),
-        *("form", "textarea", "select"),
-    )
-)
+_LEFT_OUT = re.compile("script|style|noscript|template|svg|nav|footer|aside|table|pre|form|textarea|select")
 _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 """Elements whose content has no tags."""
 
@@ -287,12 +279,12 @@ class _Reader:
             self._left_out = (outer, depth) if depth else None
         elif name == "title":
             self._in_title = not closes and not self.title
-        elif name in _LEFT_OUT and not closes:
+        elif _LEFT_OUT.fullmatch(name) and not closes:
             self.end_block()
             self._left_out = None if attributes.endswith("/") else (name, 1)
-        elif name in _HEADINGS or name in _OTHERS:
+        elif (is_heading := bool(_HEADING.fullmatch(name))) or _BLOCK.fullmatch(name):
             self.end_block()
-            self._kind = "heading" if name in _HEADINGS and not closes else "paragraph"
+            self._kind = "heading" if is_heading and not closes else "paragraph"
         elif name == "button" and self._kind != "heading":
             self.end_block()
             self._kind = "paragraph" if closes else "button"

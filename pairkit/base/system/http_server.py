@@ -48,18 +48,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
         raise ConfigError(f"--port {port}: expected 0 (any free one) to {_LAST_PORT}")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening = socket.create_server(address, family=family, backlog=128)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise ConfigError(f"host {host}: no address of this machine ({error}); give another") from error
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(address)
-        listening.listen(128)
-    except (OSError, OverflowError) as error:
-        listening.close()
         raise ConfigError(f"port {port} of {host} can't be used ({error}); give another --port") from error
-    return listening
+    # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listening.detach())
 
 
 def html_page(package: str) -> tuple[bytes, dict[str, str]]:

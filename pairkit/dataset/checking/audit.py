@@ -259,11 +259,11 @@ class FirstPass:
         self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
         hashed = pl.concat(hashes)
         keys = pl.concat([hashed.select("split", pl.col(key).alias("key")) for key in _KEYS])
-        self.suspects = {
-            "key": _in_two(keys, "key"),
-            "cluster": _in_two(hashed, "cluster"),
-            "pair": hashed.filter(pl.col("pair").is_duplicated())["pair"].unique(),
-        }
+        self.is_suspect = hashed.select(
+            pl.any_horizontal(pl.col(_KEYS).is_in(_in_two(keys, "key").implode()))
+            | pl.col("cluster").is_in(_in_two(hashed, "cluster").implode())
+            | pl.col("pair").is_duplicated()
+        ).to_series()
         texts = hashed.select("split", pl.concat_list(_TEXTS).alias("text")).explode("text")
         present = pl.col("text") != 0
         self.is_new = texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
@@ -288,7 +288,7 @@ def second_pass(
         new = np.flatnonzero(first.is_new[start:end]).tolist()
         sides = rows["text1"], rows["text2"]
         texts.extend(sides[index % 2][index // 2] for index in new)
-        kept.append(_reported_columns(rows.filter(_suspect(hashes_of(rows), first.suspects))))
+        kept.append(_reported_columns(rows.filter(first.is_suspect[start // 2 : end // 2])))
         start = end
     return texts, pl.concat(kept)
 
@@ -352,9 +352,3 @@ def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Copies of the reported columns: views would keep all texts in memory."""
     needed = rows.select("split", "label", *_KEYS, "cluster")
     return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")
-
-
-def _suspect(hashes: pl.DataFrame, suspects: Mapping[str, pl.Series]) -> pl.Series:
-    of = {"key1": "key", "key2": "key", "cluster": "cluster", "pair": "pair"}
-    found = [hashes[name].is_in(suspects[kind].implode()) for name, kind in of.items()]
-    return found[0] | found[1] | found[2] | found[3]
