@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from pairkit.base.printable import inert, one_line
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import check_file, is_same, made_there
 from pairkit.base.version import __version__
-from pairkit.dataset.labels import SKIPPED, LabelsRead
+from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
 from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
@@ -35,6 +36,7 @@ from pairkit.dataset.records import (
 )
 from pairkit.similarity.measures import share_long
 
+_LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
 DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
 ROW = "row of its split"  # a column: the row's number in its source's split, from 1
@@ -231,6 +233,8 @@ def export_pairs(
                     f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
                     path=dataset.source,
                 )
+    if note := describe_labels(dataset.labels):
+        _LOG.warning("%s", note)
     texts = {
         out / f"{split}.{file_format}": rows.write_ndjson()
         if file_format == "jsonl"

@@ -251,18 +251,11 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:
-    """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped unless gzipped."""
+    """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped."""
     import pyarrow as pa
 
     try:
-        with (
-            (
-                pa.BufferReader(read_whole(path, remedy="decompress it"))
-                if is_gzipped(path)
-                else pa.memory_map(str(path))
-            ) as file,
-            pa.ipc.open_stream(file) as reader,
-        ):
+        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
             size, rows, unpacked, batches = file.size(), 0, 0, []
             for batch in reader:
                 rows += batch.num_rows
