@@ -10,7 +10,9 @@ from pairkit.api import SplitSizes, options
 from pairkit.api.checking import read
 from pairkit.base.cli.options import Option
 from pairkit.base.settings import argument, split_at_commas
-from pairkit.dataset.parquet import write_parquet
+from pairkit.base.system.files import write_bytes
+from pairkit.base.system.folders import check_file
+from pairkit.dataset.parquet import parquet_bytes
 from pairkit.dataset.reading.in_memory import Source
 
 if TYPE_CHECKING:
@@ -110,7 +112,9 @@ def merge(
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
         for name, source in by_name.items()
     }
-    return _with_dropped(make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped)
+    return _with_dropped(
+        make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped, fresh=fresh
+    )
 
 
 @options()
@@ -156,7 +160,9 @@ def split(
     sizes = argument("split_sizes", split_sizes, SplitSizes)
     settings = _settings("error", sizes, cut_negatives, seed)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
+    return _with_dropped(
+        make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped, fresh=fresh
+    )
 
 
 @options(
@@ -223,7 +229,7 @@ def extract(
     }
     roles = argument("columns", columns, dict[str, str] | None)
     made = make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
-    return _with_dropped(made, dropped)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
 @options(relabel=Option(main=True))
@@ -262,7 +268,9 @@ def apply_review(
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return _with_dropped(apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped)
+    return _with_dropped(
+        apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped, fresh=fresh
+    )
 
 
 def _settings(
@@ -276,8 +284,10 @@ def _settings(
     }
 
 
-def _with_dropped(made: MadeDataset, path: str | Path | None) -> MadeDataset:
+def _with_dropped(made: MadeDataset, path: str | Path | None, *, fresh: bool) -> MadeDataset:
     """The result, after writing the rows that were left out."""
     if path is not None:
-        write_parquet(argument("dropped", path, Path), made.dropped)
+        file, data = argument("dropped", path, Path), parquet_bytes(made.dropped)
+        check_file(file, data, fresh=fresh)
+        write_bytes(file, data)
     return made

@@ -107,6 +107,10 @@ def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
     other = pairs(train=[("d", "c", 0), ("e", "f", 1)])
     made = pairkit.merge({"one": one, "other": other}, dropped=tmp_path / "dropped.parquet")
     assert pl.read_parquet(tmp_path / "dropped.parquet").equals(made.dropped)
+    (tmp_path / "mine.csv").write_text("a,b")
+    for file in (tmp_path / "mine.csv", tmp_path):
+        with pytest.raises(ConfigError, match="already exists with other content"):
+            pairkit.merge({"one": one, "other": other}, dropped=file)
     assert texts(made) == {"train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]}
     assert made.statistics["dropped_pairs"] == {"repeated": 2}
     assert made.statistics["sources"] == {"one": 2, "other": 1}

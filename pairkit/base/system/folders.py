@@ -135,7 +135,7 @@ def is_same(out: Path, there: _Json | None, now: _Json, keys: Collection[str] = 
 
 def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
     """Refuse to replace a file with other content, unless `fresh`."""
-    if path.is_dir() or (path.exists() and not fresh and path.read_bytes() != data):
+    if path.exists() and not (path.is_file() and (fresh or path.read_bytes() == data)):
         raise ConfigError(f"{path}: already exists with other content; {REPLACE}")
 
 
