@@ -47,6 +47,7 @@ BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
             )
         ),
         *((name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three") for name in ("p.csv", "p.csv.gz")),
+        ("p.csv", "Text1,text1,text2,label\nx,one,two,1\nx,three,four,0\n", None, "three"),
         ("p.tsv", "one\ttwo\t1\nthree\tfour\t0\n", BY_NUMBER, "three"),
         ("p.csv", '"one","two",1\n"a; b; c; d","four",0\n', BY_NUMBER, "a; b; c; d"),
         ("p.csv", '"3","1","2"\n1,one,two\n0,three,four\n', BY_NUMBER, "three"),  # names, not numbers
@@ -74,12 +75,14 @@ def test_explicit_mapping(tmp_path: Path) -> None:
     ]
 
 
-def test_folder_of_splits(tmp_path: Path) -> None:
+def test_folder_of_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name, text in (("test", "e,f,1"), ("my-dev", "c,d,0.5"), ("train-1", "g,h,0"), ("train-0", "a,b,1")):
         put(tmp_path / f"{name}.csv", f"text1,text2,label\n{text}\n")
-    put(tmp_path / "notes.txt", "")
+    for name in ("notes.txt", "more.csv", "._train.csv"):
+        put(tmp_path / name, "\0")
     dataset = pairkit.read(tmp_path)
     assert list(dataset.splits) == ["train", "validation", "test"]
+    assert f"{tmp_path}: not read: more.csv, not named after a split" in caplog.text
     assert dataset.splits["train"]["text1"].to_list() == ["a", "g"]
     assert {frame["label"].dtype for frame in dataset.splits.values()} == {pl.Float32}
     assert list(pairkit.read(tmp_path, split="dev").splits) == ["validation"]

@@ -77,8 +77,13 @@ def find_roles(
 
 def _first_of(usual: Sequence[str], names: Sequence[str]) -> str:
     """The column with the first of the usual names that is there, in upper or lower case; else empty."""
-    known = {name.lower(): name for name in reversed(names)}
+    known = _by_lower_case(names)
     return next((known[name] for name in usual if name in known), "")
+
+
+def _by_lower_case(names: Sequence[str]) -> dict[str, str]:
+    """The columns by their names in lower case: the one of just this name, else the first."""
+    return {name.lower(): name for name in sorted(names[::-1], key=str.islower)}
 
 
 def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
@@ -110,7 +115,7 @@ def known_pair(
     names: Sequence[str], usual: Sequence[Sequence[str]] = (*_PAIR_NAMES, *_POSITIVE_NAMES)
 ) -> list[str]:
     """The columns of two texts, in upper or lower case; else empty."""
-    known = {name.lower(): name for name in reversed(names)}
+    known = _by_lower_case(names)
     return next(([known[name] for name in pair] for pair in usual if {*pair} <= known.keys()), [])
 
 

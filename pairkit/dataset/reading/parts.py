@@ -15,6 +15,7 @@ import polars as pl
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
+from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.hub import fetch_dataset
@@ -38,9 +39,16 @@ from pairkit.dataset.reading.tables import (
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 
 _SPLIT_NAME = re.compile(
-    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)", re.IGNORECASE
 )
-_SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
+_SAME_SPLIT = {
+    "training": "train",
+    "testing": "test",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+}
+_NO_DATA = (".", "~", "statistics.json", "run.json")  # beginnings of names: of macOS, Excel and our records
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
@@ -166,15 +174,18 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     tables = [
         path
         for path in sorted(_data_folder(folder).iterdir())
-        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
+        if path.is_file() and is_table(path) and not path.name.startswith(_NO_DATA)
     ]
     named, unnamed = _named(tables)
     if named:
+        if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
+            note_once("%s: not read: %s, not named after a split", folder, one_line(", ".join(others)))
         return named
     if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards differ only in digits
         return {"train": unnamed}
     raise DataError(
-        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
+        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet; give"
+        " a file, or several as a pattern such as 'FOLDER/*.csv'",
         path=folder,
     )
 
