@@ -82,8 +82,8 @@ def _first_of(usual: Sequence[str], names: Sequence[str]) -> str:
 
 
 def _by_lower_case(names: Sequence[str]) -> dict[str, str]:
-    """The columns by their names in lower case: the one of just this name, else the first."""
-    return {name.lower(): name for name in sorted(names[::-1], key=str.islower)}
+    """The columns by their names in lower case; the first, unless one has just this name."""
+    return {name.lower(): name for name in reversed(names)} | {name: name for name in names}
 
 
 def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
