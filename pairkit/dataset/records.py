@@ -274,9 +274,7 @@ def _evidence(column: pl.Series) -> pl.Series | None:
     parts = dict(column.dtype)
     if any(name not in parts or not _is_plain(parts[name]) for name in _EVIDENCE):
         return None
-    fields = [pl.col(column.name).struct.field(name).cast(pl.String, strict=False) for name in _EVIDENCE]
-    typed = pl.when(pl.col(column.name).is_not_null()).then(pl.struct(fields))
-    return column.to_frame().select(typed.alias(column.name)).to_series()
+    return column.cast(pl.Struct(dict.fromkeys(_EVIDENCE, pl.String)), strict=False)
 
 
 # Rows that lack a text or a label, and were left out.

@@ -82,8 +82,8 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         (["neutral"], {}, r":1: label 'neutral'"),
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
         (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
-        (["true", "yes"], {}, r":2: label 'yes'; .*labels='yes=1'"),
-        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*labels='1=1,\?=skip'"),
+        (["true", "yes"], {}, r":1: label 'true'; .*labels='true=1,yes=1'"),
+        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*labels='\?=skip,yes=1'"),
         (["-", "true"], {}, r":1: label '-'"),
         ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan is missing"),
@@ -96,8 +96,12 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         # 0 and 1 beside a given meaning of 2 may be classes of NLI.
         ([0, 1, 2], {"user_labels": "2=0"}, r":1: label 0 has no meaning among the given ones \(2\)"),
         ([0, 2, -1], {"user_labels": "-1=skip"}, r":2: label 2: 0, 2 may be classes"),
-        (["yes", "dup", "x"], {"user_labels": "x=skip"}, r":2: label 'dup'; .*Found dup, yes: .*'dup=skip'"),
-        (["yes", "no", "dup", "dunno"], {}, r":3: label 'dup'; .* labels='dunno=skip,dup=skip'"),
+        (
+            ["yes", "dup", "x"],
+            {"user_labels": "x=skip"},
+            r":2: label 'dup'; .*Found dup, yes: .*'dup=skip,yes=1'",
+        ),
+        (["yes", "no", "dup", "dunno"], {}, r":3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'"),
     ],
 )
 def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], says: str) -> None:

@@ -22,13 +22,6 @@ from pairkit.base.errors import PairkitError
 class Commands(TyperGroup):
     """A group of commands with our exit codes for signals."""
 
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Parse the arguments and show help."""
-        try:
-            return super().make_context(*arguments, **options)
-        except KeyboardInterrupt:
-            raise Ended(INTERRUPTED) from None
-
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:

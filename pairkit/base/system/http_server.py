@@ -17,7 +17,8 @@ from pairkit.base.cli.result_table import PAGE_HEAD, style
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
 
 
 LOOPBACK = "127.0.0.1"
@@ -93,32 +94,26 @@ def check_own_page(headers: Mapping[bytes, Sequence[bytes]], hosts: Collection[b
         raise RefusedError(403, "requests from other pages are refused")
 
 
-def check_json(headers: Mapping[bytes, Sequence[bytes]]) -> None:
-    """Refuse bodies other than JSON, some of which any page can send without a preflight request."""
-    types = headers.get(b"content-type", [])
+async def json_body(request: Request, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
+    """The JSON body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
+    headers = headers_of(request.headers.raw)
+    types, length = headers.get(b"content-type", []), headers.get(b"content-length", [b"0"])[0]
     if len(types) != 1 or types[0].partition(b";")[0].strip().lower() != _JSON:
+        # Any page can send other types without a preflight request.
         raise RefusedError(415, "expected application/json")
-
-
-def check_length(headers: Mapping[bytes, Sequence[bytes]], limit: int) -> None:
-    """Refuse a too large Content-Length before the body is read."""
-    length = headers.get(b"content-length", [b"0"])[0]
-    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
-        raise RefusedError(413, f"more than {limit:,} bytes")
-
-
-async def body_of(receive: Receive, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
-    """The body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
     parts, size = list[bytes](), 0
+    too_large = RefusedError(413, f"more than {limit:,} bytes")
+    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
+        raise too_large
     while True:
-        message = await receive()
+        message = await request.receive()
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
         parts.append(message.get("body", b""))
         hold(getsizeof(parts[-1]))
         size += len(parts[-1])
         if size > limit:
-            raise RefusedError(413, f"more than {limit:,} bytes")
+            raise too_large
         if not message.get("more_body"):
             return b"".join(parts)
 

@@ -227,29 +227,19 @@ def _plain_name(word: str) -> str:
     return f"not_{plain[4:]}" if plain.startswith("non_") else plain
 
 
-_EXAMPLE = "entailment=1,contradiction=0,neutral=skip"
-
-
 def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
     listed = ", ".join(one_line(word, 40) for word in sorted(words)[:_MAX_LABELS])
     listed += ", …" if len(words) > _MAX_LABELS else ""
-    known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, words)} & line.keys()))
-    column = next(column for column in columns if column.numbers.is_null().any())
-    odd = [word for word in sorted(words) if _plain_name(word) not in known]
-    if len(odd) == len(words):  # beside numbers, only the words need a meaning
-        odd = sorted(
-            {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
-        )
     usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
-    usual |= {"0": "0", "1": "1"}
+    odd = sorted({as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())})
     mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]]
-    unknown = column.numbers.is_null() & column.words.is_in(
-        [word for word in column.words.unique() if as_word(word) in odd]
-    )
+    column = next(column for column in columns if column.numbers.is_null().any())
+    known = [word for word in column.words.unique() if _plain_name(word) in usual]
+    unknown = column.numbers.is_null() & ~column.words.is_in(known)
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
-        f" numbers or skip, such as --labels {quote(','.join(mapped) or _EXAMPLE)}",
+        f" numbers or skip, such as --labels {quote(','.join(mapped))}",
     )
 
 
