@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pairkit.api import SplitSizes, options
 from pairkit.api.checking import read
@@ -106,7 +106,12 @@ def merge(
     from pairkit.dataset.making.split_and_merge import make_merged, named
 
     folder = argument("out", out, Path | None)
-    settings = _settings(conflicts, split_sizes, cut_negatives, seed)
+    settings = {
+        "conflicts": conflicts,
+        "split": argument("split_sizes", split_sizes, SplitSizes | None),
+        "cut_negatives": cut_negatives,
+        "seed": argument("seed", seed, int),
+    }
     by_name = named(sources)
     pairs = {
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
@@ -157,8 +162,12 @@ def split(
     from pairkit.dataset.making.split_and_merge import make_split
 
     folder = argument("out", out, Path | None)
-    sizes = argument("split_sizes", split_sizes, SplitSizes)
-    settings = _settings("error", sizes, cut_negatives, seed)
+    settings = {
+        "conflicts": "error",
+        "split": argument("split_sizes", split_sizes, SplitSizes),
+        "cut_negatives": cut_negatives,
+        "seed": argument("seed", seed, int),
+    }
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return _with_dropped(
         make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped, fresh=fresh
@@ -271,17 +280,6 @@ def apply_review(
     return _with_dropped(
         apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped, fresh=fresh
     )
-
-
-def _settings(
-    conflicts: str, split_sizes: Sequence[float] | None, cut_negatives: bool, seed: int
-) -> dict[str, Any]:
-    return {
-        "conflicts": conflicts,
-        "split": argument("split_sizes", split_sizes, SplitSizes | None),
-        "cut_negatives": cut_negatives,
-        "seed": argument("seed", seed, int),
-    }
 
 
 def _with_dropped(made: MadeDataset, path: str | Path | None, *, fresh: bool) -> MadeDataset:

@@ -31,12 +31,9 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
         if metadata.num_columns > MAX_COLUMNS:
             raise DataError(f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        values, unpacked = [0] * metadata.num_columns, 0
-        for group in groups:
-            for column in range(metadata.num_columns):
-                chunk = group.column(column)
-                values[column] += chunk.num_values
-                unpacked += chunk.total_uncompressed_size
+        columns = [[group.column(place) for group in groups] for place in range(metadata.num_columns)]
+        values = [sum(chunk.num_values for chunk in chunks) for chunks in columns]
+        unpacked = sum(chunk.total_uncompressed_size for chunks in columns for chunk in chunks)
     limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
     if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > limit:
         raise DataError(
