@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.reading.tables import is_table
 
+_LOG = logging.getLogger(__name__)
 _QUESTION_CHARS = 300
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "\u037e")
 # Followed by a letter, which must not be in lower case; in Chinese and Japanese without a blank.
@@ -147,8 +149,7 @@ def opening_text(text: str, max_chars: int) -> str:
 
 def plain_blocks(text: str) -> list[Block]:
     """The paragraphs of plain text."""
-    blocks: list[Block] = []
-    lines: list[str] = []
+    blocks, lines = list[Block](), list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             lines.append(line.strip())
@@ -168,8 +169,7 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
     """The title, headings and paragraphs, without code and tables."""
     front = _FRONT.match(text)
     skipped = 0 if front is None else text.count("\n", 0, front.end())
-    blocks: list[Block] = []
-    opened: list[str] = []
+    blocks, opened = list[Block](), list[str]()
     for token in _PARSER.parse(text if front is None else text[front.end() :]):
         if token.nesting > 0:
             opened.append(token.type)
@@ -190,8 +190,7 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
 
 def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
     """The text and links of a block, without images."""
-    pieces: list[str] = []
-    links: list[Link] = []
+    pieces, links = list[str](), list[Link]()
     begun: tuple[int, str] | None = None
     for child in token.children or []:
         if child.type in ("text", "code_inline"):
@@ -206,9 +205,8 @@ def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
     return "".join(pieces), tuple(links)
 
 
-_TAG = re.compile(
-    r"<(/?)([a-zA-Z][a-zA-Z0-9-]*(?::[a-zA-Z]+)?)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>"  # also Word's <o:p>
-)
+# Also Word's <o:p>.
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*(?::[a-zA-Z]+)?)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
 _HTML = re.compile(r"\s*<(?:!--|[a-z][a-z0-9-]*[\s>]).*</[a-z]", re.DOTALL | re.IGNORECASE)  # in a table
 _HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _HEADING = re.compile("h[1-6]|dt|summary")
@@ -222,8 +220,7 @@ _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "sty
 
 def html_blocks(text: str, line: int = 1) -> tuple[str | None, list[Block]]:
     """The title, headings and paragraphs, without code, tables, navigation and forms; `line` is the first."""
-    reader = _Reader(line)
-    at = 0
+    reader, at = _Reader(line), 0
     while (tag := _TAG.search(text, at)) is not None:
         reader.take(text[at : tag.start()])
         at = tag.end()
@@ -337,21 +334,24 @@ def read_documents(
         raise ConfigError(f"{path}: --columns is only for tables; leave it out")
     else:
         documents = list(_of_files(files, path if path.is_dir() else path.parent, dropped, show))
+    why = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in sorted(dropped.items()))
     if not documents:
-        why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
         raise DataError(
             f"no documents ({why or 'nothing in it'}); give a table, or Markdown, HTML or text files",
             path=source_name(source),
         )
+    if dropped:
+        _LOG.warning("%s: documents not read: %s", path, why)
     return documents, dropped
 
 
 def _files(path: Path, dropped: Counter[str]) -> list[Path] | None:
     """The documents in a folder, or a single file; None for tables."""
+    if path.is_file() and path.suffix.lower() not in _PARSERS and not is_table(path):
+        raise ConfigError(f"{path}: isn't a table or a document; save it as HTML, Markdown or text")
     if not path.is_dir():
         return [path] if path.suffix.lower() in _PARSERS and path.is_file() else None
-    files: list[Path] = []
-    others: list[Path] = []
+    files, others = list[Path](), list[Path]()
     for file in sorted(path.rglob("*")):
         is_hidden = any(part.startswith(".") for part in file.relative_to(path).parent.parts)
         if not is_hidden and (file.is_symlink() or not file.is_dir()):
@@ -366,13 +366,10 @@ def _files(path: Path, dropped: Counter[str]) -> list[Path] | None:
 def _of_files(files: list[Path], home: Path, dropped: Counter[str], show: Listener) -> Iterator[Document]:
     for done, file in enumerate(files):
         show(Progress("read documents", done, len(files)))
-        if file.stat().st_size > _MAX_BYTES:
-            dropped["too_large"] += 1
-            continue
         try:
             text = read_text(file, _MAX_BYTES)
         except DataError:
-            dropped["not_utf8"] += 1
+            dropped["too_large" if file.stat().st_size > _MAX_BYTES else "not_utf8"] += 1
             continue
         title, blocks = _PARSERS[file.suffix.lower()](text)
         # A file name may be invalid Unicode.

@@ -248,7 +248,7 @@ def test_rows_without_bytes(tmp_path: Path) -> None:
     assert claimed in data
     path = tmp_path / "a.arrow"
     path.write_bytes(data.replace(claimed, struct.pack("<q", many)))
-    with pytest.raises(DataError, match=f"has {many:,} rows in|not readable as an Arrow stream"):
+    with pytest.raises(DataError, match=r"has more than|not readable as an Arrow stream"):
         read_table(path)
 
 

@@ -43,10 +43,10 @@ _SPLIT_NAME = re.compile(
 )
 _SAME_SPLIT = {
     "training": "train",
-    "testing": "test",
     "valid": "validation",
     "val": "validation",
     "dev": "validation",
+    "testing": "test",
 }
 _NO_DATA = (".", "~", "statistics.json", "run.json")  # beginnings of names: of macOS, Excel and our records
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")

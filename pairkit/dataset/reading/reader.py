@@ -61,13 +61,7 @@ class SourceTable:
 
     @classmethod
     def open(
-        cls,
-        part: TablePart,
-        columns: Mapping[str, str] | None,
-        *,
-        skips: bool,
-        single: bool,
-        hold: bool,
+        cls, part: TablePart, columns: Mapping[str, str] | None, *, skips: bool, single: bool, hold: bool
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
         where, frame = part.where, part.numbered(columns)

@@ -21,8 +21,6 @@ from pairkit.base.extras import needed_for
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
-    FREE_BYTES,
-    MAX_RATIO,
     UNLIMITED,
     is_gzipped,
     note_once,
@@ -38,6 +36,7 @@ from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
     MAX_VALUES_PER_BYTE,
+    check_expansion,
     check_parquet,
     check_size,
     check_texts,
@@ -260,10 +259,7 @@ def _read_arrow(path: Path) -> pl.DataFrame:
             for batch in reader:
                 rows += batch.num_rows
                 unpacked += batch.get_total_buffer_size()
-                if rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size) or unpacked > max(
-                    FREE_BYTES, MAX_RATIO * size
-                ):
-                    raise DataError(f"has {rows:,} rows in {size:,} bytes; save the dataset again", path=path)
+                check_expansion(rows, unpacked, path, size)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)

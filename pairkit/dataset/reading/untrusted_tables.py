@@ -34,8 +34,16 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
         columns = [[group.column(place) for group in groups] for place in range(metadata.num_columns)]
         values = [sum(chunk.num_values for chunk in chunks) for chunks in columns]
         unpacked = sum(chunk.total_uncompressed_size for chunks in columns for chunk in chunks)
+    check_expansion(
+        max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0), unpacked, path, size
+    )
+    return metadata
+
+
+def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
+    """Refuse more values in a column, or more decompressed bytes, than a file of this size may have."""
     limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
-    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > limit:
+    if values > limit:
         raise DataError(
             f"has more than {limit:,} values in a column, which fit in {size:,} bytes only if all are"
             " equal; drop that column, or give CSV or JSON lines",
@@ -47,7 +55,6 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
             " write it without compression",
             path=path,
         )
-    return metadata
 
 
 @contextmanager
