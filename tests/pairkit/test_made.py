@@ -186,14 +186,6 @@ def test_sources_of_earlier_merges() -> None:
     assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
 
 
-def test_labels_and_scores_are_not_merged() -> None:
-    scores = PairDataset(
-        {"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [2.5]})}, "s", "graded"
-    )
-    with pytest.raises(DataError, match=r"can't be merged \(one: 0 and 1, two: scores above 1\)"):
-        pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
-
-
 ROWS = st.lists(
     st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh"), st.integers(0, 1)),
     min_size=1,

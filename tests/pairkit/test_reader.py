@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit import ConfigError, DataError, PairkitError
+from pairkit import ConfigError, DataError
 from tests.published import REAL, real_data, write_pairs
 
 PAIRS = [("one", "two", 1), ("three", "four", 0)]
@@ -58,15 +58,6 @@ def test_files(tmp_path: Path, name: str, text: str, columns: dict[str, str] | N
     assert rows(path, columns=columns) == [("one", "two", 1), (expected, "four", 0)]
 
 
-def test_tsv_has_no_quoting(tmp_path: Path) -> None:
-    path = put(tmp_path / "dev.tsv.gz", 'score\tsentence1\tsentence2\n4.5\t"one\ttwo" \n0\t1\t2\n')
-    dataset = pairkit.read(path)
-    assert rows(path) == [('"one', 'two" ', 4.5), ("1", "2", 0.0)]
-    assert list(dataset.splits) == ["validation"]
-    assert dataset.label_kind == "graded"
-    assert dataset.splits["validation"]["label"].dtype == pl.Float32
-
-
 def test_explicit_mapping(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", "text1,title,body,label,same\nx,one,two,y,1\n")
     dataset = pairkit.read(path, columns={"text1": "title", "text2": "body", "label": "same"})
@@ -88,26 +79,6 @@ def test_folder_of_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     assert list(pairkit.read(tmp_path, split="dev").splits) == ["validation"]
     with pytest.raises(DataError, match="no split 'x'; there are train, validation, test"):
         pairkit.read(tmp_path, split="x")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.csv", "a,same,score,b\n1,2,3,4\n", r"\{'text1': 'a', 'text2': 'same', 'label': 'score'\}"),
-        ("a.csv", "x,y\n1,2\n", r"a\.csv: found the columns x, y, .*\{'anchor': 'x', 'positive': 'y'\}"),
-        ("a.csv", "text1,text2,label\na,b,1\n ,b,1\n", r":3: text1 is empty; fill it, .*bad_rows='skip'"),
-        ("a.csv", "text1,text2,label\na,b,\n", r"a\.csv:2: label None"),
-        ("a.csv", "premise,hypothesis,label\na,b,0\na,b,1\na,b,2\n", r":4: label '2'.*classes"),
-        ("a.csv", "anchor,positive\na,b\n,b\n", r"a\.csv:3: (anchor|text1) is empty"),
-        ("a.jsonl", '{"text1": "a"\n', r"a\.jsonl:1: not JSON"),
-        ("a.csv", "", r"a\.csv: is empty; expected a line"),
-        ("a.txt", "", r"a\.txt: unknown file type '\.txt'"),
-    ],
-)
-def test_invalid_files(tmp_path: Path, name: str, text: str, message: str) -> None:
-    path = put(tmp_path / name, text)
-    with pytest.raises(PairkitError, match=message):
-        pairkit.read(path)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit import DataError
+from pairkit import DataError, PairkitError
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
@@ -120,6 +120,11 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
             PLAIN.encode("utf-16-le").decode("latin-1"),
             ":1: has NUL characters, as in UTF-16 without",
         ),
+        ("a.csv", "a,same,score,b\n", r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}"),
+        ("a.csv", "x,y\n", r": found the columns x, y, .*\{'anchor': 'x', 'positive': 'y'\}"),
+        ("a.csv", HEAD + "a,b,1\n ,b,1\n", ":3: text1 is empty; fill it, .*bad_rows='skip'"),
+        ("a.csv", "", ": is empty; expected a line"),
+        ("a.txt", "", r": unknown file type '\.txt'; .* name a table in a text file \.csv"),
         ("a.csv", "text1 ,Text 2,label\na,b,1\n", ": found the columns text1, Text 2, label, expected"),
         ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*bad_rows='skip'"),
         ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
@@ -142,17 +147,13 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
             "id,text1,text2,dup\n",
             r": found .* give columns=\{'text1': 'text1', .* 'label': 'NAME'\}",
         ),
-        (
-            "a.jsonl",
-            '{"text1": "a", "text2": "b", "label": "SAME", "answer": "reject", "_task_hash": 1}\n',
-            r": has answers of Prodigy; give columns=\{.* 'label': 'answer'\}",
-        ),
+        ("a.jsonl", '{"answer": "reject", "_task_hash": 1}', ": has answers of Prodigy.* 'label': 'answer'"),
         ("a.xlsx", "PK", ": not readable as a spreadsheet"),
     ],
 )
 def test_messages_name_row_and_remedy(tmp_path: Path, name: str, content: str, message: str) -> None:
     path = put(tmp_path, name, content.encode())
-    with pytest.raises(DataError, match=rf"a\.\w+{message}") as raised:
+    with pytest.raises(PairkitError, match=rf"a\.\w+{message}") as raised:
         pairkit.read(path)
     assert "\n" not in str(raised.value)
 
