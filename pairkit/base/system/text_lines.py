@@ -139,8 +139,9 @@ def read_objects(
 def _object(line: str, path: Path, row: int) -> dict[str, Any]:
     value = parse_json(line.rstrip(), path, row)
     if not isinstance(value, dict):
-        is_rows = isinstance(value, list) and isinstance(next(iter(value), None), dict)
-        remedy = "; name a file of one array .json" if is_rows else ', such as {"anchor": …, "positive": …}'
+        first = next(iter(value), None) if isinstance(value, list) else None
+        remedy = "; name a file of one array .json" if isinstance(first, dict) else ""
+        remedy = ', such as {"anchor": …, "positive": …}' if isinstance(first, str) else remedy
         raise DataError(f"{type(value).__name__}, expected a JSON object{remedy}", path=path, row=row)
     if "\\u" in line:
         try:

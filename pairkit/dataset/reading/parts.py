@@ -41,13 +41,7 @@ from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)", re.IGNORECASE
 )
-_SAME_SPLIT = {
-    "training": "train",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "testing": "test",
-}
+_SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(("valid", "val", "dev"), "validation")
 _NO_DATA = (".", "~", "statistics.json", "run.json")  # beginnings of names: of macOS, Excel and our records
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 

@@ -73,8 +73,8 @@ class SourceTable:
             if name
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
-        splits = {str(name) for name in frame["split"].unique()} if "split" in frame.columns else {}
-        if len(splits) > 1 and {split_name(name) for name in splits} <= {*SPLITS}:
+        splits = frame["split"].drop_nulls().unique() if frame.schema.get("split") == pl.String else ()
+        if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
             note_once("%s: the column split is not used, so all rows are in one split", where)
         names, distinct = classes.get(roles.label, ()), None
         if roles.label:

@@ -94,9 +94,11 @@ def _text_bytes(column: pl.Series) -> int:
         return _text_bytes(column.explode())
     if isinstance(dtype, pl.Struct):
         return sum(map(_text_bytes, column.struct.unnest().iter_columns()))
+    if dtype == pl.Binary:
+        return int(column.bin.size().cast(pl.Int64).sum())
     if not isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
         return 0
-    each, times = column.value_counts(name="times") if dtype != pl.String else (column, 1)
+    each, times = column.alias("").value_counts(name="times") if dtype != pl.String else (column, 1)
     return int((each.cast(pl.String).str.len_bytes().cast(pl.Int64) * times).sum())
 
 
