@@ -121,6 +121,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
             ":1: has NUL characters, as in UTF-16 without",
         ),
         ("a.csv", "a,same,score,b\n", r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}"),
+        ("a.csv", "Export of May\n" + HEAD, ":2: 3 cells, .*',', or delete rows above the header"),
         ("a.csv", "x,y\n", r": found the columns x, y, .*\{'anchor': 'x', 'positive': 'y'\}"),
         ("a.csv", HEAD + "a,b,1\n ,b,1\n", ":3: text1 is empty; fill it, .*bad_rows='skip'"),
         ("a.csv", "", ": is empty; expected a line"),

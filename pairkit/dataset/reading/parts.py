@@ -206,12 +206,12 @@ def _glob(pattern: str) -> list[Path]:
 
 
 def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
-    """Files named after splits, and other files."""
+    """Files in a folder or with a name of a split, and other files."""
     named: dict[str, list[Path]] = {}
     unnamed = []
     for path in files:
-        if _SPLIT_NAME.search(path.name):
-            named.setdefault(split_of(path), []).append(path)
+        if match := _SPLIT_NAME.search(path.name) or _SPLIT_NAME.fullmatch(path.parent.name):
+            named.setdefault(split_name(match[1]), []).append(path)
         else:
             unnamed.append(path)
     return named, unnamed

@@ -58,7 +58,7 @@ def records(
                 fault = (
                     f"{len(first) + len(further)} cells, expected {len(first)}, so"
                     f" {one_line(further[0], 40)!r} is beyond the last column; quote texts with"
-                    f" {reader.dialect.delimiter!r}"
+                    f" {reader.dialect.delimiter!r}{', or delete rows above the header' * (len(first) == 1)}"
                 )
         if header and cells == first and cells is not first and len(cells) > 1:
             fault = "repeats the first row, as in files that were joined; remove this row"
