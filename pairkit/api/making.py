@@ -117,9 +117,8 @@ def merge(
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
         for name, source in by_name.items()
     }
-    return _with_dropped(
-        make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped, fresh=fresh
-    )
+    made = make_merged(pairs, by_name, folder, settings=settings, fresh=fresh)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
 @options()
@@ -169,9 +168,8 @@ def split(
         "seed": argument("seed", seed, int),
     }
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return _with_dropped(
-        make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped, fresh=fresh
-    )
+    made = make_split(pairs, source, folder, settings=settings, fresh=fresh)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
 @options(
@@ -277,9 +275,8 @@ def apply_review(
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return _with_dropped(
-        apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped, fresh=fresh
-    )
+    made = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
 def _with_dropped(made: MadeDataset, path: str | Path | None, *, fresh: bool) -> MadeDataset:

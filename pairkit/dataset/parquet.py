@@ -29,10 +29,24 @@ def stream_parquet(
     path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any], *, private: bool = False
 ) -> None:
     """Write a table frame by frame; a single frame gives the same bytes as `write_parquet`."""
-    rows = (frame.rechunk() for frame in frames)
-    table = register_io_source(lambda *_: rows, schema=schema)
+    failed: list[BaseException] = []
+
+    def rows(*_: object) -> Iterator[pl.DataFrame]:
+        try:
+            for frame in frames:
+                yield frame.rechunk()
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    table = register_io_source(rows, schema=schema)
     with whole_file(path, private=private) as file:
-        table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_FORMAT)
+        try:
+            table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_FORMAT)
+        except pl.exceptions.ComputeError:  # polars 1 hides the error of an iterator
+            if failed:
+                raise failed[0] from None
+            raise
 
 
 def parquet_bytes(

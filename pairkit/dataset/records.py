@@ -119,12 +119,11 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _as_texts(frame: pl.DataFrame, names: Set[str]) -> pl.DataFrame:
-    columns = [frame[name] for name in frame.columns if name in names]
     return frame.with_columns(
         as_json(column)
         if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Duration)
         else column.cast(pl.String)
-        for column in columns
+        for column in frame.select(names & {*frame.columns})
     )
 
 

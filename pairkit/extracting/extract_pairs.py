@@ -167,10 +167,8 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
     rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
-    kept, left_out = (
-        rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED),
-        rows.filter(pl.col(DROPPED).is_not_null()),
-    )
+    is_kept = pl.col(DROPPED).is_null()
+    kept, left_out = rows.filter(is_kept).drop(DROPPED), rows.filter(~is_kept)
     if not kept.height:
         counts = ", ".join(
             f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str)

@@ -36,7 +36,7 @@ from pairkit.dataset.records import (
     unordered,
 )
 from pairkit.similarity.groups import Groups
-from pairkit.similarity.near_duplicates import near_identical
+from pairkit.similarity.near_duplicates import near_identical_to
 
 _PAGES = (("url1", "text1"), ("url2", "text2"))  # the page and text of an issue
 _CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
@@ -62,9 +62,8 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
     number_of = {text: number for number, text in enumerate(texts)}
     groups = Groups(range(len(texts)))
-    for members in near_identical(texts):
-        for member in members[1:]:
-            groups.join(members[0], member)
+    for member, first_member in enumerate(near_identical_to(texts).tolist()):
+        groups.join(first_member, member)
     sides = {name: [number_of[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
     for columns in (_PAGES, _CLUSTERS):
         first: dict[str, int] = {}
@@ -114,10 +113,7 @@ def divide(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
     units = [connected.units(row) for row in range(rows.height)]
     sizes = Counter(unit1 for (unit1, _), binds in zip(units, binding, strict=True) if binds)
     loose = Counter({unit for pair in units for unit in pair if not sizes[unit]})  # only in negatives
-    split_of = {
-        **_assign_groups(sizes, parts, connected, seed),
-        **_assign_groups(loose, parts, connected, seed),
-    }
+    split_of = _assign_groups(sizes, parts, connected, seed) | _assign_groups(loose, parts, connected, seed)
     splits = [split_of[unit1] for unit1, _ in units]
     reasons = [None if split_of[unit1] == split_of[unit2] else CROSSES for unit1, unit2 in units]
     divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))

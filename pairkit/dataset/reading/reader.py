@@ -96,8 +96,8 @@ class SourceTable:
             missing = column.missing() & self.skips
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
-            of_labelled = [(reason, rows & labels.is_not_null()) for reason, rows in lacking]
-            lacking = [("empty_label", missing), *of_labelled]
+            lacking = [(reason, rows & labels.is_not_null()) for reason, rows in lacking]
+            lacking.insert(0, ("empty_label", missing))
         reasons = pl.select(
             reason=pl.coalesce(pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking)
         ).to_series()
