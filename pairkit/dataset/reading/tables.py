@@ -121,7 +121,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
-            f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
+            f"not readable as {suffix[1:]} ({reason}); write or download it again", path=path
         ) from error
     table.columns = column_names(table.columns)
     return table

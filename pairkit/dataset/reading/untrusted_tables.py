@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 10_000
 MAX_VALUES_PER_BYTE = 8  # one bit for each of nearly equal values
+_UNREADABLE = "not readable as parquet (%s); write or download it again"
 FREE_VALUES = 1 << 22  # allowed in a column of any file
 
 
@@ -66,8 +67,7 @@ def readable(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = one_line(str(error), 200)
-        raise DataError(f"not readable as parquet ({reason}); fix the file", path=path) from error
+        raise DataError(_UNREADABLE % one_line(str(error), 200), path=path) from error
 
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
@@ -155,8 +155,7 @@ class ParquetBatches:
         except pa.ArrowInvalid as error:
             for number in range(batch.num_rows if batch.num_rows > 1 else 0):  # find the row
                 self._check(batch.slice(number, 1), first_row + number)
-            reason = one_line(str(error), 200)
-            message = f"not readable as parquet ({reason}); fix the file"
+            message = _UNREADABLE % one_line(str(error), 200)
             raise DataError(message, path=self.path, row=first_row) from error
 
 
