@@ -8,12 +8,14 @@ again, to sort its events and to resolve the targets of its duplicate marks.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import polars as pl
 
@@ -23,7 +25,7 @@ from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, Tick
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
-from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
+from gis_builder.trackers.ticket_files import ImportOptions
 from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
@@ -37,13 +39,20 @@ _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 T = TypeVar("T")
 
 
-def import_dump(
-    folder: Path, store: Store, say: Callable[[str], None], options: ImportOptions = PLAIN
+def saved_server(dumps: Iterable[Dump]) -> dict[str, str]:
+    """The server of the first saved issue, such as a GitHub Enterprise; empty for GitHub's own."""
+    saved = (dump for dump in dumps if not isinstance(dump, TicketDump))
+    issue = next((row.value for dump in saved for row in dump.issues()), None) or {}
+    address = next((issue[key] for key in ("html_url", "url", "repository_url") if issue.get(key)), "")
+    host = urlsplit(str(address)).hostname
+    return {"server": host} if host and not re.fullmatch(r"(?:api\.|www\.)?github\.com", host) else {}
+
+
+def import_dumps(
+    dumps: Sequence[Dump], folder: Path, store: Store, say: Callable[[str], None], broken: BrokenRows
 ) -> list[RepoRow]:
     """Fill a store from saved trackers; issues that it already contains are replaced."""
-    broken = BrokenRows(skip=options.skip_broken)
     tickets = store.tickets()
-    dumps = find_trackers(folder, options, tickets, broken)
     for path in (path for dump in dumps for path in dump.passed_over):
         say(f"{one_line(str(path))}: contains no issues, comments or events; skipped")
     trackers = Trackers(dumps)

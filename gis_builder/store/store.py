@@ -221,7 +221,8 @@ class Store:
 
     def check_issues(self) -> None:
         """Raise an error if there are no issues."""
-        if not self._ask("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1"):
+        # An import that failed has stored issues, but no repository.
+        if not (self.repos() and self._ask("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")):
             raise DataError("contains no issues; run `gis import` or `gis crawl` first", path=self.path)
 
     def count_threads(self, repo: str) -> int:

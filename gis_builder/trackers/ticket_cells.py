@@ -24,22 +24,42 @@ TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required
 
 # Keys of the list of tickets in an answer of an API or in an export.
 _WRAPPER = re.compile(
-    "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|nodes|rows", re.IGNORECASE
+    "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows|repository|search|nodes?|edges",
+    re.IGNORECASE,
 )
-_COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts")
-_HAS_DUPLICATE = re.compile(r"duplicated\b|has.duplicate|duplicate of this|duplicate-forward", re.IGNORECASE)
-_IS_DUPLICATE = re.compile(r"duplicates|duplicate.of|duplicate-reverse", re.IGNORECASE)
+_COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts", "conversations")
+_HAS_DUPLICATE = re.compile(
+    r"duplicated\b|has.duplicate|duplicate of this|duplicate-forward|дублируется"
+    r"|dupli(?:ziert|qué|cad[oa]|ceerd|kowan\w) (?:durch|von|par|por|door|przez)",
+    re.IGNORECASE,
+)
+_IS_DUPLICATE = re.compile(
+    r"duplicates|duplicate.of|duplicate-reverse|duplikat (?:von|zu)|dupliziert|dupli(?:que|ca)\b|дублирует\b",
+    re.IGNORECASE,
+)
 
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
 
 _CLOSED = re.compile(
-    r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged"
+    r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|rejected|cancell?ed|merged"
     r"|geschlossen|erledigt|gelöst|ferm[ée]e?|résolue?|cerrad[oa]|resuelt[oa]|fechad[oa]|resolvid[oa]|chius[oa]"
     r"|risolt[oa]|zamkni[ęe]t[ye]|gesloten|opgelost|kapalı|закрыта?о?|реш[её]но?|已关闭|已解决|完了|解決済み?|종료|완료)"
     r"(?:[-_ :(].*)?"
 )
+# With any other state, a ticket that has a closing time is closed; Redmine keeps that of a reopened ticket.
+_OPEN = re.compile(
+    r"re-?(?:open|activ)|open|active|new\b|to.?do|in progress|assigned|pending|waiting|on.hold|feedback"
+    r"|backlog|offen|neu|wieder|in (?:arbeit|bearbeitung|behandeling|corso)|nouveau|r?[eé]?ouvert"
+    r"|en (?:cours|curso)|nuev[oa]|(?:re)?abi?ert[oa]|nov[oa]|em andamento|nuov[oa]|(?:ri)?apert[oa]|nieuw"
+    r"|heropend|otwart|now[ey]|w toku|açık|yeni|нов|в работе|(?:пере)?откры|(?:重新)?打开|新|未|处理中"
+    r"|进行中|対応中|処理中|再?オープン|열림|신규|진행"
+)
 _UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
-_DUPLICATE = re.compile(r"(?:closed[-_ ]*)?\(?dup(?:e|licated?)?\)?", re.IGNORECASE)
+_DUPLICATE = re.compile(
+    r"(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette|дубликат"
+    r"|重复|重複|중복)\)?",
+    re.IGNORECASE,
+)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
@@ -63,7 +83,7 @@ class Ticket(NamedTuple):
     comments: tuple[Comment, ...] = ()
 
 
-def objects_in(value: Any, depth: int = 4) -> list[Any]:
+def objects_in(value: Any, depth: int = 5) -> list[Any]:
     """The objects in a wrapper such as `{"issues": [...]}`, or the value itself."""
     if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
         return [value]
@@ -89,7 +109,8 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     custom = {
         cell_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))
     }
-    merged = {**custom, **value, **_dict(value.get("fields")), **_dict(value.get("attributes"))}
+    nested = (_dict(value.get(name)) for name in ("fields", "attributes", "stats"))  # Freshdesk's times
+    merged = {**custom, **value, **dict(chain.from_iterable(fields.items() for fields in nested))}
     if "fields" in value and "key" in value:  # Jira
         key, root = cell_text(value["key"]), cell_text(value.get("self")).partition("/rest/")[0]
         merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}
@@ -109,12 +130,12 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
         raise Malformed(f"is {kind}; import only tickets, or give their columns with --columns")
     indices = roles_of(names, tuple(columns.items()))
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
-    for role in LINK if is_link else TICKET:
-        if role not in indices:
-            flag = "--link-columns" if are_links else "--columns"
-            fault = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
-            present = one_line(", ".join(names), 400) or "(none)"
-            raise Malformed(f"{fault}; the columns are {present}: rename one, or give {flag} {role}=NAME")
+    if missing := [role for role in (LINK if is_link else TICKET) if role not in indices]:
+        wrong = (f"no column {columns[role]!r} for {role}" for role in missing if role in columns)
+        fault = next(wrong, f"no column for {', '.join(missing)}")
+        flag = "--link-columns" if are_links else "--columns"
+        remedy = f"rename, or give {flag} {','.join(f'{role}=NAME' for role in missing)}"
+        raise Malformed(f"{fault}; the columns are {one_line(', '.join(names), 400) or '(none)'}: {remedy}")
     return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
 
 
@@ -165,9 +186,9 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
     is_resolved = resolution.strip("-").lower() not in _UNRESOLVED
-    is_named = any(map(str.isalpha, state))  # ServiceNow and Freshdesk number their states
-    is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if is_named else closed_at)
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
+    is_over = _CLOSED.fullmatch(state.lower()) or (closed_at and not _OPEN.match(state.lower()))
+    is_closed = is_resolved or is_duplicate or bool(is_over)
     issue = Issue(
         repo="",
         number=0,

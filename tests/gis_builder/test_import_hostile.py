@@ -75,6 +75,7 @@ OBJECTS = [
     ([LISTED | {"state": "odd"}], "state: invalid enum value"),
     *(([LISTED | {"labels": labels}], "x.json:1: labels") for labels in (5, {"a": 1}, [5])),
     ([1, 2], "unknown layout"),
+    ({"number": 1, "title": "x", "state": "OPEN", "url": LISTED["url"]}, "missing required field created_at"),
     ('[{"event": "labeled"}', "x.json:2: not JSON (unbalanced brackets"),
     ("[NaN", "x.json:1: unknown layout"),
     ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, "x.json:2: not JSON (nested too deep"),

@@ -25,7 +25,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     reported: list[Progress] = []
     with serve(SAMPLE) as server:
         built = gis_builder.build(
-            [REPO, "https://github.com/northbeam/ferry"],
+            [REPO, "github.com/northbeam/ferry"],
             tmp_path / "gis",
             api_url=server.url,
             token="any",

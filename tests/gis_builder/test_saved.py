@@ -10,15 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import gis_builder
-from pairkit import DataError
+from pairkit import ConfigError, DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
 
 from .conftest import closed, comment, event, issue, write_tracker
 from .crawl_world import crawled
+from .test_ticket_exports import save
 from .working_folder import contents, imported, stored, verdicts
 
 HOME = "acme/probe"
@@ -105,7 +107,14 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("save", [paginated, gh_list, github_backup])
+def graphql(root: Path) -> None:
+    """The answer to a query, whose lists are connections."""
+    issues = [listed(i) for i in ISSUES if i["number"] != 3]
+    nodes = [i | {name: {"nodes": i[name]} for name in ("labels", "comments")} for i in issues]
+    (root / "a.json").write_text(json.dumps({"data": {"repository": {"issues": {"nodes": nodes}}}}))
+
+
+@pytest.mark.parametrize("save", [paginated, gh_list, github_backup, graphql])
 def test_every_layout_gives_the_same_verdicts(
     save: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +175,19 @@ def test_an_import_equals_a_sweep(
     assert verdicts(work).items() >= verdicts(tmp_path / "swept").items() != []
 
 
+def test_another_server(work: Path, tmp_path: Path) -> None:
+    """Pages and links are of the server that the saved addresses name, such as an Enterprise or Forgejo."""
+    said = comment(HOME, 2, 7, f"Duplicate of https://github.com/{HOME}/issues/1", day=21)
+    text = json.dumps([*ISSUES, said]).replace("api.github.com", "git.acme.org/api/v3")
+    imported(save(tmp_path, "a.json", text.replace("github.com", "git.acme.org")), work)
+    assert verdicts(work)[f"{HOME}#2"][:2] == ("duplicate", [f"{HOME}#1"])
+    pages = pl.read_parquet(gis_builder.render(work, tmp_path / "t.parquet", progress=False).out)["url"]
+    assert sorted(pages) == [f"https://git.acme.org/{HOME}/issues/{n}" for n in (1, 2, 4)]
+    gh_list(tmp_path)
+    with pytest.raises(ConfigError, match=r"contains issues of git\.acme\.org, not github\.com"):
+        imported(tmp_path / "issues.json", work)
+
+
 def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:
     outcomes = {row.name: row.outcome.value for row in imported(tiny_dump, work).repositories}
     assert outcomes == {
@@ -192,6 +214,8 @@ def test_a_repeated_import_replaces_the_first(tmp_path: Path, tiny_dump: Path, w
     events.write_text(whole + "{\n")
     with pytest.raises(DataError, match=r"events\.jsonl:11: "):
         imported(saved, work)
+    with pytest.raises(DataError, match="contains no issues"):
+        gis_builder.detect(work, progress=False)
     assert stored(work, "SELECT * FROM repos") == []
     assert stored(work, "SELECT * FROM issues WHERE depth = 2") == []
     events.write_text(whole)

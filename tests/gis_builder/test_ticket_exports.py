@@ -140,9 +140,9 @@ BUGZILLA = two(
     ),
 )
 LONG_ID = "0b5d8c1e-5c8f-4b0e-9f6e-2f6a5c3d1e7f"
-GERMAN = """\ufeffNr;Betreff;Text;Angelegt;Dublette von
-1;It prints twice;Since Monday.;30.01.2024 10:00;
-2;Two slips;Same slip.;31.01.2024 10:00;1
+GERMAN = """\ufeffNr;Betreff;Text;Angelegt;Zugehörige Tickets
+1;It prints twice;Since Monday.;30.01.2024 10:00;Bezieht sich auf #2, Dupliziert durch #2
+2;Two slips;Same slip.;31.01.2024 10:00;Duplikat von #1
 """
 
 READ: dict[str, Any] = {
@@ -220,7 +220,7 @@ PAGES = {
     "outward.csv": ("tickets/AB", "AB-2"),
 }
 OPTIONS = {
-    "german.csv": {"columns": {"title": "Betreff", "created_at": "Angelegt", "duplicate_of": "Dublette von"}}
+    "german.csv": {"columns": {"title": "Betreff", "created_at": "Angelegt", "links": "Zugehörige Tickets"}}
 }
 COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "bitbucket", "jira")
 
@@ -297,7 +297,9 @@ def test_links_in_another_file(
         ("board.json", {"cards": [], "lists": []}, "of Trello"),
         ("phabricator.json", {"result": {"data": [{"phid": "PHID-TASK-1", "fields": {}}]}}, "of Phabricator"),
         ("gh.csv", "number,title,created_at,pull_request\n1,a,2024-01-01,\n", "a row of GitHub's issues"),
-        ("asana.csv", "Task ID,Created At,Name\n1,2024-01-01,a\n", "give columns={'title': 'NAME'}"),
+        ("asana.csv", "Task ID,Created,Name\n1,2024-01-01,a\n", "give columns={'title': 'NAME'}"),
+        ("zh.csv", "编号,标题\n1,a\n", "no column for id, title, created_at; .* columns={'id': 'NAME', 'ti"),
+        ("2024-01-30-10.json", {"type": "IssuesEvent", "payload": {}}, "which `gis archive` reads"),
         ("lines.jsonl", '{"id":1,"title":"a","created_at":"2024-01-01"}\n{"id":2,"title":"v1","due_on":null,'
          '"tag_name":"v1","created_at":"2024-01-01"}', "lines.jsonl:2: is a release"),
         ("notes.zip", "PK", "archives can't be read; unpack it"),

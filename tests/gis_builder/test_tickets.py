@@ -113,6 +113,13 @@ def test_skipped_links_are_listed_by_reason(root: Path, work: Path, cell: str, r
         (["1706600000"], {}, "2024-01-30T07:33:20Z"),
         (["1706600000000"], {}, "2024-01-30T07:33:20Z"),
         (["31. März 2024 10:00 Uhr"], {}, "2024-03-31T10:00:00Z"),
+        (["05/Mrz/21 9:15 AM", "05/févr./21 9:15 PM"], {}, "2021-03-05T09:15:00Z"),
+        (["5 juillet 2024 à 10:00"], {}, "2024-07-05T10:00:00Z"),
+        (["31 de enero de 2024"], {}, "2024-01-31T00:00:00Z"),
+        (["12-мая-2024"], {}, "2024-05-12T00:00:00Z"),
+        (["05/十二月/21 9:15 下午"], {}, "2021-12-05T21:15:00Z"),
+        (["2024年1月30日 午後 3:05"], {}, "2024-01-30T15:05:00Z"),
+        (["2024. 1. 31. 오전 10:00"], {}, "2024-01-31T10:00:00Z"),
         (["Jan 31, 2024, 10:00 AM"], {}, "2024-01-31T10:00:00Z"),
         (["24-31-01"], {"date_format": "%y-%d-%m"}, "2024-01-31T00:00:00Z"),
     ],
@@ -277,13 +284,27 @@ def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
 
 
 def test_states_and_resolutions(root: Path, work: Path) -> None:
-    closed = ("Done", "geschlossen", "Erledigt", "fermé", "закрыт", "已解决", "Closed: fixed")
-    states = [*closed, "offen", "in progress", "nouveau", "в работе", "进行中"]
-    cells = [*((state, "") for state in states), ("open", "Unresolved"), ("open", "Fixed"), ("open", "---")]
-    rows = [[str(n), "Suche", "2024-01-01", *pair] for n, pair in enumerate(cells, 1)]
-    imported(table(root / "t.csv", ["id", "title", "created", "state", "Resolution"], rows), work)
-    expected = ["closed"] * 7 + ["open"] * 6 + ["closed", "open"]
+    """A ticket with a closing time is closed in any state that does not mean open."""
+    closed = ("Done", "geschlossen", "Erledigt", "fermé", "закрыт", "已解决", "Closed: fixed", "Doublon")
+    states = ["offen", "in progress", "nouveau", "в работе", "进行中"]
+    others = ("Abgewiesen", "Shipped", "5", "")
+    cells = [*((state, "", "") for state in (*closed, *states, *others)), *((s, "", CLOSED) for s in states)]
+    cells += [("open", "Unresolved", ""), ("open", "---", CLOSED), ("open", "Fixed", "")]
+    rows = [[str(n), "Suche", "2024-01-01", *row] for n, row in enumerate(cells, 1)]
+    rows += [[str(n), "Suche", "2024-01-01", state, "", CLOSED] for n, state in enumerate(others, 26)]
+    imported(table(root / "t.csv", ["id", "title", "created", "state", "Resolution", "closed"], rows), work)
+    expected = ["closed"] * 8 + ["open"] * 16 + ["closed"] * 5
     assert stored(work, "SELECT state FROM issues ORDER BY number") == expected
+
+
+def test_conversations_and_times_of_freshdesk(root: Path, work: Path) -> None:
+    ticket = {"id": 2, "subject": "Two", "description": "<p>Same</p>", "description_text": "Same"}
+    reply = {"body": "<p>Seen</p>", "body_text": "Seen", "created_at": TIMES[2]}
+    ticket |= {"created_at": TIMES[1], "status": 5, "stats": {"closed_at": CLOSED}, "conversations": [reply]}
+    (root / "t.json").write_text(json.dumps([ticket]))
+    imported(root, work)
+    assert stored(work, "SELECT body, state FROM issues") == [("Same", "closed")]
+    assert stored(work, "SELECT body FROM comments") == ["Seen"]
 
 
 def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, work: Path) -> None:
