@@ -32,6 +32,7 @@ from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
 
+_NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
 _ROWS, _THREADS = 1000, 200  # per transaction
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
@@ -59,8 +60,7 @@ def import_dumps(
     _read_issues(dumps, trackers, store)
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
-    _read_comments(dumps, trackers, store)
-    _read_events(dumps, trackers, store)
+    _read_threads(dumps, trackers, store)
     for tracker in trackers:
         _finish(tracker, trackers, store)
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
@@ -69,6 +69,7 @@ def import_dumps(
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")
             warnings += dump.index.notes(_list_skipped(dump, store.path.with_name(SKIPPED_LINKS)))
+            warnings += [f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()]
             tickets |= dump.index.tickets
     for text in warnings:
         say(text)
@@ -146,25 +147,22 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
     store.save(page)
 
 
-def _read_comments(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
-    for rows in _batches((row for dump in dumps for row in dump.comments()), _ROWS):
-        stored = ((_stored_issue(row, trackers), row.record) for row in rows)
-        store.save(Page(comments=[(ref, comment) for ref, comment in stored if ref]))
-
-
-def _read_events(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+    """Store the comments and events of all issues."""
+    for comments in _batches((row for dump in dumps for row in dump.comments()), _ROWS):
+        store.save(Page(comments=list(_stored(comments, trackers))))
     positions = count()  # order of the files; `_finish` sorts by time
     for rows in _batches((row for dump in dumps for row in dump.events()), _ROWS):
-        stored = ((_stored_issue(row, trackers), row.record) for row in rows)
-        store.save(Page(events=[(ref, next(positions), event) for ref, event in stored if ref]))
+        store.save(Page(events=[(ref, next(positions), event) for ref, event in _stored(rows, trackers)]))
 
 
-def _stored_issue(row: Row[Any], trackers: Trackers) -> IssueRef | None:
-    """The issue of a comment or event; None if it isn't stored or is a pull request."""
-    tracker = trackers.get(row.repo)
-    tracker.orphans += row.number not in tracker.is_pull
-    is_stored = tracker.has_issues and tracker.has_issue(row.number)
-    return IssueRef(tracker.name, row.number) if is_stored else None
+def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
+    """The comments or events of stored issues, not of pull requests."""
+    for row in rows:
+        tracker = trackers.get(row.repo)
+        tracker.orphans += row.number not in tracker.is_pull
+        if tracker.has_issues and tracker.has_issue(row.number):
+            yield IssueRef(tracker.name, row.number), row.record
 
 
 def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:

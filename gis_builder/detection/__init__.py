@@ -10,10 +10,3 @@ lexicon, languages/*.toml    words and phrases, and their codes
           └ detector         the verdicts of a store
 ```
 """
-
-from gis_builder.detection.claim_tracker import DEFAULT_RULES, KindOf, Rules
-from gis_builder.detection.decision import decide
-from gis_builder.detection.explain import explain
-from gis_builder.detection.page import might_matter
-
-__all__ = ["DEFAULT_RULES", "KindOf", "Rules", "decide", "explain", "might_matter"]

@@ -26,6 +26,7 @@ ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 GIVE_REPO = "give --repo owner/name"
 _REST_NAMES = {"createdAt": "created_at", "authorAssociation": "author_association"}
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEVER = "0001-"  # gh's year of a `closedAt` that is null
 _NEXT = re.compile(r"[^\s,]")  # the first character of a value, or a bracket of an array
 
@@ -168,6 +169,12 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
     yield "issues", issue | {"comments": None}
     yield from embedded_comments(issue | {"comments": comments}, repo)
+    for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
+        kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
+        event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
+        for target in _dicts([node.get("canonical")]):
+            event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
+        yield from _event(event, value, repo)
 
 
 def _renamed(value: Object) -> Object:
@@ -188,7 +195,10 @@ def _account(author: Any) -> Object | None:
 
 
 def repo_of(value: Object) -> str | None:
-    """The repository that an object's addresses name."""
+    """The repository that an object or its addresses name."""
+    home = value.get("repository")
+    if isinstance(home, dict) and isinstance(name := home.get("nameWithOwner"), str):
+        return name
     for key in ("url", "html_url"):
         if match := ADDRESS.search(_text(value.get(key))):
             return match[1]
@@ -215,9 +225,7 @@ def _lower(value: Any) -> Any:
 
 def _listing(values: Any) -> Any:
     """The items of a connection of GraphQL; any other value stays."""
-    if isinstance(values, dict) and (nodes := values.get("nodes")) is not None:
-        return nodes
-    return values
+    return values["nodes"] if isinstance(values, dict) and "nodes" in values else values
 
 
 def _dicts(values: Any) -> list[Object]:

@@ -60,6 +60,10 @@ _DUPLICATE = re.compile(
     r"|重复|重複|중복)\)?",
     re.IGNORECASE,
 )
+# A text that begins with a tag is HTML, such as those of Azure DevOps; entities are replaced later.
+_HTML = re.compile(r"\s*<(?:div|p|span|br|b|strong|ul|ol|h[1-6]|table|pre|html|body)\b", re.IGNORECASE)
+_BREAK = re.compile(r"<(?:br|/(?:p|div|li|tr|pre|h[1-6]))\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
@@ -193,7 +197,7 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         repo="",
         number=0,
         title=title,
-        body=one_text(cells, "body"),
+        body=_plain(one_text(cells, "body")),
         state="closed" if is_closed else "open",
         state_reason=("duplicate" if is_duplicate else "completed") if is_closed else None,
         author=one_text(cells, "author") or None,
@@ -218,7 +222,7 @@ def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
         fields = {
             role: [[*item.values()][n] for n in indices] for role, indices in roles_of(tuple(item)).items()
         }
-        body = one_text(fields, "body")
+        body = _plain(one_text(fields, "body"))
         if (body or "created_at" not in fields) and item.get("system") is not True:
             try:
                 when = _required_time(fields, time_of)
@@ -295,6 +299,13 @@ def _several(cells: Cells, role: str) -> tuple[str, ...]:
 def one_text(cells: Cells, role: str) -> str:
     """The first text of a role's cells."""
     return next((text for cell in cells.get(role, ()) if (text := cell_text(cell).strip())), "")
+
+
+def _plain(text: str) -> str:
+    """A text without the tags of HTML."""
+    if not _HTML.match(text):
+        return text
+    return _TAG.sub("", _BREAK.sub("\n", text)).replace("&nbsp;", " ").strip()
 
 
 def cell_text(cell: Any) -> str:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection import might_matter
 from gis_builder.detection.claim_reader import find_markers
 from gis_builder.detection.lexicon import PHRASES, Code
-from gis_builder.detection.page import mask
+from gis_builder.detection.page import mask, might_matter
 from gis_builder.detection.phrase_codes import (
     CodedSentence,
     code_of,

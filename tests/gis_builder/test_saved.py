@@ -111,6 +111,9 @@ def graphql(root: Path) -> None:
     """The answer to a query, whose lists are connections."""
     issues = [listed(i) for i in ISSUES if i["number"] != 3]
     nodes = [i | {name: {"nodes": i[name]} for name in ("labels", "comments")} for i in issues]
+    canonical = {"number": 1, "repository": {"nameWithOwner": HOME}}
+    mark = {"__typename": "MarkedAsDuplicateEvent", "createdAt": nodes[1]["closedAt"], "canonical": canonical}
+    nodes[1]["timelineItems"] = {"nodes": [mark]}
     (root / "a.json").write_text(json.dumps({"data": {"repository": {"issues": {"nodes": nodes}}}}))
 
 
@@ -133,6 +136,8 @@ def test_every_layout_gives_the_same_verdicts(
     assert found[f"{HOME}#4"][0] != "duplicate"  # its target is a pull request
     texts = stored(work, "SELECT body FROM comments WHERE number <> 3 ORDER BY number")
     assert texts == ["Duplicate of #1", "Dup of #3, closing"]
+    marks = stored(work, "SELECT target_number FROM events WHERE kind = 'marked_as_duplicate'")
+    assert marks == {gh_list: [], graphql: [1]}.get(save, [None])
 
 
 def test_a_single_file(tmp_path: Path) -> None:

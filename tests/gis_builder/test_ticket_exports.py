@@ -50,6 +50,7 @@ REDMINE = two(
 )
 AZURE = two(
     *("id", "System.Title", "System.Description", "System.CreatedDate"),
+    **{"System.Description": ("<div>Since&nbsp;<b>Monday</b>.</div>", "<p>Same slip.</p>\n")},
     relations=(
         [relation("Duplicate-Forward", 2), relation("Related", 2)],
         [relation("Duplicate-Reverse", 1)],
@@ -326,6 +327,7 @@ def test_links_and_columns_that_are_not_used(tmp_path: Path) -> None:
     save(folder, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
     warnings = " ".join(words for _, words in imported(folder, work).status.warnings)
     assert "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in warnings
+    assert "b.csv: no column for body, so texts are only titles; if there is one, give" in warnings
     assert stored(work, "SELECT * FROM comments") == []
 
 

@@ -70,8 +70,6 @@ class Token(AuthBase):
     def __repr__(self) -> str:
         return f"Token({_MASK})"
 
-    __str__ = __repr__
-
     def __reduce__(self) -> str:
         raise TypeError("a token can't be pickled")
 
