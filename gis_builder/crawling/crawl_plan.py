@@ -85,11 +85,16 @@ class Plan(Printed):
         """Hours with one token; several tokens share the work."""
         return hours(self.points, self.requests)
 
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the plan uses rates measured on another repository."""
+        return self.strategy == "search"
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the plan."""
         return {
             "strategy": self.strategy,
-            "estimate": self.strategy == "search",  # uses rates measured on another repository
+            "estimate": self.is_estimate,
             "points": self.points,
             "requests": self.requests,
             "hours_per_token": round(self.hours, 3),

@@ -134,12 +134,6 @@ def test_a_fault_is_named_with_file_and_row(tmp_path: Path, name: str, content: 
         contents(tmp_path / "other")
 
 
-def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
-    write_tracker(tmp_path / "saved", HOME)
-    error = refused(tmp_path / "saved", tmp_path / "work")
-    assert "contains no issue (acme/probe: no issues); save" in error
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_random_trackers_end_in_success_or_a_one_line_error(tmp_path: Path, seed: int) -> None:
     fuzz_import(tmp_path, seed)

@@ -10,17 +10,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import gis_builder
-from pairkit import ConfigError, DataError
+from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
 
 from .conftest import closed, comment, event, issue, write_tracker
 from .crawl_world import crawled
-from .test_ticket_exports import save
 from .working_folder import contents, imported, stored, verdicts
 
 HOME = "acme/probe"
@@ -140,11 +138,6 @@ def test_every_layout_gives_the_same_verdicts(
     assert marks == {gh_list: [], graphql: [1]}.get(save, [None])
 
 
-def test_a_single_file(tmp_path: Path) -> None:
-    gh_list(tmp_path)
-    assert imported(tmp_path / "issues.json", tmp_path / "work").repositories[0].issue_count == 3
-
-
 def test_an_address_takes_linear_time(tmp_path: Path) -> None:
     def refused(url: str) -> None:
         (tmp_path / "x.json").write_text(json.dumps({"number": 1, "title": "x", "url": url}))
@@ -178,19 +171,6 @@ def test_an_import_equals_a_sweep(
     times = "SELECT full_name, as_of, newest_at FROM repos WHERE name = full_name AND outcome = 'ok'"
     assert stored(work, times) == stored(tmp_path / "swept", times)
     assert verdicts(work).items() >= verdicts(tmp_path / "swept").items() != []
-
-
-def test_another_server(work: Path, tmp_path: Path) -> None:
-    """Pages and links are of the server that the saved addresses name, such as an Enterprise or Forgejo."""
-    said = comment(HOME, 2, 7, f"Duplicate of https://github.com/{HOME}/issues/1", day=21)
-    text = json.dumps([*ISSUES, said]).replace("api.github.com", "git.acme.org/api/v3")
-    imported(save(tmp_path, "a.json", text.replace("github.com", "git.acme.org")), work)
-    assert verdicts(work)[f"{HOME}#2"][:2] == ("duplicate", [f"{HOME}#1"])
-    pages = pl.read_parquet(gis_builder.render(work, tmp_path / "t.parquet", progress=False).out)["url"]
-    assert sorted(pages) == [f"https://git.acme.org/{HOME}/issues/{n}" for n in (1, 2, 4)]
-    gh_list(tmp_path)
-    with pytest.raises(ConfigError, match=r"contains issues of git\.acme\.org, not github\.com"):
-        imported(tmp_path / "issues.json", work)
 
 
 def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:

@@ -297,19 +297,10 @@ def test_states_and_resolutions(root: Path, work: Path) -> None:
     assert stored(work, "SELECT state FROM issues ORDER BY number") == expected
 
 
-def test_conversations_and_times_of_freshdesk(root: Path, work: Path) -> None:
-    ticket = {"id": 2, "subject": "Two", "description": "<p>Same</p>", "description_text": "Same"}
-    reply = {"body": "<p>Seen</p>", "body_text": "Seen", "created_at": TIMES[2]}
-    ticket |= {"created_at": TIMES[1], "status": 5, "stats": {"closed_at": CLOSED}, "conversations": [reply]}
-    (root / "t.json").write_text(json.dumps([ticket]))
-    imported(root, work)
-    assert stored(work, "SELECT body, state FROM issues") == [("Same", "closed")]
-    assert stored(work, "SELECT body FROM comments") == ["Seen"]
-
-
 def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, work: Path) -> None:
-    with pytest.raises(DataError, match="contains no issue"):
-        imported(table(root / "t.csv", HEADER, []), work)
+    write_tracker(root, "o/r")
+    with pytest.raises(DataError, match=r"contains no issue \(o/r: no issues\); save"):
+        imported(root, work)
     for step in (gis_builder.detect, gis_builder.pair):
         with pytest.raises(DataError, match="contains no issues; run `gis import`"):
             step(work, progress=False)
