@@ -235,6 +235,7 @@ TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other t
 
 def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool = False) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
+    store.check_issues()
     rows: list[tuple[Any, ...]] = []
     counts: Counter[str] = Counter()
     repositories = store.repos()

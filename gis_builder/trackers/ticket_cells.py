@@ -138,7 +138,7 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
         wrong = (f"no column {columns[role]!r} for {role}" for role in missing if role in columns)
         fault = next(wrong, f"no column for {', '.join(missing)}")
         flag = "--link-columns" if are_links else "--columns"
-        remedy = f"rename, or give {flag} {','.join(f'{role}=NAME' for role in missing)}"
+        remedy = f"rename columns, or give {flag} {','.join(f'{role}=NAME' for role in missing)}"
         raise Malformed(f"{fault}; the columns are {one_line(', '.join(names), 400) or '(none)'}: {remedy}")
     return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
 

@@ -50,8 +50,7 @@ class _Adapter(HTTPAdapter):
     def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
         """See `HTTPAdapter`; the pool's connections read with `_LimitedReader`."""
         pool: Any = super().get_connection_with_tls_context(*args, **options)
-        if getattr(pool.ConnectionCls, "response_class", None) is not _Response:
-            pool.ConnectionCls = _limited(pool.ConnectionCls)
+        pool.ConnectionCls = _limited(type(pool).ConnectionCls)
         return pool
 
 
