@@ -57,12 +57,12 @@ _TIME = re.compile(
 )
 _EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}(?:\.0)?")  # in seconds or milliseconds
 # How the names of months begin in the languages of the detector, from December: 十二 begins like 十.
-_MONTHS = (
+_MONTHS = tuple(tuple(names.split()) for names in (
     "dec dez déc dic gru ara дек 十二", "nov lis kas ноя 十一", "oct okt out ott paź eki окт 十",
     "sep set wrz eyl сен 九", "aug aoû ago sie ağu авг 八", "jul juil lug lip tem июл 七",
     "jun juin giu cze haz июн 六", "may mai mag maj mei май мая 五", "apr avr abr kwi nis апр 四",
     "mar mär mrz mrt maa мар 三", "feb fév fev lut şub фев 二", "jan ene gen sty oca янв 一",
-)  # fmt: skip
+))  # fmt: skip
 _DATE_MARKS = str.maketrans({**dict.fromkeys("年月년월", "-"), "日": "", "일": ""})
 _HALVES = {"AM": re.compile("上午|午前|오전"), "PM": re.compile("下午|午後|오후")}
 _MAX_TIME = 100  # characters
@@ -156,7 +156,7 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
         day, month = (match["first"], match["second"]) if is_first else (match["second"], match["first"])
     if not month.isdecimal():
         name = month.lower()
-        month = next((12 - n for n, names in enumerate(_MONTHS) if name.startswith(tuple(names.split()))), 0)
+        month = next((12 - n for n, names in enumerate(_MONTHS) if name.startswith(names)), 0)
     century = {2: "20" if year < "70" else "19"}.get(len(year), "")
     hour = int(match["hour"] or 0)
     if half := match["half"] or match["early"]:
