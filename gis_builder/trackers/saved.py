@@ -110,7 +110,8 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
         items = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
         return chain.from_iterable(_listed(item, value["repo"]) for item in items)
-    if "number" in value and ("createdAt" in value or _text(value.get("state")).isupper()):
+    is_listed = "createdAt" in value or _text(value.get("state")).isupper()
+    if "number" in value and is_listed and "identifier" not in value:  # an issue of Linear has both
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)

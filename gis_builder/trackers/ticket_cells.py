@@ -24,7 +24,8 @@ TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required
 
 # Keys of the list of tickets in an answer of an API or in an export.
 _WRAPPER = re.compile(
-    "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows|repository|search|nodes?|edges",
+    "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
+    "|repository|project|search|nodes?|edges",
     re.IGNORECASE,
 )
 _COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts", "conversations")

@@ -101,9 +101,7 @@ def _split(texts: Iterable[str]) -> list[str]:
     """The distinct tokens of texts, in order; separators are commas and blanks."""
     secrets = [part for text in texts for part in text.replace(",", " ").split()]
     if any(not re.fullmatch(r"[\w.~-]+", secret, re.ASCII) for secret in secrets):
-        raise ConfigError(
-            "a GitHub token contains invalid characters, such as quotes or NAME=; copy it again"
-        )
+        raise ConfigError("a token contains invalid characters, such as quotes or NAME=; copy it again")
     return list(dict.fromkeys(secrets))
 
 
