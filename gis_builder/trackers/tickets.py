@@ -76,9 +76,7 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
         saved = SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)
         return [dump, saved] if set(rest) & set(saved_files(source)) else [dump]
     if source.exists() and (options.links or options.columns):
-        raise ConfigError(
-            f"{source}: contains no tickets, but links or columns were given; see `gis import --help`"
-        )
+        raise ConfigError(f"{source}: contains no tickets; leave out --links and --columns")
     return find_dumps(source, options.repo, broken)
 
 
