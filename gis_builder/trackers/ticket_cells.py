@@ -22,6 +22,7 @@ _DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_t
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
 
+SEPARATOR = re.compile(r"[,;|\n，、；]")  # of ids or labels in a cell
 # Keys of the list of tickets in an answer of an API or in an export.
 _WRAPPER = re.compile(
     "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
@@ -173,7 +174,9 @@ def _normalised(name: str) -> str:
 
 def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     """The ticket, or only its links, in the cells of a row or object."""
-    own_id = _id(cells)
+    own_id = plain_id(one_text(cells, "id"))
+    if not _ID.fullmatch(own_id):
+        raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
     links = [(own_id, text) for text in _texts(cells, "duplicate_of")]
     links += [(text, own_id) for text in _texts(cells, "duplicated_by")]
     for part in _several(cells, "links"):
@@ -272,13 +275,6 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _id(cells: Cells) -> str:
-    text = plain_id(one_text(cells, "id"))
-    if not _ID.fullmatch(text):
-        raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
-    return text
-
-
 def plain_id(text: str) -> str:
     """Remove the `#`, and the `.0` that tools add if a column has empty cells."""
     text = text.removeprefix("#")
@@ -293,7 +289,7 @@ def _texts(cells: Cells, role: str) -> list[str]:
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
     """The parts of a role's texts, which may have separators."""
-    parts = (part.strip() for text in _texts(cells, role) for part in re.split(r"[,;|\n]", text))
+    parts = (part.strip() for text in _texts(cells, role) for part in SEPARATOR.split(text))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
