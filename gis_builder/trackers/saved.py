@@ -110,8 +110,9 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
         items = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
         return chain.from_iterable(_listed(item, value["repo"]) for item in items)
-    is_listed = "createdAt" in value or _text(value.get("state")).isupper()
-    if "number" in value and is_listed and "identifier" not in value:  # an issue of Linear has both
+    is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
+    # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
+    if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
