@@ -105,7 +105,7 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     """The distinct repositories of a file with one per line, a list, or a comma-separated text, in order."""
     from pairkit.base.settings import argument
 
-    # A text may be too long for a path, which `Path.is_file` raises.
+    # `Path.is_file` raises an error if the text is too long for a path.
     if isinstance(source, Path) or (isinstance(source, str) and os.path.isfile(source)):  # noqa: PTH113
         return _distinct(_read_file(Path(source)))
     listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])

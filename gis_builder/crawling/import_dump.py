@@ -25,7 +25,7 @@ from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, Tick
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
-from gis_builder.trackers.ticket_files import ImportOptions
+from gis_builder.trackers.ticket_files import UNREADABLE, ImportOptions
 from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
@@ -55,7 +55,7 @@ def import_dumps(
     """Fill a store from saved trackers; issues that it already contains are replaced."""
     tickets = store.tickets()
     for path in (path for dump in dumps for path in dump.passed_over):
-        say(f"{one_line(str(path))}: contains no issues, comments or events; skipped")
+        say(f"{_why_passed_over(path)}; skipped")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
     _check_found(folder, trackers, broken.notes)
@@ -90,6 +90,11 @@ def import_dumps(
         )
     )
     return rows
+
+
+def _why_passed_over(path: Path) -> str:
+    reason = UNREADABLE.get(path.suffix.lower(), "contains no issues, comments or events")
+    return f"{one_line(str(path))}: {reason}"
 
 
 def _list_skipped(dump: TicketDump, path: Path) -> str:
@@ -339,7 +344,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     counts: Counter[str] = Counter()
     messages: list[str] = []
     for dump in find_trackers(source, options, {}, broken):
-        messages += [f"{path}: contains no issues, comments or events" for path in dump.passed_over]
+        messages += map(_why_passed_over, dump.passed_over)
         index = dump.index if isinstance(dump, TicketDump) else None
         keys = TicketSite.of(index.tickets).rows if index else {}
         if isinstance(dump, TicketDump) and index:

@@ -63,7 +63,7 @@ _DUPLICATE = re.compile(
     re.IGNORECASE,
 )
 # A text that begins with a tag is HTML, such as those of Azure DevOps; entities are replaced later.
-_HTML = re.compile(r"\s*<(?:div|p|span|br|b|strong|ul|ol|h[1-6]|table|pre|html|body)\b", re.IGNORECASE)
+_HTML = re.compile(r"\s*<(?:div|p|span|br|ul|ol|h[1-6])\b", re.IGNORECASE)
 _BREAK = re.compile(r"<(?:br|/(?:p|div|li|tr|pre|h[1-6]))\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
@@ -93,10 +93,8 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
     """The objects in a wrapper such as `{"issues": [...]}`, or the value itself."""
     if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
         return [value]
-    key = next(
-        (key for key, inner in value.items() if _WRAPPER.fullmatch(key) and isinstance(inner, list | dict)),
-        None,
-    )
+    inside = [(key, inner) for key, inner in value.items() if _WRAPPER.fullmatch(key)]
+    key = next((key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None)
     if key is None or "key" in value:
         return [value]
     items = value[key] if isinstance(value[key], list) else [value[key]]
@@ -115,8 +113,9 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     custom = {
         cell_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))
     }
-    nested = (_dict(value.get(name)) for name in ("fields", "attributes", "stats"))  # Freshdesk's times
-    merged = {**custom, **value, **dict(chain.from_iterable(fields.items() for fields in nested))}
+    merged = {**custom, **value}
+    for name in ("fields", "attributes", "stats"):  # the last has Freshdesk's times
+        merged |= _dict(value.get(name))
     if "fields" in value and "key" in value:  # Jira
         key, root = cell_text(value["key"]), cell_text(value.get("self")).partition("/rest/")[0]
         merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}

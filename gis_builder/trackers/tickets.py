@@ -36,8 +36,8 @@ _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
 _GITLAB_PAGE = re.compile(r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+")
 # An id such as ABC-12, also without blanks around it ("与ABC-12重复"), or the address of its page.
 _MENTION = re.compile(
-    r"(?a)(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
-    r"\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b"
+    r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
+    r"(?a:\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b)"
 )
 _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
 _NO_ID, _ITSELF = "without an id", "to the ticket itself"
@@ -70,7 +70,8 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
             broken(error)
     if tickets:
         ticket_paths = frozenset(file.path for file in tickets)
-        rest = tuple(path for path in files if path not in ticket_paths)
+        unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
+        rest = tuple(path for path in (*files, *unreadable) if path not in ticket_paths)
         dump = TicketDump(source, None, options.repo, broken, tuple(tickets), rest, options, known)
         saved = SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)
         return [dump, saved] if set(rest) & set(saved_files(source)) else [dump]
@@ -249,11 +250,8 @@ class TicketIndex:
             return []
         is_page = "://" in part
         last = re.split(r"[/=]", part.rstrip("/"))[-1] if is_page else part
-        ids = [
-            word
-            for word in _WORD.findall(last) + _MENTION.findall(last)
-            if re.search(r"\d", word) and not word.isdecimal()
-        ]
+        words = _WORD.findall(last) + _MENTION.findall(last)
+        ids = [word for word in words if re.search(r"\d", word) and not word.isdecimal()]
         numbers = [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(last)]
         if is_page and _host(part) in self._hosts:  # otherwise the page of another project would be found
             ids = numbers = []

@@ -186,12 +186,12 @@ def test_damaged_rows_and_files_are_skipped_and_counted(
     (root / "broken.json").write_text('{"issues": [')
     (root / "people.csv").write_text("name,mail\nana,a@b.c\n")
     (root / "labels.json").write_text('[{"name": "bug"}]')
+    (root / "bugs.xml").write_text("<bugs/>")
     crawled = imported(root, work, skip_broken=True, progress=True)
     messages = capsys.readouterr().err.splitlines()
     assert crawled.repositories[0].issue_count == 4
     assert [Path(line.partition(":")[0]).name for line in messages if line.endswith("; skipped")] == [
-        "people.csv",
-        "labels.json",
+        *("people.csv", "bugs.xml", "labels.json"),
     ]
     (links,) = (line for line in messages if "links skipped" in line)
     assert links.startswith(

@@ -111,7 +111,7 @@ class Exchange:
             data=body,
             headers={"Accept": "application/json", "Content-Type": "application/json"},
             auth=self._token,
-            timeout=self._timeout_s,
+            timeout=(self._timeout_s / 4, self._timeout_s),  # less to connect, to each of a few addresses
             allow_redirects=False,
             stream=True,
         ) as response:
