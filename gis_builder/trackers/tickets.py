@@ -317,5 +317,5 @@ def _host(url: str) -> str:
 
 
 def _name_part(name: str) -> str:
-    """Convert a name to the owner or name of a repository."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:90] or "tickets"
+    """Convert a name of any script to the owner or name of a repository."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.encode("punycode").decode()).strip("-.")[:90] or "tickets"

@@ -146,7 +146,6 @@ def test_an_echoed_token_is_masked(wire) -> None:
         b"HTTP/1.1 99999999999999999999 OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: " + b"9" * 5000 + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n{}",
         b"HTTP/1.1 301 Moved\r\nlocation: http://[\r\ncontent-length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 500 + b"\r\n",
         b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n",
