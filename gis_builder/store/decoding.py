@@ -51,7 +51,7 @@ _TIME = re.compile(
     (?P<second>\d{1,2}|[^\W\d]{1,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?:de\ )?(?P<last>\d{4}|\d\d))
     (?:(?:T|,?\ +(?:(?:at|um|à|às)\ +)?)(?P<early>[AP]M\ ?)?
     (?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<seconds>\d\d)(?:[.,]\d+)?)?
-    (?:\ ?(?P<half>[AaPp])\.?[Mm]\.?)?(?:\ Uhr)?
+    (?:\ ?(?P<half>[AaPp])\.?\ ?[Mm]\.?)?(?:\ Uhr)?
     \ ?(?:GMT|UTC|Z)?\ ?(?P<zone>[+-]\d\d:?\d\d)?(?:\ \(.*\))?)?""",
     re.VERBOSE,
 )
@@ -63,7 +63,7 @@ _MONTHS = tuple(tuple(names.split()) for names in (
     "jun juin giu cze haz июн 六", "may mai mag maj mei май мая 五", "apr avr abr kwi nis апр 四",
     "mar mär mrz mrt maa мар 三", "feb fév fev lut şub фев 二", "jan ene gen sty oca янв 一",
 ))  # fmt: skip
-_DATE_MARKS = str.maketrans({**dict.fromkeys("年月년월", "-"), "日": "", "일": ""})
+_DATE_MARKS = str.maketrans("年月년월\xa0\u202f", "----  ", "日일")
 _HALVES = {"AM": re.compile("上午|午前|오전"), "PM": re.compile("下午|午後|오후")}
 _MAX_TIME = 100  # characters
 
@@ -128,11 +128,18 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
 
 def date_order(text: str) -> bool | None:
     """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
-    match = _TIME.fullmatch(text[:_MAX_TIME])
+    match = _match_time(text)
     if match is None or not (match["first"] or "").isdecimal() or not match["second"].isdecimal():
         return None
     first, second = int(match["first"]), int(match["second"])
     return None if (first > 12) == (second > 12) else first > 12
+
+
+def _match_time(text: str) -> re.Match[str] | None:
+    text = text[: _MAX_TIME + 1].translate(_DATE_MARKS)
+    for half, words in _HALVES.items():
+        text = words.sub(half, text)
+    return _TIME.fullmatch(text) if len(text) <= _MAX_TIME else None
 
 
 def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
@@ -141,10 +148,7 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
         return datetime.fromtimestamp(float(text) / (1000 if in_ms else 1), UTC)
     with suppress(ValueError):
         return datetime.fromisoformat(text)
-    text = text[: _MAX_TIME + 1].translate(_DATE_MARKS)
-    for half, words in _HALVES.items():
-        text = words.sub(half, text)
-    match = _TIME.fullmatch(text) if len(text) <= _MAX_TIME else None
+    match = _match_time(text)
     if match is None:
         raise ValueError
     year, month, day = match["year"] or match["last"], match["month"], match["day"]

@@ -25,19 +25,17 @@ TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required
 SEPARATOR = re.compile(r"[,;|\n，、；]")  # of ids or labels in a cell
 # Keys of the list of tickets in an answer of an API or in an export.
 _WRAPPER = re.compile(
-    "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
-    "|repository|project|search|nodes?|edges",
-    re.IGNORECASE,
+    "(?i)issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
+    "|repository|project|search|nodes?|edges"
 )
 _COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts", "conversations")
 _HAS_DUPLICATE = re.compile(
-    r"duplicated\b|has.duplicate|duplicate of this|duplicate-forward|дублируется"
-    r"|dupli(?:ziert|qué|cad[oa]|ceerd|kowan\w) (?:durch|von|par|por|door|przez)",
-    re.IGNORECASE,
+    r"(?i)duplicated\b|has.duplicate|duplicate of this|duplicate-forward|дублируется"
+    r"|dupli(?:ziert|qué|cad[oa]|ceerd|kowan\w) (?:durch|von|par|por|door|przez)"
 )
 _IS_DUPLICATE = re.compile(
-    r"duplicates|duplicate.of|duplicate-reverse|duplikat (?:von|zu)|dupliziert|dupli(?:que|ca)\b|дублирует\b",
-    re.IGNORECASE,
+    r"(?i)duplicates|duplicate.of|duplicate-reverse|duplikat (?:von|zu)|dupliziert|dupli(?:que|ca)\b"
+    r"|дублирует\b"
 )
 
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
@@ -60,9 +58,8 @@ _OPEN = re.compile(
 )
 _UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
 _DUPLICATE = re.compile(
-    r"(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette|дубликат"
-    r"|重复|重複|중복)\)?",
-    re.IGNORECASE,
+    r"(?i)(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette"
+    r"|дубликат|重复|重複|중복)\)?"
 )
 # A text that begins with a tag is HTML, such as those of Azure DevOps; entities are replaced later.
 _HTML = re.compile(r"\s*<(?:div|p|span|br|ul|ol|h[1-6])\b", re.IGNORECASE)
