@@ -34,8 +34,7 @@ _HAS_DUPLICATE = re.compile(
     r"|dupli(?:ziert|qué|cad[oa]|ceerd|kowan\w) (?:durch|von|par|por|door|przez)"
 )
 _IS_DUPLICATE = re.compile(
-    r"(?i)duplicates|duplicate.of|duplicate-reverse|duplikat (?:von|zu)|dupliziert|dupli(?:que|ca)\b"
-    r"|дублирует\b"
+    r"(?i)duplicate(?:s|.of|-reverse)|duplikat (?:von|zu)|dupliziert|dupli(?:que|ca)\b|дублирует\b"
 )
 
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
