@@ -292,7 +292,7 @@ def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
 
 def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
     item = convert(value, rest_records.CommentObject)
-    return *_issue_of(item.issue_url), rest_records.comment_record(item)
+    return *_issue_of(item.issue_url or item.pull_request_url), rest_records.comment_record(item)
 
 
 def _check_event(value: Object) -> tuple[str | None, int, Event]:

@@ -190,10 +190,9 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
-    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED
+    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED or _CLOSED.fullmatch(state.lower())
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
-    is_over = _CLOSED.fullmatch(state.lower()) or (closed_at and not _OPEN.match(state.lower()))
-    is_closed = is_resolved or is_duplicate or bool(is_over)
+    is_closed = is_resolved or is_duplicate or (closed_at and not _OPEN.match(state.lower()))
     issue = Issue(
         repo="",
         number=0,

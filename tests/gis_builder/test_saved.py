@@ -41,7 +41,8 @@ def paginated(root: Path) -> None:
     pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
     (root / "whatever.json").write_text(pages)
     with gzip.open(root / "messages.json.gz", "wt") as file:
-        json.dump(COMMENTS, file)
+        pull = {"id": 9, "issue_url": "", "pull_request_url": f"https://git.acme.org/{HOME}/pulls/3"}
+        json.dump([*COMMENTS, COMMENTS[0] | pull], file)
     nested = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
     (root / "e.json").write_text(json.dumps([*nested, {"event": "labeled", "id": 1}]))
 
@@ -99,7 +100,6 @@ OTHERS = {
         "title": "Soon",
         "url": f"https://api.github.com/repos/{HOME}/milestones/1",
         "state": "open",
-        "created_at": "2024-01-01T00:00:00Z",
     },
     "state.json": {"version": 2, "last_backup": "2024-01-01T00:00:00Z", "failed_issues": []},
 }
