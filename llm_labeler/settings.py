@@ -244,7 +244,10 @@ class BreakerSettings(Settings):
 
     window: int = setting(50, "Number of recent attempts among which failures are counted.", ge=5)
     max_failures: float = setting(
-        0.8, "Stop calling an LLM if this share of its recent attempts failed.", gt=0, le=1
+        0.8,
+        "Stop calling an LLM if this share of its recent attempts failed, for a minute if it has answered.",
+        gt=0,
+        le=1,
     )
     refusals: int = setting(
         10, "Stop calling an LLM after this many consecutive refusals with the same text.", ge=1

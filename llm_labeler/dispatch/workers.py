@@ -271,12 +271,12 @@ class LlmWorkers:
             if failed.reason == _RATE_LIMITED:
                 self._limiter.refused(admission, failed.retry_after_s)
             elif failed.reason != _REJECTED or not failed.retry:  # else it is asked in another form
-                self._breaker.note(failed)
+                self._breaker.note(failed, asyncio.get_running_loop().time())
             raise
         finally:
             self._limiter.leave()
         self._limiter.answered(admission, used.total)
-        self._breaker.note(None)
+        self._breaker.note(None, asyncio.get_running_loop().time())
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:
         failure = Failure(ask.key, failed.reason, failed.detail, attempts, failed.final and self._answers)

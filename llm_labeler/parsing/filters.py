@@ -28,7 +28,7 @@ from llm_labeler.settings import FilterSettings
 # Reasons that show that an LLM did another task.
 OFF_TOPIC = ("meta", "nothing_shared", "not_a_question")
 # Reasons that show that a negative has the same meaning.
-COPIES = ("copy", "near_copy", "unchanged")
+COPIES = ("echo", "copy", "near_copy", "unchanged")
 
 REASONS: Mapping[str, str] = {
     "control_characters": "has control characters or characters that could not be decoded",

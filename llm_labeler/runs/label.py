@@ -66,6 +66,7 @@ class AskSession:
         stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
         return AskSummary(
             sum(outcome.cached for outcome in outcomes[:2]),
+            sum(outcome.done for outcome in outcomes),
             sum((outcome.spent for outcome in outcomes), Spending()),
             stopped,
             dict(unanswered),
@@ -329,9 +330,10 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
 def refuse_unanswered(asked: AskSummary, alternative: str) -> None:
     """Raise an error if a question failed."""
     if asked.unanswered:
-        raise RemoteError(
-            f"no answer to {asked.unanswered_counts()}; run the same command again to ask them{alternative}"
-        )
+        remedy = f"run the same command again to ask them{alternative}"
+        if not asked.cached + asked.answered:
+            remedy = "check the server and its [llm.NAME], then run the same command again"
+        raise RemoteError(f"no answer to {asked.unanswered_counts()}; {remedy}")
 
 
 def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:

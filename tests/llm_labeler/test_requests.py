@@ -150,6 +150,8 @@ def test_refused_settings_are_reported(
         ('Invalid JSON payload received. Unknown name "seed": Cannot find field.', "the value of seed"),
         ("[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "the value of seed"),
         ("`seed` is not supported", "the value of seed"),
+        ("Argument not supported on this model: seed", "the value of seed"),
+        ("invalid seed: only 1 is allowed for this model", "the value of seed"),
         ("max_tokens is too large: 512; at most 100 completion tokens are supported", "lower max_tokens in"),
     ],
 )
