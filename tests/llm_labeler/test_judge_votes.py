@@ -34,7 +34,7 @@ FORMATS = [
     '```{"1": "same", "2": "related"}```',
     'Sure! Here you are:\n{"1": "same", "2": "related"}',
     '<think>1: related? No, {"1": "related"} is wrong.</think>\n{"1": "same", "2": "related"}',
-    'so 1: related</think>{"1": "same", "2": "related"}',
+    '[THINK]so 1: related[/THINK]{"1": "same", "2": "related"}',
     "{'1': 'same', '2': 'related'}",
     "{1: same, 2: related}",
     '{"1": "same", "2": "related",}',

@@ -228,8 +228,7 @@ def test_a_refusal_in_a_response_with_status_200(
     code: Any, error: type[PairkitError], message: str, tmp_path: Path
 ) -> None:
     fault = {"error": {"message": "upstream says no: no such model", "code": code}}
-    choices = ([], completion({"content": None})["choices"])
-    values = (fault, *({**fault, "choices": some} for some in choices), {"choices": [fault]})
-    for number, value in enumerate(values):
+    empty = {**fault, **completion({"content": None})}
+    for number, value in enumerate((fault, {**fault, "choices": []}, empty, {"choices": [fault]})):
         with pytest.raises(error, match=message):
             run(tmp_path / str(number), lambda _, value=value: value, ["A text."], keep_going=False)

@@ -54,7 +54,6 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # Azure
         (400, error("was filtered", code="content_filter", innererror={"code": "X"}), "question"),
         (400, error("no", innererror={"code": "ResponsibleAIPolicyViolation"}), "question"),
-        (401, error("Access denied due to invalid subscription key"), "key"),
         # OpenRouter
         (402, error("Insufficient credits", code=402), "credit"),
         (403, error("Your input was flagged", code=403, metadata={"reasons": ["x"]}), "question"),
@@ -106,8 +105,6 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("Access denied", code="Arrearage"), "credit"),
         (400, error("no", code="data_inspection_failed"), "question"),
         # others
-        (413, "<html>Request Entity Too Large</html>", "question"),
-        (503, "busy", "passing"),
         (418, "teapot", "unknown"),
         # the prompt's text is ignored
         (422, {"detail": [{"msg": "bad", "input": "my api key"}]}, "unknown"),

@@ -158,7 +158,7 @@ class Refusal:
     @property
     def is_about_key(self) -> bool:
         """Whether the key is missing, wrong or lacks rights."""
-        if self.is_about_question:
+        if self.is_about_question or self.is_exhausted:
             return False
         named = bool({self.code, self.kind} & _KEY_CODES) or _KEY.search(self._words) is not None
         return self.status in (401, 403) or (self.status == 400 and named)
