@@ -352,9 +352,7 @@ def evaluate(
 
 @options(config=replace(options["config"], panel=INPUT, main=True))
 def llms(
-    *,
-    config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    *, config: str | Path | None = None, settings: Mapping[str, Any] | Iterable[str] | None = None
 ) -> Llms:
     """List the built-in and configured LLMs with their prices and whether their keys are set.
 

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, TokenUsage, ending_of
+from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, Message, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
@@ -24,6 +24,7 @@ _UNKNOWN_FIELD = re.compile(
     re.IGNORECASE,
 )
 _WRONG_VALUE = re.compile(rf"{_UNKNOWN_FIELD.pattern}|support|invalid|cannot|must|only", re.IGNORECASE)
+_NO_SYSTEM = re.compile(r"system role|support 'system'|roles must alternate", re.IGNORECASE)
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar", re.IGNORECASE)
 
@@ -34,6 +35,7 @@ class Form:
 
     limit: str  # the name of the field max_tokens
     format: Literal["json_schema", "json_object", ""]
+    has_system: bool = True  # whether it may have a system message, unlike Gemma 2's
 
 
 class Dialect:
@@ -61,21 +63,25 @@ class Dialect:
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
         limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
+        has_system = "system" not in self.refused
         without = "response_format" in self.refused or self.misses[ask.key] >= _MAX_MISSES
         if self._settings.structured == "off" or ask.schema is None or without:
-            return Form(limit, "")
+            return Form(limit, "", has_system)
         if self._settings.kind != "glm":
-            return Form(limit, "json_schema")
+            return Form(limit, "json_schema", has_system)
         # Without a schema, the prompt has to describe the JSON.
         has_json = any("json" in message.content.lower() for message in ask.messages)
-        return Form(limit, "json_object" if has_json or self._settings.structured == "strict" else "")
+        is_object = has_json or self._settings.structured == "strict"
+        return Form(limit, "json_object" if is_object else "", has_system)
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
         """The request for a question."""
-        settings = self._settings
+        settings, messages = self._settings, [*ask.messages]
+        if not form.has_system and messages[0].role == "system":
+            messages[:2] = [Message("user", "\n\n".join(message.content for message in messages[:2]))]
         body: dict[str, Any] = {
             "model": settings.model,
-            "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
             form.limit: settings.max_tokens,
         }
         if settings.seed is not None:
@@ -102,6 +108,8 @@ class Dialect:
             self.refused.add("response_format")
         elif form.limit in about and _UNKNOWN_FIELD.search(about):
             self.refused.add(form.limit)
+        elif form.has_system and _NO_SYSTEM.search(about):
+            self.refused.add("system")
         # Servers word the refusal of a format differently, so one without a known cause may be one.
         elif form.format and not (is_strict or refusal.is_explained or self.setting_error(refusal)):
             self._has_format |= refusal.is_about_answer

@@ -64,7 +64,7 @@ class AskSession:
             sum(outcome.done for outcome in outcomes),
             sum((outcome.spent for outcome in outcomes), Spending()),
             stopped,
-            Counter(failure.reason for failure in missing),
+            dict(Counter(failure.reason for failure in missing)),
             problems,
             details.pop() if len(details) == 1 else "",
         )
