@@ -168,7 +168,7 @@ def _claims_of_line(line: str, vocabulary: Words) -> Iterator[Claim]:
 def _patterns(vocabulary: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of a number followed by a vocabulary word, and of a vocabulary word."""
     word = rf"(?:{'|'.join(vocabulary)})(?![^\W_])"
-    lead = r"(?<![^\W_])(?:(?:sentence|number|item|no)[\W_]{1,3})?"
+    lead = r"(?<![^\W_])(?:(?:sentence|text|number|item|no)[\W_]{1,3})?"
     numbered = re.compile(rf"{lead}(\d{{1,4}})[\W_]{{1,12}}({word})", re.IGNORECASE)
     return numbered, re.compile(rf"(?<![^\W_])({word})", re.IGNORECASE)
 

@@ -39,7 +39,7 @@ FORMATS = [
     "{1: same, 2: related}",
     '{"1": "same", "2": "related",}',
     "1: same\n2: related",
-    "1. Same\n2. Related.",
+    "Text 1: Same\nText 2: Related.",
     "1) same\n2) related",
     "**1** - same\n**2** - related",
     "- 1: **same**\n- 2: _related_",
