@@ -39,7 +39,7 @@ def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any
 
 
 def test_training_is_suggested_unless_most_texts_have_no_pair(tmp_path: Path) -> None:
-    whole = generate(TEXTS, tmp_path / "whole")
+    whole = generate(pl.Series(TEXTS), tmp_path / "whole")
     assert [step[:2] for _, step in whole.next_steps()] == [["aoe", "train"]]
 
     def mostly_mute(prompt: str) -> str:
