@@ -74,7 +74,6 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
             {"error": "`inputs` tokens + `max_new_tokens` must be <= 9", "error_type": "validation"},
             "question",
         ),
-        (404, {"error": "model 'x' not found, try pulling it first"}, "model"),
         # xAI
         (403, {"code": "No", "error": "Content violates usage guidelines. API key ID: 9"}, "question"),
         (400, {"code": "invalid_api_key", "error": "no"}, "key"),
@@ -100,6 +99,7 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # GLM, Qwen
         (429, error("余额不足或无可用资源包,请充值。", code="1113"), "credit"),
         (400, error("模型不存在", code="1211"), "model"),
+        (400, error("Model not exist.", code="InvalidParameter"), "model"),
         (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"), "question"),
         (400, error("Prompt 超长", code="1261"), "question"),
         (400, error("Access denied", code="Arrearage"), "credit"),

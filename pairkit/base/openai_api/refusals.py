@@ -64,7 +64,9 @@ _NO_MODEL = frozenset(
     ("model_not_found", "model_not_available", "model_decommissioned", "invalid_model", "1211")
 )
 # Also of a URL without /v1.
-_MODEL = re.compile(r"valid model (?:id|name)|model not found|unexpected endpoint", re.IGNORECASE)
+_MODEL = re.compile(
+    r"valid model (?:id|name)|model\b.{0,80}\bnot (?:found|exist)|unexpected endpoint", re.IGNORECASE
+)
 # The server checked an answer, which another attempt may change.
 _ANSWER = re.compile(r"json_validate_failed|tool_use_failed|failed[_ ](?:to )?generat", re.IGNORECASE)
 
