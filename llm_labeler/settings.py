@@ -62,9 +62,10 @@ def _names(value: object) -> object:
 
 def _polarities(value: object) -> object:
     """Accept `both`, or names with commas."""
-    if isinstance(value, str) and value != "both" and not {*value.split(",")} <= {*POLARITIES}:
+    named: Any = POLARITIES if value == "both" else _names(value)
+    if isinstance(value, str) and not {*named} <= {*POLARITIES}:
         raise ValueError("expected positive, negative or both")
-    return POLARITIES if value == "both" else _names(value)
+    return named
 
 
 Changes = Annotated[tuple[ChangeKind, ...], BeforeValidator(_names)]

@@ -48,8 +48,8 @@ class Dialect:
                 f" it from [llm.{name}.extra]"
             )
         self._name, self._settings = name, settings
-        set_here = {name: getattr(settings, name) for name in ("temperature", "top_p", "seed")}
-        chosen = {name: value for name, value in set_here.items() if value is not None}
+        sampling = {name: getattr(settings, name) for name in ("temperature", "top_p", "seed")}
+        chosen = {name: value for name, value in sampling.items() if value is not None}
         if settings.kind == "glm":
             chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
         self._chosen: dict[str, Any] = chosen | settings.extra

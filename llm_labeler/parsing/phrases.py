@@ -121,9 +121,9 @@ _SORRY = (
     r"|كنموذج|بصفتي نموذج|ai(?:言語モデル)?として|ai ?(?:언어 ?모델)?로서|jako (?:model|ai\b|sztuczna)"
 )
 _I_CANNOT = (
-    r"\bich\b[^\n]{0,80}(?:nicht|kein)|ne (?:peux|puis)|no puedo|non posso|não posso|\bik\b[^\n]{0,80}(?:niet"
-    r"|geen)|не могу|لا (?:أستطيع|يمكنني)|ません|수 ?없|nie mogę|[ae]m[ae]m\b|[ae]m[ıi]yorum|नहीं|tôi không"
-    r"|saya tidak"
+    r"(?:ich kann|kann ich)\b[^\n]{0,80}(?:nicht|kein)|(?:ik kan|kan ik)\b[^\n]{0,80}(?:niet|geen)|ne peux"
+    r"|ne puis|no puedo|non posso|não posso|не могу|لا (?:أستطيع|يمكنني)|ません|수 ?없|nie mogę|[ae]m[ae]m\b"
+    r"|[ae]m[ıi]yorum|नहीं|tôi không|saya tidak"
 )
 _TASKS = (
     r"helf|hilf|anfrage|antwort|formulier|erstell|ratschl|aide|demande|répon|fourni|formul|conse|ayud|ajud"
