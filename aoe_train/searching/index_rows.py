@@ -29,10 +29,10 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.parquet import read_parquet
-from pairkit.dataset.reading.columns import as_json as column_as_json
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import parts_of
+from pairkit.dataset.records import as_json as column_as_json
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
 VECTORS, RANGES, PROBE = "vectors.npy", "ranges.npy", "probe.npy"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -53,6 +52,8 @@ def contents_of(source: Source) -> str | Path | InMemory:
     """The file, folder or rows of a result; other sources as they are."""
     if isinstance(source, str | Path | PairDataset):
         return source
+    if type(source).__name__ == "Series":  # a column of polars or pandas
+        return cast("list[str]", cast("Any", source).to_list())
     parts: Iterator[Any] = (getattr(source, name, None) for name in ("out", "pairs", "splits", "path"))
     kinds = (Path, PairDataset, pl.DataFrame, Mapping)
     return next((part for part in parts if isinstance(part, kinds)), cast("InMemory", source))
@@ -112,12 +113,12 @@ def _table(source: Any, where: str) -> pl.DataFrame:
 
 def _frame(source: Any, where: str) -> pl.DataFrame:
     try:
+        if hasattr(source, "to_frame"):  # a Series
+            source = source.to_frame()
         if isinstance(source, pl.DataFrame):
             return source
         if isinstance(source, Mapping):
             return pl.DataFrame(source, strict=False)
-        if hasattr(source, "to_frame"):  # a column of polars or pandas
-            source = source.to_frame("text")
         if isinstance(source, pl.LazyFrame):
             return source.collect()
         if hasattr(source, "with_format"):
@@ -149,15 +150,8 @@ def _from_arrow(source: Any) -> pl.DataFrame:
         if not hasattr(source, "to_dict"):
             raise
     # A column of pandas with values of several kinds becomes texts, as in a file.
-    return frame_of(
-        [{str(name): _plain(value) for name, value in row.items()} for row in source.to_dict("records")]
-    )
-
-
-def _plain(value: Any) -> Any:
-    """None for the missing values of pandas."""
-    is_missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
-    return None if is_missing else value
+    rows = source.astype(object).where(source.notna(), None).to_dict("records")
+    return frame_of([{str(name): value for name, value in row.items()} for row in rows])
 
 
 def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
