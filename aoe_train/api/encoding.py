@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 from aoe_train.api.parameters import FILE, MODEL, loaded, notes, options
 from pairkit.base.cli.options import OUTPUT, RUN, Option
@@ -142,7 +142,7 @@ def encode(
     from pydantic import PositiveInt
 
     from aoe_train.encoding.encode_run import check_files, encode_file
-    from aoe_train.encoding.encode_workers import EncodingRequest, WorkerSpec, model_info, workers_devices
+    from aoe_train.encoding.encode_workers import WorkerSpec, model_info, workers_devices
     from aoe_train.encoding.on_ray import checked_device
     from aoe_train.encoding.vector_file import Quantization
     from aoe_train.model.quantization import named_quantize
@@ -159,10 +159,11 @@ def encode(
         raise ConfigError(f"{out}: `out` is for a file of texts; leave it out to get an array")
     for name, number in (("dim", dim), ("workers", workers), ("batch_tokens", batch_tokens)):
         argument(name, number, PositiveInt | None)
+    request: dict[str, Any] = {"prompt_name": prompt_name, "prompt": prompt, "normalize": normalize}
+    request |= {"dim": dim, "batch_tokens": batch_tokens}
     vector_format = named_quantize(quantize)
     if calibration is not None and vector_format != "int8":
         raise ConfigError(f"--calibration is for --quantize int8, not {vector_format}; leave it out")
-    request = EncodingRequest(prompt_name, prompt, normalize, dim, batch_tokens)
     devices = between_commas(device)
     if out is None:
         for name, value in (
@@ -218,7 +219,7 @@ def _embedder(
     devices = spec.devices
     if cluster is None and len(devices) == 1:
         encoder = loaded(model, spec.precision, show, say, devices[0], layers=spec.layers)
-        info, encode_texts = model_info(encoder, spec.request)
+        info, encode_texts = model_info(encoder, spec.options)
         yield info, partial(map, encode_texts)
         return
     if not isinstance(model, str | Path):

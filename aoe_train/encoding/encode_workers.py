@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,17 +35,6 @@ CONTEXT = get_context("spawn")  # torch can't be forked once it has a device or 
 
 
 @dataclass(frozen=True, slots=True)
-class EncodingRequest:
-    """Options of `Encoder.encode`; None uses the model's settings."""
-
-    prompt_name: str | None = None
-    prompt: str | None = None
-    normalize: bool | None = None
-    dim: int | None = None
-    batch_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ModelInfo:
     """Everything that determines the vectors, and a note if another precision is faster."""
 
@@ -62,26 +51,22 @@ class ModelInfo:
             )
 
 
-def model_info(encoder: Encoder, request: EncodingRequest) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
-    """Describe the vectors of a request, and return the function that encodes."""
-    prompt = encoder.settings.named_prompts.chosen(prompt=request.prompt, name=request.prompt_name)
-    size = encoder.size(request.dim)
-    normalize = encoder.settings.normalize if request.normalize is None else request.normalize
+def model_info(encoder: Encoder, options: Mapping[str, Any]) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
+    """Describe the vectors of `Encoder.encode` with these options, and return the function that encodes."""
+    prompt = encoder.settings.named_prompts.chosen(
+        prompt=options.get("prompt"), name=options.get("prompt_name")
+    )
+    size, normalize = encoder.size(options.get("dim")), options.get("normalize")
     settings = {
         "model": encoder.identity(),
         "prompt": prompt,
-        "normalize": normalize,
-        "batch tokens": request.batch_tokens,
+        "normalize": encoder.settings.normalize if normalize is None else normalize,
+        "batch tokens": options.get("batch_tokens"),
         **({} if size == encoder.dim else {"dim": size}),
     }
-    encode = partial(
-        encoder.encode,
-        prompt=prompt,
-        normalize=request.normalize,
-        dim=request.dim,
-        batch_tokens=request.batch_tokens,
+    return ModelInfo(size, settings), partial(
+        encoder.encode, **{**options, "prompt": prompt, "prompt_name": None}
     )
-    return ModelInfo(size, settings), encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +75,7 @@ class WorkerSpec:
 
     model: str
     precision: str | None
-    request: EncodingRequest
+    options: Mapping[str, Any]  # of `Encoder.encode`
     devices: Sequence[str | None]
     layers: int | None = None
 
@@ -121,7 +106,7 @@ def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[lis
         os.environ["RAYON_NUM_THREADS"] = str(threads)  # the tokenizer reads it on first use
 
     encoder, slow = load_encoder(spec.model, spec.precision, device, spec.layers)
-    info, encode = model_info(encoder, spec.request)
+    info, encode = model_info(encoder, spec.options)
     return replace(info, slow=slow), encode
 
 

@@ -123,9 +123,6 @@ class Evaluation(Printed):
         ]
         return "\n\n".join([*parts, *(["\n".join(leaks)] if leaks else [])]) + "\n"
 
-    def __repr__(self) -> str:
-        return "\n\n".join(map(str, self.tables()))
-
     def _ranked(self, *, subsets: bool) -> Iterator[ResultTable]:
         """The tables of the suite tracker, in which `scores` has rankings instead of models."""
         (task,) = next(iter(self.scores.values()))

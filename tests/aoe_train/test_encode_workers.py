@@ -16,7 +16,7 @@ import aoe_train
 from aoe_train import Encoder
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
-from aoe_train.encoding.encode_workers import EncodingRequest, WorkerPool, WorkerSpec, workers_devices
+from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
 from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
@@ -40,7 +40,7 @@ def texts(tmp_path: Path) -> Path:
 
 
 def team(bert: Path, count: int = 2) -> WorkerPool:
-    return WorkerPool(WorkerSpec(str(bert), "fp32", EncodingRequest(), [None] * count))
+    return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
 
 
 def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, tmp_path):
@@ -74,7 +74,7 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker._process.join(60)
         assert worker._process.exitcode == 0
     with pytest.raises(ConfigError, match="'nothing'"):
-        WorkerPool(WorkerSpec(str(bert), "fp32", EncodingRequest(prompt_name="nothing"), [None, None]))
+        WorkerPool(WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None]))
 
 
 def test_devices_of_workers():
@@ -173,7 +173,7 @@ GPUS = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 2.0}}
 
 
 def worker_spec(bert: Path, device: str | None = None) -> WorkerSpec:
-    return WorkerSpec(str(bert), "fp32", EncodingRequest(), [device])
+    return WorkerSpec(str(bert), "fp32", {}, [device])
 
 
 def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
