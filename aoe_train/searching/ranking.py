@@ -19,6 +19,7 @@ from aoe_train.searching.nearest import IndexVectors, Searcher, read
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
+from pairkit.dataset.labels import MISSING
 from pairkit.similarity.bm25 import Bm25, best
 
 if TYPE_CHECKING:
@@ -135,12 +136,13 @@ def _column(rows: pl.DataFrame, option: str, name: str) -> pl.Series:
 
 
 def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
-    """A column by which rows are ordered: texts as numbers if all of them are, as in CSV."""
+    """A column by which rows are ordered: texts as numbers if all that are not missing are, as in CSV."""
     column = _column(rows, "before", name)
     if column.dtype.is_nested():
         raise ConfigError(f"before {name}: contains lists; choose a column of numbers, times or texts")
     if column.dtype != pl.String:
         return column
+    column = column.set(column.str.contains(MISSING).fill_null(value=False), None)
     numbers = column.cast(pl.Float64, strict=False)
     if numbers.null_count() == column.null_count():
         return numbers

@@ -118,7 +118,7 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         "kind": pl.Series(["a", "b", "b"], dtype=pl.Enum(["a", "b"])),
         "none": [None] * 3,
         "tags": [["a", "b"], [], None],
-        "cells": ["9.50", "100", None],  # as in CSV
+        "cells": ["9.50", "100", "n/a"],  # as in CSV
         "german": ["31.12.2023", "2024", None],
     }
     opened = indexed(pl.DataFrame(columns), bert, tmp_path / "index")
