@@ -18,7 +18,6 @@ from aoe_train.data.examples import (
     read_examples,
     silent,
 )
-from aoe_train.objectives.objective_settings import RANKED
 from aoe_train.objectives.training_rows import Examples
 from aoe_train.settings.train_settings import TrainSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -114,9 +113,8 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> D
             if len(counts := negative_counts(rows)) > 1:
                 say_of(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
             reported[name] = _report_labels(rows, source, say_of)
-            objective = default_objective(settings.of(name), rows.kind)
-            if name not in sources.losses and RANKED & objective.weights.active.keys():
-                check_labels(rows, source)
+            if name not in sources.losses:
+                check_labels(rows, source, default_objective(settings.of(name), rows.kind))
     return Data(train, _read_dev(sources, settings, reported, say))
 
 

@@ -67,6 +67,9 @@ RANKED, IN_BATCH, TAUGHT = (
 )
 
 
+_SCALES_FROM = 10  # other libraries multiply cosines by a scale, mostly 20
+
+
 class _Weights(Settings):
     """Weight of each part in the sum; parts with weight 0 are not computed."""
 
@@ -84,6 +87,13 @@ class _Weights(Settings):
 
 class _Taus(Settings):
     """Temperature of each part, by which similarities are divided. The defaults are the papers'."""
+
+    @model_validator(mode="after")
+    def _check_scale(self) -> _Taus:
+        for part, tau in self:
+            if part in RANKED | IN_BATCH and tau >= _SCALES_FROM:
+                raise ValueError(f"{part} = {tau:g}: is a scale; the temperature is {1 / tau:g}")
+        return self
 
 
 if TYPE_CHECKING:

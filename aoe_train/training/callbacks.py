@@ -31,6 +31,7 @@ from transformers.integrations.integration_utils import (
     TensorBoardCallback,
     TrackioCallback,
     WandbCallback,
+    get_available_reporting_integrations,
     get_reporting_integration_callbacks,
 )
 
@@ -236,16 +237,11 @@ def check_reports(names: Sequence[str]) -> None:
     """Refuse unknown or uninstalled trackers before anything is loaded."""
     for name in names:
         try:
-            callbacks = get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
+            get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
         except ValueError as error:
             raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
-        for callback in callbacks:
-            try:
-                callback()
-            except (RuntimeError, ImportError) as error:
-                raise ConfigError(
-                    f"log.report_to {name!r}: its package is not installed; pip install {name}"
-                ) from error
+        if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
+            raise ConfigError(f"log.report_to {name!r}: its package is not installed; pip install {name}")
 
 
 def open_trackers(

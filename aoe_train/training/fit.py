@@ -207,7 +207,7 @@ def _begin(
             DefaultFlowCallback(),
             *(tracker() for tracker in trackers),
             *([] if optim.patience is None else [EarlyStoppingCallback(optim.patience)]),
-            *callbacks,
+            *(callback() if isinstance(callback, type) else callback for callback in callbacks),
         ],
         args,
         state,

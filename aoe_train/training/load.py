@@ -48,7 +48,7 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import TextSelection
+from aoe_train.objectives.training_rows import ABSENT, TextSelection
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
@@ -122,6 +122,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         warnings.append(UNSUITED)
     for name, rows in data.train.items():
         warnings += _warnings(name, rows, datasets[name], sources, encoder)
+    warnings += _trained_on(data)
     return Loaded(
         process=process,
         sources=sources,
@@ -167,6 +168,18 @@ def _warnings(
     note = unused_lengths_warning(settings, rows.kind, encoder.settings)
     if note is not None and name not in sources.losses:
         yield f"{name}: {note}" if sources.several else note
+
+
+def _trained_on(data: Data) -> Iterator[str]:
+    """Warnings of held-out rows of which all texts are training texts."""
+    known = {text for rows in data.train.values() for text in rows.texts} if data.dev else set()
+    for name, rows in data.dev.items():
+        is_known = np.fromiter((text in known for text in rows.texts), np.bool_, len(rows.texts))
+        if count := int((is_known[rows.rows] | (rows.rows == ABSENT)).all(axis=1).sum()):
+            yield (
+                f"warning: {count:,} of the {len(rows):,} dev rows of {name} have only training texts, so"
+                " their score is too high"
+            )
 
 
 def _backbone_auc(

@@ -290,6 +290,9 @@ def _hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
 def format_run_choices(built: Built) -> Iterator[str]:
     """Lines on the chosen settings of a run; with several datasets, on each."""
     loaded, settings, optim = built.loaded, built.loaded.settings, built.loaded.settings.optim
+    if cut := sum(dataset.store.truncated for dataset in built.datasets):
+        texts, limit = sum(len(each.examples.texts) for each in built.datasets), built.encoder.settings
+        yield f"{cut:,} of {texts:,} texts are truncated to {limit.max_length} tokens (--max-length)"
     if not isinstance(built.batches, Mixture):
         (dataset,) = built.datasets
         if not settings.preset.endswith(PAPERS):

@@ -27,6 +27,7 @@ def data(tmp_path_factory) -> dict[str, Any]:
         "graded": graded,
         "binary": BINARY,
         "alike": [row | {"label": 1} for row in BINARY],
+        "negatives": [row | {"label": 0} for row in BINARY],
         "texts": sentences(20),
         "one text": ["a b", "a b"],
         "three": {"stsb": graded, "nli": nli, "qa": POSITIVES},
@@ -65,6 +66,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"layers": [1, 5]}, "objective.layers .*as the last layer is always trained"),
         ({"top_layers": 4}, r"optim\.top_layers 4: this backbone has 1 layer"),
         (setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)), "all weights are 0"),
+        (setting(objective__tau__angle=20), "angle = 20: is a scale; the temperature is 0.05"),
         (setting(optim__scheduler="bent"), "transformers rejects"),
         (trainer(max_steps=3), "run.trainer.max_steps: expected one of adam_beta1"),
         (trainer(fsdp=True), "run.trainer.fsdp.*run.shard"),
@@ -93,7 +95,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         (setting(batches__max_tokens=5), "only it uses max_tokens"),
     ],
     "alike": [
-        ({}, "the list given: all 16 labels are 1; this objective needs different"),
+        ({}, "the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'"),
+    ],
+    "negatives": [
+        ({"preset": "simcse"}, "the highest label is 0, so there are no positives, which contrastive needs"),
     ],
     "texts": [
         ({"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),

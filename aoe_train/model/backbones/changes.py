@@ -46,7 +46,7 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     except ValueError as error:
         layers = {name.rpartition(".")[2] for name, m in backbone.named_modules() if isinstance(m, nn.Linear)}
         raise ConfigError(
-            f"lora.targets {settings.targets}: no such layer; this backbone's linear layers are"
+            f"lora.targets {', '.join(settings.targets)}: no such layer; this backbone's linear layers are"
             f" {', '.join(sorted(layers))}"
         ) from error
     for weight in backbone.parameters():
@@ -240,8 +240,8 @@ def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
     candidates = [(parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count]
     if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
         raise ConfigError(
-            f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave"
-            " layers out"
+            f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave out"
+            " encoder.layers, objective.layers, optim.top_layers and the preset domain"
         )
     return candidates[0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aoe_train.model.backbones.packaged import PACKAGED, quietly
-from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_object
+from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_modules, read_object
 from pairkit.base.errors import ConfigError, DataError, RemoteError
 from pairkit.base.printable import one_line
 
@@ -24,6 +24,8 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 _NAMES = " or ".join(PACKAGED)
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
+_NO_TOKENIZER = "backend tokenizer"  # in transformers' message
+_FEWEST_TOKENS = 4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 
 
@@ -92,11 +94,10 @@ def load_backbone(
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype or torch.float32)
         return LoadedBackbone(cast("Any", table), static_tokenizer)
+    folder = _network_folder(folder)
     _check_model(folder)
     if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
         return bert
-    from transformers import AutoTokenizer
-
     import aoe_train.model.ran  # noqa: F401 - as in `outline`
 
     adapted = (folder / ADAPTERS_FILE).is_file()
@@ -107,7 +108,7 @@ def load_backbone(
     options = {"quantization_config": quantization} if quantization else {}
     try:
         with quietly():
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
             backbone, report = model_class(base).from_pretrained(
                 base,
                 dtype=dtype or torch.float32,
@@ -129,13 +130,11 @@ def load_backbone(
         _check_weights(part, backbone, loading_info)
     if type(backbone).__name__ in _ENCODERS.values():  # a T5: load it twice into one embedding layer
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
-    return LoadedBackbone(backbone, cast("Any", tokenizer))
+    return LoadedBackbone(backbone, tokenizer)
 
 
 def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
     """Load a BERT without transformers' model code; None if that is needed, also to explain an error."""
-    from transformers import AutoTokenizer
-
     from aoe_train.model.backbones.packed_bert import read_bert
 
     try:
@@ -143,10 +142,26 @@ def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
             backbone = read_bert(folder, dtype)
             if backbone is None:
                 return None
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            tokenizer = _read_tokenizer(folder)
     except Exception as error:  # as in `load_backbone`
         raise _explained(folder, error) from error
-    return LoadedBackbone(cast("Any", backbone), cast("Any", tokenizer))
+    return LoadedBackbone(cast("Any", backbone), tokenizer)
+
+
+def _read_tokenizer(folder: Path, *, trust_remote_code: bool = False) -> PreTrainedTokenizerFast:
+    """The tokenizer of a folder; without its files transformers makes one that knows no words."""
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+    if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
+        raise ValueError(_NO_TOKENIZER)
+    return tokenizer  # type: ignore[no-any-return]
+
+
+def _network_folder(folder: Path) -> Path:
+    """The folder of the network; sentence-transformers before 2.0 saved it in a folder of its own."""
+    modules = read_modules(folder)
+    return folder / modules[0].path if modules else folder
 
 
 def outline(folder: Path) -> PreTrainedModel:
@@ -238,6 +253,8 @@ def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None
 
 def _explained(folder: Path, error: Exception) -> Exception:
     text = one_line(str(error), 200)
+    if _NO_TOKENIZER in text:
+        return DataError("has no tokenizer; copy its tokenizer.json into the folder", path=folder)
     if "trust_remote_code" in str(error):  # often at the end of a long message
         return ConfigError(f"{folder}: needs its own code; give --trust-remote-code and a --revision")
     if "does not recognize this architecture" in text or "Unrecognized model" in text:
