@@ -52,7 +52,11 @@ def read_examples(
     Anchor and positive make `positive` rows, with negatives `triplet` rows. One text column or a text file
     makes `single` texts.
     """
-    read = read_rows(source, columns=columns, split=split or _default_split(source), rules=rules)
+    if split is None:
+        split, *others = splits = split_names(source)  # train comes first
+        if others and split != "train":
+            raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
+    read = read_rows(source, columns=columns, split=split, rules=rules)
     ((name, frame),) = read.splits.items()
     if read.bad_rows.height:
         say(f"{source_name(source)}: rows left out: {format_bad_rows(read.bad_rows)}")
@@ -106,26 +110,19 @@ def check_labels(examples: Examples, source: Source, objective: ObjectiveSetting
     labels, active = examples.labels, objective.weights.active.keys()
     if labels is None:
         return
-    low, high, problem = float(labels.min()), float(labels.max()), ""
+    low, high = float(labels.min()), float(labels.max())
     if low == high and RANKED & active:
-        problem = (
+        raise DataError(
             f"all {len(labels)} labels are {low:g}, so there is nothing to rank; add pairs with other labels,"
-            " or train positives only with --preset=simcse"
+            " or train positives only with --preset=simcse",
+            path=source_name(source),
         )
-    elif active <= IN_BATCH and high < positive_threshold(objective, examples.kind, score_scale(low, high)):
-        problem = (
+    if active <= IN_BATCH and high < positive_threshold(objective, examples.kind, score_scale(low, high)):
+        raise DataError(
             f"the highest label is {high:g}, so there are no positives, which {', '.join(active)} needs; add"
-            " some, or lower objective.positive_from for scores"
+            " some, or lower objective.positive_from for scores",
+            path=source_name(source),
         )
-    if problem:
-        raise DataError(problem, path=source_name(source))
-
-
-def _default_split(source: Source) -> str:
-    splits = split_names(source)
-    if len(splits) > 1 and "train" not in splits:
-        raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
-    return splits[0]  # train comes first
 
 
 def distinct(frame: pl.DataFrame) -> Examples:

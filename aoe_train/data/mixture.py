@@ -116,12 +116,10 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
 
 def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
     """Statistics of the first epoch's batches, over all ranks."""
-    return describe_all([(batches.plan(0), batches, store)], left_out=batches.left_out)
+    return describe_all([(batches.plan(0), batches, store)])
 
 
-def describe_all(
-    datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]], *, left_out: int
-) -> dict[str, float]:
+def describe_all(datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]]) -> dict[str, float]:
     """Statistics of the batches of several datasets."""
     per_batch, one_label = [], 0
     for plan, batches, store in datasets:
@@ -146,7 +144,7 @@ def describe_all(
         "distinct_share": float(distinct.sum() / texts.sum()),
         "padding_share": float(1 - all_tokens.sum() / padded.sum()),
         "one_label_batches": one_label,
-        "left_out": left_out,
+        "left_out": sum(batches.left_out for _, batches, _ in datasets),
         "truncated_texts": sum(store.truncated for _, _, store in datasets),
     }
 

@@ -48,7 +48,7 @@ PARTS: Mapping[str, LossPart] = {
     "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
     "sbert": LossPart("ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression loss"),
     "embed_distill": LossPart(
-        "distillation.embed_distill_part", "teacher", None, "the distance from the teacher's vectors"
+        "distillation.EmbedDistillation", "teacher", None, "the distance from the teacher's vectors"
     ),
     "score_distill": LossPart(
         "distillation.score_distill_part", "teacher", 0.05, "the loss on the teacher's scores of pairs"

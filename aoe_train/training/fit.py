@@ -86,11 +86,19 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
         policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
         run = _begin(built, callbacks, policy, score, before, collapse)
         with _sound_weights(run):
-            _resume(run)
+            if (newest := checkpoints.newest(loaded.process.work)) is not None:
+                loaded.process.say(
+                    f"{loaded.process.work}: continuing after step {checkpoints.step_of(newest)}"
+                )
+                checkpoints.restore(run, newest)
+            if is_main:
+                open_trackers(
+                    run.events.callbacks, loaded.process, built.args, run.name, run.state.global_step
+                )
             run_epochs(run)
             run.check_divergence()
         if (best := run.best or run.average.chosen(model)) is not None:
-            checkpoints.restore_weights(model, best, loaded.process.work)
+            checkpoints.restore_weights(model, best)
         unshard(model)
     dev_gain, gain = None, None
     can_resample = sum(map(len, built.data.dev.values())) <= MOST_RESAMPLED
@@ -102,7 +110,7 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
         )
     keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
     if is_main and not keeps_model:
-        checkpoints.restore_weights(model, weights_before, loaded.sources.backbone)
+        checkpoints.restore_weights(model, weights_before)
     return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
 
 
@@ -235,17 +243,6 @@ def _sound_weights(run: TrainingRun) -> Iterator[None]:
         raise
 
 
-def _resume(run: TrainingRun) -> None:
-    """Restore the newest checkpoint, if there is one, and open the trackers."""
-    process = run.built.loaded.process
-    newest = checkpoints.newest(process.work)
-    if newest is not None:
-        process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
-        checkpoints.restore(run, newest)
-    if process.is_main:
-        open_trackers(run.events.callbacks, process, run.built.args, run.name, run.state.global_step)
-
-
 def _save_sound_weights(run: TrainingRun) -> str:
     """Save the best weights, or else those of the newest sound checkpoint, as a model; returns a note."""
     process, model = run.built.loaded.process, run.built.model
@@ -256,7 +253,7 @@ def _save_sound_weights(run: TrainingRun) -> str:
         weights = checkpoints.read(run.sound)["weights"]
     else:
         return ""
-    checkpoints.restore_weights(model, weights, process.work)
+    checkpoints.restore_weights(model, weights)
     unshard(model)
     folder = process.work / BEFORE_DIVERGENCE
     if process.is_main:

@@ -100,7 +100,13 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
             filled = with_domain_preset(filled)
         neighbours = learns_neighbours(filled.of(name), rows.kind)
         if neighbours:
-            data = replace(data, train={name: _drawn(rows, sources.data[name], filled, process)})
+            with stage("draw texts", show):
+                rows = draw_texts(rows, filled.seed)
+            data = replace(data, train={name: rows})
+            left_out = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in rows.reading.left_out.items()]
+            if left_out:
+                source = source_name(sources.data[name])
+                say(f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}")
         elif depends_on_auc(filled):
             auc = _backbone_auc(sources, data, encoder, filled, say, show)
     facts = {
@@ -135,16 +141,6 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         judged=judged,
         warnings=[warning for warning in warnings if warning],
     )
-
-
-def _drawn(rows: Examples, source: Source, settings: TrainSettings, process: Process) -> Examples:
-    """The texts to train on with their neighbourhoods."""
-    with stage("draw texts", process.show):
-        rows = draw_texts(rows, settings.seed)
-    if left_out := rows.reading.left_out:
-        reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in left_out.items())
-        process.say(f"{source_name(source)}: {len(rows):,} texts are trained on; {reasons}")
-    return rows
 
 
 def _facts(
@@ -225,7 +221,10 @@ def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tup
     """
     check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
     folder = find_folder(sources.backbone, revision=sources.revision)
-    settings = _for_decoder(settings, folder, trust_remote_code=sources.trust_remote_code)
+    is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
+    # Remote code can't be recognised as a decoder.
+    if not (is_encoder or sources.trust_remote_code) and is_causal(outline(folder)):
+        settings = with_decoder_defaults(settings)
     encoder = Encoder.load(
         folder,
         trust_remote_code=sources.trust_remote_code,
@@ -247,14 +246,6 @@ def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tup
     if settings.run.gradient_checkpointing:
         _recompute_layers(encoder)
     return encoder, settings
-
-
-def _for_decoder(settings: TrainSettings, folder: Path, *, trust_remote_code: bool) -> TrainSettings:
-    """Defaults for a decoder, before its weights are read; remote code can't be recognised as a decoder."""
-    is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
-    if is_encoder or trust_remote_code or not is_causal(outline(folder)):
-        return settings
-    return with_decoder_defaults(settings)
 
 
 def _recompute_layers(encoder: Encoder) -> None:

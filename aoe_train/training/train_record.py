@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
@@ -36,13 +36,7 @@ if TYPE_CHECKING:
 Counts = dict[str, int | float]
 
 
-class _Record(BaseModel):
-    """Base of the parts of run.json; fields that aren't set are left out."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class DevSetRecord(_Record):
+class DevSetRecord(BaseModel):
     """Metric and scores of one of several dev sets, before training and with the saved weights."""
 
     metric: str
@@ -50,7 +44,7 @@ class DevSetRecord(_Record):
     dev: float | None
 
 
-class ResultRecord(_Record):
+class ResultRecord(BaseModel):
     """What a run has reached; `dev_set` is the name of the deciding dev set, or None for a mean."""
 
     out: str
@@ -78,7 +72,7 @@ class ResultRecord(_Record):
         return "model" if self.judged is None else str(self.judged["kept"])
 
 
-class SourceNames(_Record):
+class SourceNames(BaseModel):
     """Names of the inputs; by dataset if there are several."""
 
     data: str | dict[str, str]
@@ -87,7 +81,7 @@ class SourceNames(_Record):
     judged: str | None = None
 
 
-class TeacherRecord(_Record):
+class TeacherRecord(BaseModel):
     """A guide or teacher: a model, a file of vectors, or a file of scores."""
 
     model: str | None = None
@@ -99,7 +93,7 @@ class TeacherRecord(_Record):
     file: str | None = None
 
 
-class RowsRecord(_Record):
+class RowsRecord(BaseModel):
     """The training rows: `kind`, `reading` and `negatives` of a single dataset."""
 
     train: int
@@ -109,7 +103,7 @@ class RowsRecord(_Record):
     dev: int = 0
 
 
-class DatasetRecord(_Record):
+class DatasetRecord(BaseModel):
     """The rows of one of several datasets, and their share of an epoch."""
 
     rows: int
@@ -120,8 +114,8 @@ class DatasetRecord(_Record):
     batches: Counts
 
 
-class RunRecord(_Record):
-    """The run.json of a finished run."""
+class RunRecord(BaseModel):
+    """The run.json of a finished run; fields that aren't set are left out."""
 
     made_by: str
     result: ResultRecord
@@ -321,10 +315,8 @@ def batches_of(built: Built) -> dict[str, float]:
     for rows in built.batches.plan(0):
         number, numbers = built.batches.locate(rows.tolist())
         plans[number].append(numbers)
-    return describe_all(
-        [(plan, each.batches, each.store) for plan, each in zip(plans, built.datasets, strict=True)],
-        left_out=sum(dataset.batches.left_out for dataset in built.datasets),
-    )
+    each = zip(plans, built.datasets, strict=True)
+    return describe_all([(plan, dataset.batches, dataset.store) for plan, dataset in each])
 
 
 def rows_trained(batches: Batches | Mixture, steps: int, accumulation: int) -> int:

