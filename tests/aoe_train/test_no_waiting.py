@@ -177,7 +177,8 @@ def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
     monkeypatch.setattr(sequences, "has_flash", lambda _: True)
     monkeypatch.setattr(attention, "flash", attended)
     counts = frames(shallow, autocast=True)
-    assert counts[0] == 2  # backbone and pooling, where it is parted at each layer's attention without it
+    # Backbone and pooling: 2 with Python 3.11, 4 with 3.13; without FlashAttention, attention parts it: 9.
+    assert counts[0] <= 4
     assert counts[1] == counts[-1]
 
 

@@ -128,7 +128,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
             LINES + '{"text1": "\\ud83d x", "text2": "b", "label": 1}\n',
             ":3: not JSON .lone surrogate",
         ),
-        ("a.json", '[\n{"text1": "a"},\n]', ":3: not JSON"),
+        ("a.json", '[\n{"text1": "a"},\n]', ":[23]: not JSON"),  # Python 3.13 names the comma
         ("a.json", '{"text1": "a"}', ": found an object with the keys text1; expected an array of rows"),
         ("a.json", '{"a": [{}], "b": [{}]}', ": found an object with the keys a, b; expected an array"),
         ("a.json", '[{"text1": "\\ud800", "text2": "b", "label": 1}]', ": not readable as json .*surrogates"),

@@ -17,6 +17,7 @@ from aoe_train.model.backbones.packaged import CACHED_AS, SMOLLM2
 from aoe_train.model.folder_checks import ADAPTERS_FILE
 from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_json
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     except ValueError as error:
         layers = {name.rpartition(".")[2] for name, m in backbone.named_modules() if isinstance(m, nn.Linear)}
         raise ConfigError(
-            f"lora.targets {', '.join(settings.targets)}: no such layer; this backbone's linear layers are"
+            f"lora.targets {settings.targets}: {one_line(str(error))}; this backbone's linear layers are"
             f" {', '.join(sorted(layers))}"
         ) from error
     for weight in backbone.parameters():
