@@ -84,7 +84,7 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
         run.best = {name: shard_like(weight, trained[name]) for name, weight in run.best.items()}
     if (mean := content["average"]) is not None:
         run.average.mean = {name: shard_like(weight, trained[name]) for name, weight in mean.items()}
-    run.clock.add(content["seconds"])
+    run.clock.seconds += content["seconds"]
     run.name = content["name"]
     run.losses.restore(content["losses"], run.built.args.device)
     run.events.state = replace(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
-    from pairkit.dataset.reading.in_memory import Source
 
 
 Counts = dict[str, int | float]
@@ -216,7 +215,10 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         result=result,
         origin=dict(origin),
         sources=SourceNames(**sources.names()),  # type: ignore[arg-type]
-        files={"data": _hashes(sources.data), "dev_data": _hashes(sources.dev_data or {})},
+        files={
+            key: unwrap_single({name: hash_files(source) for name, source in given.items()})
+            for key, given in (("data", sources.data), ("dev_data", sources.dev_data or {}))
+        },
         encoder=built.encoder.settings,
         **_rows(built),
         languages=languages([text for rows in built.data.train.values() for text in rows.texts]),
@@ -273,12 +275,6 @@ def _reading(examples: Examples) -> dict[str, Any]:
     negatives = negative_counts(examples)
     record = {"kind": examples.kind, "reading": examples.reading.record()}
     return record | ({"negatives": negatives} if negatives else {})
-
-
-def _hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
-    """Hashes of the files, by dataset if there are several."""
-    hashes: dict[str, Any] = unwrap_single({name: hash_files(source) for name, source in sources.items()})
-    return hashes
 
 
 def format_run_choices(built: Built) -> Iterator[str]:

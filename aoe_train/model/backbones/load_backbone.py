@@ -179,8 +179,8 @@ def _check_model(folder: Path) -> None:
             path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
         )
         raise ConfigError(
-            f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; convert"
-            " it to model.safetensors if you trust it"
+            f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; if you"
+            " trust it, load and save the model with a new release of the library that wrote it"
             if pickled
             else f"{folder}: no weights; expected model.safetensors"
         )

