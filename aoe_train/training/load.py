@@ -157,10 +157,16 @@ def _facts(
 def _warnings(
     name: str, rows: Examples, settings: TrainSettings, sources: Sources, encoder: Encoder
 ) -> Iterator[str | None]:
-    """Warnings of rows that make a model worse, and of similarities that are trained only in part."""
+    """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
     if rows.kind in ("single", "triplet") and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
+    unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
+    if unused and settings.prompts is None and encoder.settings.default_prompt_name is None:
+        yield (
+            f"warning: {name}: texts get none of the model's prompts ({', '.join(unused)}); name one with"
+            " --prompts, or one for each column (--prompts query=NAME); '{text}' means none"
+        )
     note = unused_lengths_warning(settings, rows.kind, encoder.settings)
     if note is not None and name not in sources.losses:
         yield f"{name}: {note}" if sources.several else note

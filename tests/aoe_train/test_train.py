@@ -237,8 +237,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
     held_out = tmp_path / "set" / "validation.tsv"
     held_out.write_text(lines)
-    given = {"epochs": 0.2, "max_length": 8}
-    found = aoe_train.train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", **given)
+    found = aoe_train.train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8)
     assert found.dev is None
     told = " ".join(capsys.readouterr().err.split())
     assert "validation split is left out" in told

@@ -95,7 +95,8 @@ def load_backbone(
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype or torch.float32)
         return LoadedBackbone(cast("Any", table), static_tokenizer)
-    folder = _network_folder(folder)
+    if modules := read_modules(folder):  # sentence-transformers before 2.0 has a folder for the network
+        folder = folder / modules[0].path
     _check_model(folder)
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
@@ -143,12 +144,6 @@ def _read_tokenizer(folder: Path, *, trust_remote_code: bool) -> PreTrainedToken
     if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
         raise ValueError(_NO_TOKENIZER)
     return tokenizer  # type: ignore[no-any-return]
-
-
-def _network_folder(folder: Path) -> Path:
-    """The folder of the network; sentence-transformers before 2.0 saved it in a folder of its own."""
-    modules = read_modules(folder)
-    return folder / modules[0].path if modules else folder
 
 
 def outline(folder: Path) -> PreTrainedModel:
