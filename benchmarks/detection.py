@@ -20,7 +20,8 @@ from pathlib import Path
 
 from runs import argument_parser
 
-from gis_builder.detection import KindOf, decide
+from gis_builder.detection.claim_tracker import KindOf
+from gis_builder.detection.decision import decide
 from gis_builder.store.issue_records import Comment, IssueRef, Kind, Thread, Verdict, VerdictOutcome
 from gis_builder.trackers.dump import find_dumps
 

@@ -86,7 +86,7 @@ def parsers() -> dict[str, Callable[[], Parser]]:
 
 def _verdict() -> Parser:
     """Decide on a thread with the text as title, body and comments."""
-    from gis_builder.detection import decide
+    from gis_builder.detection.decision import decide
     from gis_builder.store.issue_records import Comment, Issue, Kind, Thread
 
     noon = "2020-01-10T12:00:00Z"

@@ -20,7 +20,7 @@ from pathlib import Path
 from detection import DUMP, kind_lookup, read_dump
 from runs import argument_parser
 
-from gis_builder.detection import decide
+from gis_builder.detection.decision import decide
 from gis_builder.store.issue_records import Relation, VerdictOutcome
 from pairkit.base.system.seeded import keyed_hash
 

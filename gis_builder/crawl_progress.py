@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.terminal import say
@@ -69,23 +69,16 @@ _MAX_UPDATES = 200  # of one progress bar
 T = TypeVar("T")
 
 
-class RunDisplay:
+class RunDisplay(Display):
     """Displays the progress of a run; thread-safe for the events of a crawl's workers."""
 
     def __init__(self, progress: bool | Listener = True) -> None:
-        self._display = Display(progress)
+        super().__init__(progress)
         self._is_quiet = progress is not True
-        self._lock = threading.Lock()
+        self._events = threading.Lock()
         self._active: dict[str, dict[str, Progress]] = {}  # by repository and stage
         self._repos = Progress("")
         self._points_left = ""
-
-    def __enter__(self) -> Self:
-        self._display.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._display.__exit__()
 
     def say(self, line: str) -> None:
         """Print a line."""
@@ -96,13 +89,13 @@ class RunDisplay:
         interval = max(1, total // _MAX_UPDATES)
         for done, item in enumerate(items):
             if done % interval == 0:
-                self._display(Progress(stage, done, max(done, total)))
+                self(Progress(stage, done, max(done, total)))
             yield item
-        self._display(Progress(stage, total, total, ended=True))
+        self(Progress(stage, total, total, ended=True))
 
     def crawling(self, event: CrawlEvent) -> None:
         """Display an event of a crawl."""
-        with self._lock:
+        with self._events:
             match event:
                 case Began():
                     self._repos = Progress(f"repositories: {_STAGES[event.stage]}", 0, event.repos)
@@ -120,11 +113,11 @@ class RunDisplay:
         stage = f"{event.repo or 'all'}: {_STAGES.get(event.stage, event.stage)}"
         now = Progress(stage, event.done, event.total or None, self._points_left)
         self._active.setdefault(event.repo, {})[stage] = now
-        self._display(now)
+        self(now)
 
     def _finish(self, event: Finished) -> None:
         for stage in self._active.pop(event.repo, {}):
-            self._display(Progress(stage, ended=True))
+            self(Progress(stage, ended=True))
         self._repos = Progress(self._repos.stage, self._repos.done + 1, self._repos.total, self._points_left)
         self._show_repos()
         if event.failure and event.repo:  # a failure of all repositories is raised as an error
@@ -134,12 +127,12 @@ class RunDisplay:
         """Display how many repositories have finished this stage."""
         repos = self._repos
         if repos.total and repos.total > 1:
-            self._display(replace(repos, ended=repos.done >= repos.total))
+            self(replace(repos, ended=repos.done >= repos.total))
 
     def _wait(self, event: Waiting) -> None:
         until = time.strftime("%H:%M:%S", time.localtime(event.until))
         for stages in self._active.values():
             for progress in stages.values():
-                self._display(replace(progress, note=f"waiting until {until}: {event.why[:60]}"))
+                self(replace(progress, note=f"waiting until {until}: {event.why[:60]}"))
         if event.seconds >= _MIN_SHOWN_WAIT_S:
             self.say(f"waiting {event.seconds:.0f} s, until {until}: {event.why}")

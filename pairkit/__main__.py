@@ -12,27 +12,6 @@ if TYPE_CHECKING:
     from typer import Typer
 
 
-def _audit(audit: Any, arguments: Any, *, json: bool = False, quiet: bool = False) -> None:
-    from pairkit.base.cli.commands import show
-
-    result = audit(**arguments)
-    show(result, json=json, quiet=quiet, given=arguments)
-    result.check()
-
-
-def _export(export: Any, arguments: Any) -> None:
-    from pairkit.api.checking import read
-    from pairkit.base.cli.terminal import out, say
-    from pairkit.dataset.labels import describe_labels
-
-    names = ("source", "columns", "labels", "label_range", "bad_rows")
-    pairs = read(**{name: arguments.pop(name) for name in names})
-    if note := describe_labels(pairs.labels):
-        say(note)
-    for path in export(pairs, **arguments):
-        out.print(str(path), markup=False)
-
-
 @SHARED(
     reviewer=Option(
         "Names of the reviewers; each gets a link. Default: your login's name.",
@@ -92,7 +71,6 @@ def application() -> Typer:
         "pairs audit gis-dataset",
         "pairs audit WhereIsAI/github-issue-similarity",
         "pairs audit nli.tsv --labels entailment=1,neutral=0,contradiction=0",
-        run=_audit,
     )
     add_command(
         app,
@@ -109,7 +87,6 @@ def application() -> Typer:
         checking.export,
         "pairs export gis-dataset --format jsonl --out gis-jsonl",
         "pairs export gis-dataset --format csv --raw --out gis-csv",
-        run=_export,
         json=False,
     )
     add_command(

@@ -23,8 +23,7 @@ from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, p
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
-from pairkit.dataset.reading.beir import read_beir
-from pairkit.dataset.reading.parts import split_of
+from pairkit.dataset.reading.parts import read_beir, split_of
 
 P_AT_1, MRR, MAP = "P@1", "mrr", "map@10"
 _DEPTHS = (1, 5, 10)

@@ -16,8 +16,7 @@ from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import RetrievalTask, corpus_task, group_task, search_task
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.dataset.reading.beir import is_beir
-from pairkit.dataset.reading.parts import valid_path
+from pairkit.dataset.reading.parts import is_beir, valid_path
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
 

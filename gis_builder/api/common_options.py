@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -48,14 +49,13 @@ options = SHARED.extended(
 )
 
 
-def merged_settings(
-    function: Callable[..., Any], given: Mapping[str, Any], config: Any, settings: Any
-) -> BuildSettings:
-    """Merge a function's arguments with `config` and `settings`."""
+def merged_settings(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BuildSettings:
+    """The settings in a function's arguments."""
     from gis_builder.settings import BuildSettings
     from pairkit.base.settings import merge
 
-    return merge(BuildSettings, setting_keys(function), given, config=config, settings=settings)
+    layers = {name: arguments[name] for name in ("config", "settings")}
+    return merge(BuildSettings, setting_keys(function), arguments, **layers)
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
@@ -82,8 +82,6 @@ def opener(
     settings: BuildSettings, token: str | None, token_file: str | Path | None, show: RunDisplay
 ) -> Callable[[Store], GitHub]:
     """Return a factory of the crawl's client; tokens are found now, so that a missing token fails early."""
-    import os
-
     from gis_builder.crawling.github import GitHub, find_tokens
     from pairkit.base.settings import argument
 
@@ -100,14 +98,15 @@ def opener(
 # GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
 # also have dots.
 _NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
-_ADDRESS = re.compile(r"^(?:https?://(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
+_ADDRESS = re.compile(r"^(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
 
 
 def read_repos(source: str | Path | Iterable[str]) -> list[str]:
     """The distinct repositories of a file with one per line, a list, or a comma-separated text, in order."""
     from pairkit.base.settings import argument
 
-    if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
+    # `Path.is_file` raises an error if the text is too long for a path.
+    if isinstance(source, Path) or (isinstance(source, str) and os.path.isfile(source)):  # noqa: PTH113
         return _distinct(_read_file(Path(source)))
     listed = argument("repos", source.split(",") if isinstance(source, str) else source, list[str])
     entries = [entry.strip() for entry in listed if entry.strip()]
@@ -119,13 +118,6 @@ def read_repos(source: str | Path | Iterable[str]) -> list[str]:
             "give a file with one owner/name per line, or owner/name,owner/name"
         )
     return _distinct(names)
-
-
-def _is_file(source: str) -> bool:
-    try:
-        return Path(source).is_file()
-    except (OSError, ValueError):  # too long for a path, or invalid characters
-        return False
 
 
 def _read_file(path: Path) -> list[str]:

@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
-from gis_builder.crawling.import_dump import import_dump
+from gis_builder.crawling.import_dump import import_dumps, saved_server
 from gis_builder.detection.detector import Detector, KeptVerdict
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, VerdictOutcome
-from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
+from gis_builder.trackers.dump import BrokenRows
+from gis_builder.trackers.ticket_files import ImportOptions
+from gis_builder.trackers.tickets import find_trackers
 from pairkit.base.errors import ConfigError, RemoteError
 
 _MAX_NAMED = 5  # repositories in a message
@@ -53,12 +55,17 @@ def update(
 
 
 def import_tracker(
-    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions = PLAIN
+    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions
 ) -> list[RepoRow]:
-    """Fill a store from a saved tracker instead of a server; see `import_dump`."""
-    record = {"strategy": _IMPORTED}
-    _must_agree(store, record)
-    rows = import_dump(folder, store, say, options)
+    """Fill a store from a saved tracker instead of a server; see `import_dumps`."""
+    broken, tickets = BrokenRows(skip=options.skip_broken), store.tickets()
+    dumps = find_trackers(folder, options, tickets, broken)
+    record = {"strategy": _IMPORTED, **saved_server(dumps)}
+    _must_agree(store, {"strategy": _IMPORTED})
+    old, new = (each.get("server", "github.com") for each in (store.crawl_record() or record, record))
+    if old != new:
+        raise ConfigError(f"{store.path.parent}: contains issues of {old}, not {new}; choose another --work")
+    rows = import_dumps(dumps, folder, store, say, broken)
     store.set_crawl_record(record)
     return rows
 

@@ -8,12 +8,14 @@ again, to sort its events and to resolve the targets of its duplicate marks.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import polars as pl
 
@@ -23,13 +25,14 @@ from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, Tick
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
-from gis_builder.trackers.ticket_files import PLAIN, ImportOptions
+from gis_builder.trackers.ticket_files import UNREADABLE, ImportOptions
 from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import write_bytes
 
+_NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
 _ROWS, _THREADS = 1000, 200  # per transaction
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
@@ -37,21 +40,27 @@ _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 T = TypeVar("T")
 
 
-def import_dump(
-    folder: Path, store: Store, say: Callable[[str], None], options: ImportOptions = PLAIN
+def saved_server(dumps: Iterable[Dump]) -> dict[str, str]:
+    """The server of the first saved issue, such as a GitHub Enterprise; empty for GitHub's own."""
+    saved = (dump for dump in dumps if not isinstance(dump, TicketDump))
+    issue = next((row.value for dump in saved for row in dump.issues()), None) or {}
+    address = next((issue[key] for key in ("html_url", "url", "repository_url") if issue.get(key)), "")
+    host = urlsplit(str(address)).hostname
+    return {"server": host} if host and not re.fullmatch(r"(?:api\.|www\.)?github\.com", host) else {}
+
+
+def import_dumps(
+    dumps: Sequence[Dump], folder: Path, store: Store, say: Callable[[str], None], broken: BrokenRows
 ) -> list[RepoRow]:
     """Fill a store from saved trackers; issues that it already contains are replaced."""
-    broken = BrokenRows(skip=options.skip_broken)
     tickets = store.tickets()
-    dumps = find_trackers(folder, options, tickets, broken)
     for path in (path for dump in dumps for path in dump.passed_over):
-        say(f"{one_line(str(path))}: contains no issues, comments or events; skipped")
+        say(f"{_why_passed_over(path)}; skipped")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
     _check_found(folder, trackers, broken.notes)
     _read_missing(dumps, trackers, store)
-    _read_comments(dumps, trackers, store)
-    _read_events(dumps, trackers, store)
+    _read_threads(dumps, trackers, store)
     for tracker in trackers:
         _finish(tracker, trackers, store)
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
@@ -60,6 +69,7 @@ def import_dump(
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")
             warnings += dump.index.notes(_list_skipped(dump, store.path.with_name(SKIPPED_LINKS)))
+            warnings += [f"{file.path}: {_NO_BODY}" for file in dump.files if file.lacks_body()]
             tickets |= dump.index.tickets
     for text in warnings:
         say(text)
@@ -80,6 +90,11 @@ def import_dump(
         )
     )
     return rows
+
+
+def _why_passed_over(path: Path) -> str:
+    reason = UNREADABLE.get(path.suffix.lower(), "contains no issues, comments or events")
+    return f"{one_line(str(path))}: {reason}"
 
 
 def _list_skipped(dump: TicketDump, path: Path) -> str:
@@ -137,25 +152,22 @@ def _read_missing(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
     store.save(page)
 
 
-def _read_comments(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
-    for rows in _batches((row for dump in dumps for row in dump.comments()), _ROWS):
-        stored = ((_stored_issue(row, trackers), row.record) for row in rows)
-        store.save(Page(comments=[(ref, comment) for ref, comment in stored if ref]))
-
-
-def _read_events(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> None:
+    """Store the comments and events of all issues."""
+    for comments in _batches((row for dump in dumps for row in dump.comments()), _ROWS):
+        store.save(Page(comments=list(_stored(comments, trackers))))
     positions = count()  # order of the files; `_finish` sorts by time
     for rows in _batches((row for dump in dumps for row in dump.events()), _ROWS):
-        stored = ((_stored_issue(row, trackers), row.record) for row in rows)
-        store.save(Page(events=[(ref, next(positions), event) for ref, event in stored if ref]))
+        store.save(Page(events=[(ref, next(positions), event) for ref, event in _stored(rows, trackers)]))
 
 
-def _stored_issue(row: Row[Any], trackers: Trackers) -> IssueRef | None:
-    """The issue of a comment or event; None if it isn't stored or is a pull request."""
-    tracker = trackers.get(row.repo)
-    tracker.orphans += row.number not in tracker.is_pull
-    is_stored = tracker.has_issues and tracker.has_issue(row.number)
-    return IssueRef(tracker.name, row.number) if is_stored else None
+def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
+    """The comments or events of stored issues, not of pull requests."""
+    for row in rows:
+        tracker = trackers.get(row.repo)
+        tracker.orphans += row.number not in tracker.is_pull
+        if tracker.has_issues and tracker.has_issue(row.number):
+            yield IssueRef(tracker.name, row.number), row.record
 
 
 def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
@@ -332,7 +344,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     counts: Counter[str] = Counter()
     messages: list[str] = []
     for dump in find_trackers(source, options, {}, broken):
-        messages += [f"{path}: contains no issues, comments or events" for path in dump.passed_over]
+        messages += map(_why_passed_over, dump.passed_over)
         index = dump.index if isinstance(dump, TicketDump) else None
         keys = TicketSite.of(index.tickets).rows if index else {}
         if isinstance(dump, TicketDump) and index:

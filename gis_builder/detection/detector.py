@@ -24,6 +24,7 @@ from gis_builder.crawl_progress import RunDisplay
 from gis_builder.detection.claim_tracker import KindOf, Rules
 from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
+from gis_builder.detection.phrase_codes import github_links
 from gis_builder.settings import DetectSettings
 from gis_builder.store import RepoRow, Store, StoredThread, full_names
 from gis_builder.store.issue_records import (
@@ -123,6 +124,7 @@ def explain_thread(store: Store, name: str, settings: DetectSettings) -> tuple[V
     thread = store.thread(parse_issue(name))
     if thread is None:
         raise ConfigError(f"issue = {name}: not among the issues of {store.path}")
+    thread = github_links(thread, store.site)
     detector = Detector(store, settings)
     verdict = detector.decide(thread, detector.kind_of)
     return verdict, explain(thread, verdict, detector.kind_of, detector.rules(thread.issue.repo))
@@ -183,7 +185,7 @@ class Detector:
         if kept is not None and all(self.kind_of(ref) is kind for ref, kind in kept.dependencies):
             judged, origin = kept, "reused"
         else:
-            judged, origin = self._judge_anew(stored.read(), input_hash), "judged"
+            judged, origin = self._judge_anew(github_links(stored.read(), self._site), input_hash), "judged"
         verdict = judged.verdict
         _LOG.info("%s: %s: %s (%s)", verdict.ref, origin, verdict.outcome, verdict.reason)
         self._kept.add(judged)

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import chain
 
 from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern, foreign_phrases
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store.issue_records import GITHUB, IssueRef, Thread
 
 Span = tuple[int, int]
 
@@ -22,9 +22,9 @@ Span = tuple[int, int]
 _UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _REFERENCE = re.compile(
     rf"""
-    https?://(?:www\.)?github\.com/(?P<url_repo>[\w.-]+/[\w.-]+)/(?P<url_kind>issues|pull)/
+    (?<![\w.-])(?:https?://)?(?:www\.)?github\.com/(?P<url_repo>[\w.-]+/[\w.-]+)/(?P<url_kind>issues|pull)/
         (?P<url_number>\d{{1,7}})
-        (?P<url_rest>(?:/(?:files|commits))?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={_UNSPACED}))
+        (?P<url_rest>(?:/(?:files|commits))?/?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={_UNSPACED}))
     | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])
     | (?:(?<![\w/&.-])|(?<={_UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
         \#(?P<number>[1-9]\d{{0,6}})(?:(?![\w-]|\.\d)|(?={_UNSPACED}))
@@ -70,6 +70,19 @@ class Reference:
     end: int
     is_anchored: bool = False  # a link to a comment, which is often cited and not meant as a duplicate
     is_pull: bool = False  # by its link or the words beside it: "PR #12", "#12 has landed"
+
+
+def github_links(thread: Thread, site: str) -> Thread:
+    """The thread with the links of another server, such as a GitHub Enterprise, as links to github.com."""
+    if site == GITHUB:
+        return thread
+
+    def linked(text: str) -> str:
+        return text.replace(f"{site}/", f"{GITHUB}/")
+
+    issue = replace(thread.issue, title=linked(thread.issue.title), body=linked(thread.issue.body))
+    comments = tuple(replace(comment, body=linked(comment.body)) for comment in thread.comments)
+    return replace(thread, issue=issue, comments=comments)
 
 
 def could_refer(lower_text: str) -> bool:

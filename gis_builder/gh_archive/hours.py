@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -69,11 +70,9 @@ def _ends(text: str) -> tuple[datetime, datetime]:
 def _parse(text: str, part: str, default_hour: int) -> datetime:
     match = _DAY_OR_HOUR.fullmatch(part.strip())
     if match is not None:
-        try:
+        with suppress(ValueError):
             day = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
             return day.replace(hour=int(match[2]) if match[2] else default_hour)
-        except ValueError:
-            pass
     raise ConfigError(
         f"hours = {text}: expected days or hours, such as 2015-01-01..2015-12-31 or"
         " 2015-01-01-0..2015-01-01-5"

@@ -17,7 +17,7 @@ import polars as pl
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
-from gis_builder.detection import Rules
+from gis_builder.detection.claim_tracker import Rules
 from gis_builder.detection.detector import judge_thread, parse_issue
 from gis_builder.detection.explain import explain
 from gis_builder.detection.statements import instant
@@ -48,7 +48,6 @@ WITH_DUPLICATES, WITHOUT_DUPLICATES, EXCLUDED = "with_duplicates", "without_dupl
 TOO_FEW = "too_few_closed_issues"
 OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
 _BY_BOT = "bot_author"
-_Mention = tuple[IssueRef, IssueRef]
 _EXCLUSION = re.compile(r"@[^\s/#@]+|[A-Za-z0-9._-]+/(?:\*|[A-Za-z0-9._-]+(?:#[1-9][0-9]*)?)")
 _SAME_MOMENT = timedelta(minutes=1)
 _Row = Mapping[str, Any]
@@ -172,7 +171,7 @@ class JudgedRepo(msgspec.Struct, omit_defaults=True):
     clusters: list[DuplicateCluster] = []
     grounds: list[tuple[IssueRef, IssueRef, Grounds]] = []  # of (duplicate, original)
     texts: list[IssueText] = []
-    links: list[_Mention] = []  # the first mentions the second
+    links: list[tuple[IssueRef, IssueRef]] = []  # the first mentions the second
     rejected: list[tuple[IssueRef, str]] = []
     removed: dict[str, int] = {}
 
@@ -288,7 +287,8 @@ class _Judge:
             return JudgedRepo(repo.repo_id, WITHOUT_DUPLICATES, verdicts)
         clusters = find_clusters(duplicates)
         texts = self._texts(repo, clusters, len(duplicates))
-        usable = [repo.threads[ref.number] for ref in sorted(texts.usable) if ref.number in repo.threads]
+        threads = [repo.threads[ref.number] for ref in texts.usable if ref.number in repo.threads]
+        mentions = {(thread.issue.ref, target) for thread in threads for target in mentions_of(thread)}
         return JudgedRepo(
             repo.repo_id,
             WITH_DUPLICATES,
@@ -298,7 +298,7 @@ class _Judge:
             clusters,
             [(*edge, grounds) for edge, grounds in sorted(grounds_of(duplicates).items())],
             [texts.usable[ref] for ref in sorted(texts.usable)],
-            sorted(_mentions(usable, texts.usable)),
+            sorted(mention for mention in mentions if mention[1] in texts.usable),
             sorted(texts.rejected.items()),
             dict(sorted(texts.removed.items())),
         )
@@ -331,13 +331,6 @@ def sample_order(repo: RepoThreads, seed: int) -> Iterable[int]:
         return (n for n in number_order(repo.highest, repo.name, seed) if n in repo.threads)
     # One forged number must not create a list of millions.
     return sorted(repo.threads, key=lambda number: keyed_hash(seed, "pool", repo.name, number))
-
-
-def _mentions(threads: Iterable[Thread], usable: Collection[IssueRef]) -> Iterator[_Mention]:
-    """The pairs of usable issues in which the first mentions the second."""
-    for thread in threads:
-        ref = thread.issue.ref
-        yield from ((ref, target) for target in mentions_of(thread) if target in usable)
 
 
 def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[Verdict, str]:

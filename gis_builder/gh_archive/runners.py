@@ -17,12 +17,12 @@ import socket
 import threading
 import time
 import traceback
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing import resource_tracker
@@ -119,19 +119,13 @@ class _Attempt:
     memory: int = 0  # requested from Ray
 
 
-class Runner(ABC):
+class Runner(AbstractContextManager["Runner"]):
     """Runs tasks. A failed one is tried again after the untried; one that always fails doesn't stop them."""
 
     _max_losses = 3  # one of them may be due to another task
     _remedy = "use fewer --workers"
 
-    def __enter__(self) -> Self:
-        return self
-
-    @abstractmethod
-    def __exit__(self, *_: object) -> None: ...
-
-    def check_shared(self, work: Path, source: Path | None) -> None:  # noqa: B027 - nothing to check here
+    def check_shared(self, work: Path, source: Path | None) -> None:
         """Check that every machine has the work folder, and this file of the source."""
 
     def run(self, tasks: Sequence[FileTask]) -> Iterator[None]:

@@ -18,7 +18,7 @@ from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.detection.detector import FILE, count_verdicts, detect, judged_rows, read_duplicates
-from gis_builder.detection.phrase_codes import find_references
+from gis_builder.detection.phrase_codes import find_references, github_links
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder.pairing.pairing_results import DROPPED_FILE, Built
@@ -151,14 +151,14 @@ def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef],
 def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) -> set[Link]:
     """Pairs of usable issues of which one mentions the other in its thread."""
     links: set[Link] = set()
+    site = store.site
     repos = sorted({ref.repo for ref in usable})
     threads = ((repo, stored) for repo in repos for stored in store.stored_threads(repo, only_complete=False))
     for repo, stored in show.counted("finding mentions", threads, sum(map(store.count_threads, repos))):
         ref = IssueRef(repo, stored.number)
         if ref in usable:
-            links.update(
-                frozenset((ref, target)) for target in mentions_of(stored.read()) if target in usable
-            )
+            mentions = mentions_of(github_links(stored.read(), site))
+            links.update(frozenset((ref, target)) for target in mentions if target in usable)
     return links
 
 
@@ -235,6 +235,7 @@ TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other t
 
 def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool = False) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
+    store.check_issues()
     rows: list[tuple[Any, ...]] = []
     counts: Counter[str] = Counter()
     repositories = store.repos()

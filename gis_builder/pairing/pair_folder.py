@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store.issue_records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText
+from gis_builder.store.issue_records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText, Relation
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table
@@ -227,10 +227,12 @@ def write_gis(
 def _why_empty(statistics: Mapping[str, Any]) -> str:
     left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
     if not left_out:
-        return "no duplicates found; crawl more repositories, or a longer time"
+        return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
     is_short = [*left_out] == ["text_too_short"]
-    remedy = "lower text.min_words and text.min_chars" if is_short else "crawl more repositories"
+    remedy = "lower text.min_words and text.min_chars" if is_short else "crawl or import more issues"
+    if relations := [relation for relation in Relation if f"relation_{relation}" in left_out]:
+        remedy = f"give --relations={','.join((Relation.DUPLICATE, *relations))}"
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"
 
 

@@ -60,10 +60,6 @@ def _negatives(value: object) -> str | Rank:
     return cast("str | Rank", value)
 
 
-def _name_of_negatives(value: str | Rank) -> str:
-    return value if isinstance(value, str) else qualified_name(value)
-
-
 class PairSettings(Settings):
     """The choice of positives and negatives."""
 
@@ -77,7 +73,7 @@ class PairSettings(Settings):
     )
     cluster_cap: int = setting(100, "Maximum number of positives from one cluster of duplicates.", ge=1)
     negatives: Annotated[
-        Any, AfterValidator(_negatives), PlainSerializer(_name_of_negatives, when_used="json")
+        Any, AfterValidator(_negatives), PlainSerializer(qualified_name, when_used="json")
     ] = setting(
         "random",
         "How negatives are chosen: random (as in the papers), hard (most similar by BM25) or mixed (half "

@@ -66,8 +66,10 @@ def strategy_of(rank: str | Rank) -> NegativeStrategy:
     return STRATEGIES[rank] if isinstance(rank, str) else NegativeStrategy(1.0, rank, qualified_name(rank))
 
 
-def qualified_name(function: Rank) -> str:
-    """The name that identifies a user's function, such as `my_module.by_meaning`."""
+def qualified_name(function: str | Rank) -> str:
+    """The name of a strategy, or that of a user's function, such as `my_module.by_meaning`."""
+    if isinstance(function, str):
+        return function
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"
 

@@ -46,16 +46,25 @@ _PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": 
 # A date that begins or ends with the year, whose month may be a name; a time with a zone as an offset or UTC.
 _TIME = re.compile(
     r"""(?:[^\W\d]{2,10}\.?,?\ +)?  # a weekday
-    (?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})
-    |(?P<first>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?(?P<mark>[-/.,\ ]{1,2})
-    (?P<second>\d{1,2}|[^\W\d]{3,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?P<last>\d{4}|\d\d))
-    (?:(?:T|,?\ +(?:at\ +|um\ +)?)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<seconds>\d\d)(?:[.,]\d+)?)?
-    (?:\ ?(?P<half>[AaPp])\.?[Mm]\.?)?(?:\ Uhr)?
+    (?:(?P<year>\d{4})[-/.]\ ?(?P<month>\d{1,2})[-/.]\ ?(?P<day>\d{1,2})\.?
+    |(?P<first>\d{1,2}|[^\W\d]{1,9})(?:st|nd|rd|th)?(?P<mark>[-/.,\ ]{1,2})(?:de\ )?
+    (?P<second>\d{1,2}|[^\W\d]{1,9})(?:st|nd|rd|th)?[-/.,\ ]{1,2}(?:de\ )?(?P<last>\d{4}|\d\d))
+    (?:(?:T|,?\ +(?:(?:at|um|à|às)\ +)?)(?P<early>[AP]M\ ?)?
+    (?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<seconds>\d\d)(?:[.,]\d+)?)?
+    (?:\ ?(?P<half>[AaPp])\.?\ ?[Mm]\.?)?(?:\ Uhr)?
     \ ?(?:GMT|UTC|Z)?\ ?(?P<zone>[+-]\d\d:?\d\d)?(?:\ \(.*\))?)?""",
     re.VERBOSE,
 )
 _EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}(?:\.0)?")  # in seconds or milliseconds
-_MONTHS = ("jan", "feb", "mar mär", "apr", "may mai", "jun", "jul", "aug", "sep", "oct okt", "nov", "dec dez")
+# How the names of months begin in the languages of the detector, from December: 十二 begins like 十.
+_MONTHS = tuple(tuple(names.split()) for names in (
+    "dec dez déc dic gru ara дек 十二", "nov lis kas ноя 十一", "oct okt out ott paź eki окт 十",
+    "sep set wrz eyl сен 九", "aug aoû ago sie ağu авг 八", "jul juil lug lip tem июл 七",
+    "jun juin giu cze haz июн 六", "may mai mag maj mei май мая 五", "apr avr abr kwi nis апр 四",
+    "mar mär mrz mrt maa мар 三", "feb fév fev lut şub фев 二", "jan ene gen sty oca янв 一",
+))  # fmt: skip
+_DATE_MARKS = str.maketrans("年月년월\xa0\u202f", "----  ", "日일")
+_HALVES = {"AM": re.compile("上午|午前|오전"), "PM": re.compile("下午|午後|오후")}
 _MAX_TIME = 100  # characters
 
 EventKind = Literal["closed", "reopened", "marked_as_duplicate", "unmarked_as_duplicate"]
@@ -119,11 +128,18 @@ def parse_time(text: str, form: str = "", day_first: Callable[[], bool] | None =
 
 def date_order(text: str) -> bool | None:
     """Whether the day comes before the month in a numeric date that ends with the year; None if unknown."""
-    match = _TIME.fullmatch(text[:_MAX_TIME])
+    match = _match_time(text)
     if match is None or not (match["first"] or "").isdecimal() or not match["second"].isdecimal():
         return None
     first, second = int(match["first"]), int(match["second"])
     return None if (first > 12) == (second > 12) else first > 12
+
+
+def _match_time(text: str) -> re.Match[str] | None:
+    text = text[: _MAX_TIME + 1].translate(_DATE_MARKS)
+    for half, words in _HALVES.items():
+        text = words.sub(half, text)
+    return _TIME.fullmatch(text) if len(text) <= _MAX_TIME else None
 
 
 def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
@@ -132,7 +148,7 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
         return datetime.fromtimestamp(float(text) / (1000 if in_ms else 1), UTC)
     with suppress(ValueError):
         return datetime.fromisoformat(text)
-    match = _TIME.fullmatch(text) if len(text) <= _MAX_TIME else None
+    match = _match_time(text)
     if match is None:
         raise ValueError
     year, month, day = match["year"] or match["last"], match["month"], match["day"]
@@ -143,11 +159,12 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
             is_first = "." in match["mark"] or (day_first is not None and day_first())
         day, month = (match["first"], match["second"]) if is_first else (match["second"], match["first"])
     if not month.isdecimal():
-        month = next((n for n, names in enumerate(_MONTHS, 1) if month[:3].lower() in names.split()), 0)
+        name = month.lower()
+        month = next((12 - n for n, names in enumerate(_MONTHS) if name.startswith(names)), 0)
     century = {2: "20" if year < "70" else "19"}.get(len(year), "")
     hour = int(match["hour"] or 0)
-    if match["half"]:
-        hour = hour % 12 + 12 * (match["half"] in "Pp")
+    if half := match["half"] or match["early"]:
+        hour = hour % 12 + 12 * (half[0] in "Pp")
     clock = (hour, int(match["minute"] or 0), int(match["seconds"] or 0))
     moment = datetime(int(century + year), int(month), int(day), *clock)
     return datetime.fromisoformat(f"{moment.isoformat()}{match['zone'] or '+00:00'}")

@@ -6,9 +6,9 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -89,7 +89,7 @@ T = TypeVar("T")
 TICKETS = "tickets"  # key of the table meta
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A crawl's store. It is thread-safe, and readers see only complete pages."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -110,9 +110,6 @@ class Store:
         """Merge the write-ahead log into the file and close it."""
         with self._lock, database_errors(self.path):
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -221,7 +218,8 @@ class Store:
 
     def check_issues(self) -> None:
         """Raise an error if there are no issues."""
-        if not self._ask("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1"):
+        # An import that failed has stored issues, but no repository.
+        if not (self.repos() and self._ask("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")):
             raise DataError("contains no issues; run `gis import` or `gis crawl` first", path=self.path)
 
     def count_threads(self, repo: str) -> int:

@@ -21,6 +21,7 @@ from gis_builder.store.decoding import Malformed, Node, convert, decode, parse_t
 from gis_builder.store.issue_records import Comment, Event, Issue
 from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import (
+    ADDRESS,
     GIVE_REPO,
     Object,
     embedded_comments,
@@ -37,7 +38,6 @@ R = TypeVar("R")
 Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
-_ISSUE = re.compile(r"/repos/([^/]+/[^/]+)/issues/([0-9]{1,8})$")
 _TIMES = ("created_at", "updated_at", "closed_at")
 _MAX_NAMED = 3  # damaged rows in a message
 _MAX_REPO_BYTES = 1 << 20  # of a repo.json
@@ -292,7 +292,7 @@ def _check_issue(value: Object) -> tuple[str | None, int, Issue]:
 
 def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
     item = convert(value, rest_records.CommentObject)
-    return *_issue_of(item.issue_url), rest_records.comment_record(item)
+    return *_issue_of(item.issue_url or item.pull_request_url), rest_records.comment_record(item)
 
 
 def _check_event(value: Object) -> tuple[str | None, int, Event]:
@@ -310,7 +310,7 @@ def _check_missing(value: Object) -> tuple[str | None, int, MissingObject]:
 
 
 def _issue_of(url: str | None) -> tuple[str, int]:
-    match = _ISSUE.search(url or "")
+    match = ADDRESS.search(url or "")
     if match is None:
         raise Malformed("issue_url: expected …/repos/owner/name/issues/N")
     return match[1], convert(int(match[2]), decoding.Number)

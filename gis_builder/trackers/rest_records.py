@@ -69,7 +69,8 @@ class CommentObject(Node, frozen=True):
     body: str | None = None
     user: Account | None = None
     author_association: decoding.Word | None = None
-    issue_url: Url | None = None
+    issue_url: Url | None = None  # empty for a pull request of Gitea
+    pull_request_url: Url | None = None
 
 
 class EventObject(Node, frozen=True):

@@ -22,10 +22,11 @@ from pairkit.base.system.text_lines import read_whole
 Object = dict[str, Any]
 Part = tuple[str, Object]  # "issues", "comments" or "events", and the REST object
 
-_ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]+)(?:[/#]|$)")
+ADDRESS = re.compile(r"(?:/repos|//[^/]+)/([^/]+/[^/]+)/(?:issues|pulls?)/([0-9]{1,8})(?:[/#]|$)")
 _COMMENT = re.compile(r"#issuecomment-([0-9]{1,18})$")
 GIVE_REPO = "give --repo owner/name"
 _REST_NAMES = {"createdAt": "created_at", "authorAssociation": "author_association"}
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NEVER = "0001-"  # gh's year of a `closedAt` that is null
 _NEXT = re.compile(r"[^\s,]")  # the first character of a value, or a bracket of an array
 
@@ -42,7 +43,7 @@ def saved_files(folder: Path) -> list[Path]:
 def is_saved(path: Path, repo: str | None = None) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
     _, first = next(values(path), (0, {"event": ""}))
-    return is_known(first, repo)
+    return is_known(next(iter(_unwrapped(first, repo)), first), repo)
 
 
 def is_known(value: Any, repo: str | None = None) -> bool:
@@ -54,17 +55,23 @@ def read_saved(
     path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
-    for row, value in values(path):
+    objects = ((row, item) for row, value in values(path) for item in _unwrapped(value, repo))
+    for row, value in objects:
         parts = _parts(value, repo) if isinstance(value, dict) else None
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
-            names = next((list(item) for item in objects_in(value) if isinstance(item, dict)), [])
+            names = list(value) if isinstance(value, dict) and not is_nameless else []
             kind = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
             broken(DataError(f"unknown layout{f' ({kind})' if kind else ''}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
+
+
+def _unwrapped(value: Any, repo: str | None) -> list[Any]:
+    """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
+    return [value] if is_known(value, repo) else objects_in(value)
 
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
@@ -103,7 +110,9 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
         items = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
         return chain.from_iterable(_listed(item, value["repo"]) for item in items)
-    if "createdAt" in value and "number" in value:
+    is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
+    # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
+    if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
@@ -151,16 +160,23 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     """An issue from `gh issue list` or an archive of an IETF group."""
     issue = _renamed(value) | {"state": _lower(value.get("state")), "repository_url": _home(repo)}
     issue["state_reason"] = _lower(value.get("stateReason")) or None
-    issue["updated_at"] = value.get("updatedAt") or value.get("createdAt")
+    if updated_at := value.get("updatedAt") or value.get("createdAt"):
+        issue["updated_at"] = updated_at
     if _text(value.get("closedAt")).startswith(_NEVER):
         issue["closed_at"] = None
     if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
         issue |= {"state": "closed", "pull_request": {}}
-    if isinstance(labels := value.get("labels"), list):
+    if isinstance(labels := _listing(value.get("labels")), list):
         issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
     comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
     yield "issues", issue | {"comments": None}
     yield from embedded_comments(issue | {"comments": comments}, repo)
+    for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
+        kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
+        event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
+        for target in _dicts([node.get("canonical")]):
+            event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
+        yield from _event(event, value, repo)
 
 
 def _renamed(value: Object) -> Object:
@@ -181,9 +197,12 @@ def _account(author: Any) -> Object | None:
 
 
 def repo_of(value: Object) -> str | None:
-    """The repository that an object's addresses name."""
+    """The repository that an object or its addresses name."""
+    home = value.get("repository")
+    if isinstance(home, dict) and isinstance(name := home.get("nameWithOwner"), str):
+        return name
     for key in ("url", "html_url"):
-        if match := _ADDRESS.search(_text(value.get(key))):
+        if match := ADDRESS.search(_text(value.get(key))):
             return match[1]
     url = _text(value.get("repository_url"))
     return "/".join(url.rsplit("/", 2)[1:]) if "/repos/" in url else None
@@ -206,5 +225,11 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
+def _listing(values: Any) -> Any:
+    """The items of a connection of GraphQL; any other value stays."""
+    return values["nodes"] if isinstance(values, dict) and "nodes" in values else values
+
+
 def _dicts(values: Any) -> list[Object]:
+    values = _listing(values)
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

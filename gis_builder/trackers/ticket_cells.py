@@ -22,24 +22,48 @@ _DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_t
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
 
+SEPARATOR = re.compile(r"[,;|\n，、；]")  # of ids or labels in a cell
 # Keys of the list of tickets in an answer of an API or in an export.
 _WRAPPER = re.compile(
-    "issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|nodes|rows", re.IGNORECASE
+    "(?i)issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
+    "|repository|project|search|nodes?|edges"
 )
-_COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts")
-_HAS_DUPLICATE = re.compile(r"duplicated\b|has.duplicate|duplicate of this|duplicate-forward", re.IGNORECASE)
-_IS_DUPLICATE = re.compile(r"duplicates|duplicate.of|duplicate-reverse", re.IGNORECASE)
+_COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts", "conversations")
+_HAS_DUPLICATE = re.compile(
+    r"(?i)duplicated\b|has.duplicate|duplicate of this|duplicate-forward|дублируется"
+    r"|dupli(?:ziert|qué|cad[oa]|ceerd|kowan\w) (?:durch|von|par|por|door|przez)"
+)
+_IS_DUPLICATE = re.compile(
+    r"(?i)duplicate(?:s|.of|-reverse)|duplikat (?:von|zu)|dupliziert|dupli(?:que|ca)\b|дублирует\b"
+)
 
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
 
 _CLOSED = re.compile(
-    r"(?:closed?|resolved|done|complet(?:ed?)?|solved|verified|fixed|duplicated?|rejected|cancell?ed|merged"
-    r"|geschlossen|erledigt|gelöst|ferm[ée]e?|résolue?|cerrad[oa]|resuelt[oa]|fechad[oa]|resolvid[oa]|chius[oa]"
-    r"|risolt[oa]|zamkni[ęe]t[ye]|gesloten|opgelost|kapalı|закрыта?о?|реш[её]но?|已关闭|已解决|完了|解決済み?|종료|완료)"
-    r"(?:[-_ :(].*)?"
+    r"(?:closed?|resolved|done|complet(?:ed?)?|finished|solved|verified|fixed|rejected|declined|invalid|merged"
+    r"|won'?t.?(?:fix|do)|cancell?ed|(?:ab)?geschlossen|erledigt|gelöst|behoben|fertig|abgelehnt|ferm[ée]e?|clos"
+    r"|résolue?|terminée?|(?:cerr|finaliz|fech)ad[oa]|resuelt[oa]|listo|(?:resolv|conclu)[ií]d[oa]|chius[oa]"
+    r"|risolt[oa]|completat[oa]|zamkni[ęe]t[ye]|rozwiązan[ey]|gotowe|(?:af)?gesloten|opgelost|gereed|kapalı|çözüldü"
+    r"|закрыта?о?|реш[её]н[оа]?|готово|выполнен[оа]?|已?(?:关闭|解决|完成)|完了|終了|(?:クローズ|解決)(?:済み?)?"
+    r"|종료|완료됨?|닫힘|해결됨?)(?:[-_ :(].*)?"
+)
+# With any other state, a ticket that has a closing time is closed; Redmine keeps that of a reopened ticket.
+_OPEN = re.compile(
+    r"re-?(?:open|activ)|open|active|new\b|to.?do|in progress|assigned|pending|waiting|on.hold|feedback"
+    r"|backlog|offen|neu|wieder|in (?:arbeit|bearbeitung|behandeling|corso)|nouveau|r?[eé]?ouvert"
+    r"|en (?:cours|curso)|nuev[oa]|(?:re)?abi?ert[oa]|nov[oa]|em andamento|nuov[oa]|(?:ri)?apert[oa]|nieuw"
+    r"|heropend|otwart|now[ey]|w toku|açık|yeni|нов|в работе|(?:пере)?откры|(?:重新)?打开|新|未|处理中"
+    r"|进行中|対応中|処理中|再?オープン|열림|신규|진행"
 )
 _UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
-_DUPLICATE = re.compile(r"(?:closed[-_ ]*)?\(?dup(?:e|licated?)?\)?", re.IGNORECASE)
+_DUPLICATE = re.compile(
+    r"(?i)(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette"
+    r"|дубликат|重复|重複|중복)\)?"
+)
+# A text that begins with a tag is HTML, such as those of Azure DevOps; entities are replaced later.
+_HTML = re.compile(r"\s*<(?:div|p|span|br|ul|ol|h[1-6])\b", re.IGNORECASE)
+_BREAK = re.compile(r"<(?:br|/(?:p|div|li|tr|pre|h[1-6]))\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
@@ -63,14 +87,12 @@ class Ticket(NamedTuple):
     comments: tuple[Comment, ...] = ()
 
 
-def objects_in(value: Any, depth: int = 4) -> list[Any]:
+def objects_in(value: Any, depth: int = 5) -> list[Any]:
     """The objects in a wrapper such as `{"issues": [...]}`, or the value itself."""
     if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
         return [value]
-    key = next(
-        (key for key, inner in value.items() if _WRAPPER.fullmatch(key) and isinstance(inner, list | dict)),
-        None,
-    )
+    inside = [(key, inner) for key, inner in value.items() if _WRAPPER.fullmatch(key)]
+    key = next((key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None)
     if key is None or "key" in value:
         return [value]
     items = value[key] if isinstance(value[key], list) else [value[key]]
@@ -89,7 +111,9 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     custom = {
         cell_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))
     }
-    merged = {**custom, **value, **_dict(value.get("fields")), **_dict(value.get("attributes"))}
+    merged = {**custom, **value}
+    for name in ("fields", "attributes", "stats"):  # the last has Freshdesk's times
+        merged |= _dict(value.get(name))
     if "fields" in value and "key" in value:  # Jira
         key, root = cell_text(value["key"]), cell_text(value.get("self")).partition("/rest/")[0]
         merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}
@@ -109,12 +133,12 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
         raise Malformed(f"is {kind}; import only tickets, or give their columns with --columns")
     indices = roles_of(names, tuple(columns.items()))
     is_link = are_links or ("title" not in indices and "duplicate_of" in indices)
-    for role in LINK if is_link else TICKET:
-        if role not in indices:
-            flag = "--link-columns" if are_links else "--columns"
-            fault = f"no column {columns[role]!r} for {role}" if role in columns else f"no column for {role}"
-            present = one_line(", ".join(names), 400) or "(none)"
-            raise Malformed(f"{fault}; the columns are {present}: rename one, or give {flag} {role}=NAME")
+    if missing := [role for role in (LINK if is_link else TICKET) if role not in indices]:
+        wrong = (f"no column {columns[role]!r} for {role}" for role in missing if role in columns)
+        fault = next(wrong, f"no column for {', '.join(missing)}")
+        flag = "--link-columns" if are_links else "--columns"
+        remedy = f"rename columns, or give {flag} {','.join(f'{role}=NAME' for role in missing)}"
+        raise Malformed(f"{fault}; the columns are {one_line(', '.join(names), 400) or '(none)'}: {remedy}")
     return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
 
 
@@ -147,7 +171,9 @@ def _normalised(name: str) -> str:
 
 def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     """The ticket, or only its links, in the cells of a row or object."""
-    own_id = _id(cells)
+    own_id = plain_id(one_text(cells, "id"))
+    if not _ID.fullmatch(own_id):
+        raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
     links = [(own_id, text) for text in _texts(cells, "duplicate_of")]
     links += [(text, own_id) for text in _texts(cells, "duplicated_by")]
     for part in _several(cells, "links"):
@@ -164,15 +190,14 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
-    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED
-    is_named = any(map(str.isalpha, state))  # ServiceNow and Freshdesk number their states
-    is_closed = is_resolved or bool(_CLOSED.fullmatch(state.lower()) if is_named else closed_at)
+    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED or _CLOSED.fullmatch(state.lower())
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
+    is_closed = is_resolved or is_duplicate or (closed_at and not _OPEN.match(state.lower()))
     issue = Issue(
         repo="",
         number=0,
         title=title,
-        body=one_text(cells, "body"),
+        body=_plain(one_text(cells, "body")),
         state="closed" if is_closed else "open",
         state_reason=("duplicate" if is_duplicate else "completed") if is_closed else None,
         author=one_text(cells, "author") or None,
@@ -197,7 +222,7 @@ def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
         fields = {
             role: [[*item.values()][n] for n in indices] for role, indices in roles_of(tuple(item)).items()
         }
-        body = one_text(fields, "body")
+        body = _plain(one_text(fields, "body"))
         if (body or "created_at" not in fields) and item.get("system") is not True:
             try:
                 when = _required_time(fields, time_of)
@@ -246,13 +271,6 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _id(cells: Cells) -> str:
-    text = plain_id(one_text(cells, "id"))
-    if not _ID.fullmatch(text):
-        raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
-    return text
-
-
 def plain_id(text: str) -> str:
     """Remove the `#`, and the `.0` that tools add if a column has empty cells."""
     text = text.removeprefix("#")
@@ -267,13 +285,20 @@ def _texts(cells: Cells, role: str) -> list[str]:
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
     """The parts of a role's texts, which may have separators."""
-    parts = (part.strip() for text in _texts(cells, role) for part in re.split(r"[,;|\n]", text))
+    parts = (part.strip() for text in _texts(cells, role) for part in SEPARATOR.split(text))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def one_text(cells: Cells, role: str) -> str:
     """The first text of a role's cells."""
     return next((text for cell in cells.get(role, ()) if (text := cell_text(cell).strip())), "")
+
+
+def _plain(text: str) -> str:
+    """A text without the tags of HTML."""
+    if not _HTML.match(text):
+        return text
+    return _TAG.sub("", _BREAK.sub("\n", text)).replace("&nbsp;", " ").strip()
 
 
 def cell_text(cell: Any) -> str:

@@ -119,6 +119,11 @@ class TicketFile:
         except Malformed:
             return False
 
+    def lacks_body(self) -> bool:
+        """Whether it is a table of tickets without a column for texts."""
+        _, value, cells = next(self.cells(), (0, None, {}))
+        return isinstance(value, tuple) and "title" in cells and "body" not in cells
+
     def cells(self) -> Iterator[tuple[int, Any, Cells]]:
         """Row, value and cells of each ticket or link."""
         try:

@@ -20,14 +20,13 @@ from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Tic
 from gis_builder.trackers.dump import (
     BrokenRows,
     Dump,
-    MissingObject,
     Row,
     SavedDump,
     find_dumps,
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_cells import Ticket, plain_id
+from gis_builder.trackers.ticket_cells import SEPARATOR, Ticket, plain_id
 from gis_builder.trackers.ticket_files import PLAIN, TABLES, UNREADABLE, ImportOptions, TicketFile, file_kind
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
@@ -35,10 +34,10 @@ from pairkit.base.printable import one_line
 _NUMBERED = re.compile(r"(?:[A-Za-z][A-Za-z0-9_]{0,30}[-_#]|[A-Za-z]{0,30})0*([1-9][0-9]{0,6})")
 _PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f-\x9f<>\"]{1,1000}")
 _GITLAB_PAGE = re.compile(r"https?://[^/]+/(.{1,400}?)(?:/-)?/(?:issues|work_items)/[0-9]+")
-# An id such as ABC-12, or the address of its page.
+# An id such as ABC-12, also without blanks around it ("与ABC-12重复"), or the address of its page.
 _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
-    r"\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b"
+    r"(?a:\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b)"
 )
 _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
 _NO_ID, _ITSELF = "without an id", "to the ticket itself"
@@ -46,7 +45,7 @@ _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
 # A number that is all of a text ("12", "see 12", "ticket 12 (same customer)"), or has a mark ("#12").
 _NUMBER = re.compile(
     r"^(?:[^\W\d]+[.:]?\s+){0,4}(?:(?:bug|issue|ticket|case|incident|request|gh|no|nr)[-_.:]?)?\s*#?\s*"
-    r"(\d{1,9})(?:\.0)?(?=$|\s*[(\[])|(?<![\w/])#(\d{1,9})\b",
+    r"(\d{1,9})(?:\.0)?(?=$|\s*[(\[])|(?<![A-Za-z0-9_/])#(\d{1,9})(?![A-Za-z0-9_])",
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"[-_#]*0*(\d+)")
@@ -71,14 +70,13 @@ def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: 
             broken(error)
     if tickets:
         ticket_paths = frozenset(file.path for file in tickets)
-        rest = tuple(path for path in files if path not in ticket_paths)
+        unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
+        rest = tuple(path for path in (*files, *unreadable) if path not in ticket_paths)
         dump = TicketDump(source, None, options.repo, broken, tuple(tickets), rest, options, known)
         saved = SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)
         return [dump, saved] if set(rest) & set(saved_files(source)) else [dump]
     if source.exists() and (options.links or options.columns):
-        raise ConfigError(
-            f"{source}: contains no tickets, but links or columns were given; see `gis import --help`"
-        )
+        raise ConfigError(f"{source}: contains no tickets; leave out --links and --columns")
     return find_dumps(source, options.repo, broken)
 
 
@@ -124,10 +122,6 @@ class TicketDump(Dump):
                 yield Row(*ref, Event("closed", None, when, state_reason=issue.state_reason))
                 for target in self.index.marks.get(ref, ()):
                     yield Row(*ref, Event("marked_as_duplicate", None, when, target))
-
-    def missing(self) -> Iterator[Row[MissingObject]]:
-        """Yield nothing: exports don't have deleted tickets."""
-        return iter(())
 
     @cached_property
     def index(self) -> TicketIndex:
@@ -246,7 +240,7 @@ class TicketIndex:
         """The tickets that a cell names, and the reason for each part of it that names none."""
         if ref := self.ref(plain_id(cell), repo):
             return [ref]
-        matches = [ref for part in re.split(r"[,;|\n]", cell) for ref in self._named(part.strip(), repo)]
+        matches = [ref for part in SEPARATOR.split(cell) for ref in self._named(part.strip(), repo)]
         has_id = any(ref != _NO_ID for ref in matches)
         return [ref for ref in dict.fromkeys(matches) if ref != _NO_ID or not has_id]
 
@@ -256,7 +250,8 @@ class TicketIndex:
             return []
         is_page = "://" in part
         last = re.split(r"[/=]", part.rstrip("/"))[-1] if is_page else part
-        ids = [word for word in _WORD.findall(last) if re.search(r"\d", word) and not word.isdecimal()]
+        words = _WORD.findall(last) + _MENTION.findall(last)
+        ids = [word for word in words if re.search(r"\d", word) and not word.isdecimal()]
         numbers = [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(last)]
         if is_page and _host(part) in self._hosts:  # otherwise the page of another project would be found
             ids = numbers = []
@@ -322,5 +317,5 @@ def _host(url: str) -> str:
 
 
 def _name_part(name: str) -> str:
-    """Convert a name to the owner or name of a repository."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:90] or "tickets"
+    """Convert a name of any script to the owner or name of a repository."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.encode("punycode").decode()).strip("-.")[:90] or "tickets"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from pairkit.base.cli.options import INPUT, OUTPUT, Option
-from pairkit.base.errors import ConfigError
+from pairkit.base.settings import split_at_commas
 from pairkit.dataset.shared_options import SHARED
 
-
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"--split-sizes {text}: expected three numbers, such as 0.8,0.1,0.1") from None
-
+SplitSizes = Annotated[list[float], BeforeValidator(split_at_commas)]
+"""Three numbers, or their text with commas."""
 
 options = SHARED.extended(
     source=Option(
@@ -32,7 +30,5 @@ options = SHARED.extended(
         "Drop negatives whose texts are in different splits. Use it for datasets whose negatives connect all"
         " texts: only positives then group the texts."
     ),
-    split_sizes=Option(
-        "Proportions of train, validation and test.", metavar="A,B,C", main=True, read=_numbers
-    ),
+    split_sizes=Option("Proportions of train, validation and test.", metavar="A,B,C", main=True),
 )

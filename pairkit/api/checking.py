@@ -89,10 +89,8 @@ def audit(
     from pairkit.dataset.checking.audit import audit_pairs
     from pairkit.dataset.reading.reader import read_frames
 
-    columns = argument("columns", columns, dict[str, str] | None)
     rules = label_rules(labels, label_range, bad_rows)
-    skips = rules.bad_rows == "skip"
-    result = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=skips)
+    result = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=rules.bad_rows == "skip")
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)
     return result

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pairkit.api import options
+from pairkit.api import SplitSizes, options
 from pairkit.api.checking import read
 from pairkit.base.cli.options import Option
 from pairkit.base.settings import argument, split_at_commas
-from pairkit.dataset.parquet import write_parquet
+from pairkit.base.system.files import write_bytes
+from pairkit.base.system.folders import check_file
+from pairkit.dataset.parquet import parquet_bytes
 from pairkit.dataset.reading.in_memory import Source
 
 if TYPE_CHECKING:
@@ -101,16 +103,22 @@ def merge(
         >>> result.statistics["dropped_pairs"], len(result.pairs)
         ({'repeated': 8}, 8)
     """
-    from pairkit.dataset.making.merging import make_merged, named
+    from pairkit.dataset.making.split_and_merge import make_merged, named
 
     folder = argument("out", out, Path | None)
-    settings = _settings(conflicts, split_sizes, cut_negatives, seed)
+    settings = {
+        "conflicts": conflicts,
+        "split": argument("split_sizes", split_sizes, SplitSizes | None),
+        "cut_negatives": cut_negatives,
+        "seed": argument("seed", seed, int),
+    }
     by_name = named(sources)
     pairs = {
         name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
         for name, source in by_name.items()
     }
-    return _with_dropped(make_merged(pairs, by_name, folder, settings=settings, fresh=fresh), dropped)
+    made = make_merged(pairs, by_name, folder, settings=settings, fresh=fresh)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
 @options()
@@ -150,13 +158,18 @@ def split(
         >>> {name: rows.height for name, rows in result.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
-    from pairkit.dataset.making.made import make_split
+    from pairkit.dataset.making.split_and_merge import make_split
 
     folder = argument("out", out, Path | None)
-    sizes = argument("split_sizes", split_sizes, list[float])
-    settings = _settings("error", sizes, cut_negatives, seed)
+    settings = {
+        "conflicts": "error",
+        "split": argument("split_sizes", split_sizes, SplitSizes),
+        "cut_negatives": cut_negatives,
+        "seed": argument("seed", seed, int),
+    }
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
-    return _with_dropped(make_split(pairs, source, folder, settings=settings, fresh=fresh), dropped)
+    made = make_split(pairs, source, folder, settings=settings, fresh=fresh)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
 @options(
@@ -218,12 +231,12 @@ def extract(
     settings = {
         "rules": list(named),
         "max_chars": argument("max_chars", max_chars, PositiveInt),
-        "split": argument("split_sizes", split_sizes, list[float]),
+        "split": argument("split_sizes", split_sizes, SplitSizes),
         "seed": argument("seed", seed, int),
     }
     roles = argument("columns", columns, dict[str, str] | None)
     made = make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
-    return _with_dropped(made, dropped)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
 @options(relabel=Option(main=True))
@@ -262,22 +275,14 @@ def apply_review(
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
-    return _with_dropped(apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh), dropped)
+    made = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
+    return _with_dropped(made, dropped, fresh=fresh)
 
 
-def _settings(
-    conflicts: str, split_sizes: Sequence[float] | None, cut_negatives: bool, seed: int
-) -> dict[str, Any]:
-    return {
-        "conflicts": conflicts,
-        "split": argument("split_sizes", split_sizes, list[float] | None),
-        "cut_negatives": cut_negatives,
-        "seed": argument("seed", seed, int),
-    }
-
-
-def _with_dropped(made: MadeDataset, path: str | Path | None) -> MadeDataset:
+def _with_dropped(made: MadeDataset, path: str | Path | None, *, fresh: bool) -> MadeDataset:
     """The result, after writing the rows that were left out."""
     if path is not None:
-        write_parquet(argument("dropped", path, Path), made.dropped)
+        file, data = argument("dropped", path, Path), parquet_bytes(made.dropped)
+        check_file(file, data, fresh=fresh)
+        write_bytes(file, data)
     return made

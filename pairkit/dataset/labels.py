@@ -20,7 +20,7 @@ SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # reasons for dropped
 Meaning: TypeAlias = float | Literal["skip"]
 OnBadRows = Literal["error", "skip"]
 # Empty, or what spreadsheets, Python and databases write for a missing value.
-MISSING = r"^\s*(?:nan|NaN|None|NULL|null|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!)?\s*$"
+MISSING = r"^\s*(?:nan|NaN|None|NULL|null|\\N|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!)?\s*$"
 LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows=skip"
 
 

@@ -43,7 +43,7 @@ def stream_parquet(
     with whole_file(path, private=private) as file:
         try:
             table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_FORMAT)
-        except pl.exceptions.ComputeError:  # polars before 1.38 hides the error of an iterator
+        except pl.exceptions.ComputeError:  # polars 1 hides the error of an iterator
             if failed:
                 raise failed[0] from None
             raise

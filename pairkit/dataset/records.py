@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,9 +61,7 @@ class PairDataset:
 
         An existing column of this name becomes `source_split`.
         """
-        return pl.concat(
-            [named_split(frame, name) for name, frame in self.splits.items()], how="diagonal_relaxed"
-        )
+        return join_frames([named_split(frame, name) for name, frame in self.splits.items()])
 
     def table(self) -> ResultTable:
         """The number of rows and the labels of each split."""
@@ -95,6 +95,36 @@ def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
     """Rows with the column `split` first; an existing one becomes `source_split`."""
     rest = frame.drop("source_split", strict=False) if "split" in frame.columns else frame
     return rest.rename({"split": "source_split"}, strict=False).select(pl.lit(split).alias("split"), pl.all())
+
+
+def as_json(column: pl.Series) -> pl.Series:
+    """Lists, structures or other values as JSON texts."""
+    texts = [
+        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+        for value in column.to_list()
+    ]
+    return pl.Series(column.name, texts, pl.String)
+
+
+def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of all frames; columns of types that don't fit together become texts."""
+    try:
+        return pl.concat(frames, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError:
+        kinds = defaultdict[str, set[Any]](set)
+        for name, dtype in (column for frame in frames for column in frame.schema.items()):
+            kinds[name] |= {"number" if dtype.is_numeric() else dtype} - {pl.Null}
+        odd = {name for name, of_name in kinds.items() if len(of_name) > 1}
+        return pl.concat([_as_texts(frame, odd) for frame in frames], how="diagonal_relaxed")
+
+
+def _as_texts(frame: pl.DataFrame, names: Set[str]) -> pl.DataFrame:
+    return frame.with_columns(
+        as_json(column)
+        if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Duration)
+        else column.cast(pl.String)
+        for column in frame.select(names & {*frame.columns})
+    )
 
 
 def mean_label(frame: pl.DataFrame) -> float:
@@ -243,9 +273,7 @@ def _evidence(column: pl.Series) -> pl.Series | None:
     parts = dict(column.dtype)
     if any(name not in parts or not _is_plain(parts[name]) for name in _EVIDENCE):
         return None
-    fields = [pl.col(column.name).struct.field(name).cast(pl.String, strict=False) for name in _EVIDENCE]
-    typed = pl.when(pl.col(column.name).is_not_null()).then(pl.struct(fields))
-    return column.to_frame().select(typed.alias(column.name)).to_series()
+    return column.cast(pl.Struct(dict.fromkeys(_EVIDENCE, pl.String)), strict=False)
 
 
 # Rows that lack a text or a label, and were left out.

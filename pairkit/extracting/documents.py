@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.reading.tables import is_table
 
+_LOG = logging.getLogger(__name__)
 _QUESTION_CHARS = 300
 _QUESTION_MARKS = ("?", "？", "؟", "՞", "\u037e")
 # Followed by a letter, which must not be in lower case; in Chinese and Japanese without a blank.
@@ -147,8 +149,7 @@ def opening_text(text: str, max_chars: int) -> str:
 
 def plain_blocks(text: str) -> list[Block]:
     """The paragraphs of plain text."""
-    blocks: list[Block] = []
-    lines: list[str] = []
+    blocks, lines = list[Block](), list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             lines.append(line.strip())
@@ -168,8 +169,7 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
     """The title, headings and paragraphs, without code and tables."""
     front = _FRONT.match(text)
     skipped = 0 if front is None else text.count("\n", 0, front.end())
-    blocks: list[Block] = []
-    opened: list[str] = []
+    blocks, opened = list[Block](), list[str]()
     for token in _PARSER.parse(text if front is None else text[front.end() :]):
         if token.nesting > 0:
             opened.append(token.type)
@@ -190,8 +190,7 @@ def markdown_blocks(text: str) -> tuple[str | None, list[Block]]:
 
 def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
     """The text and links of a block, without images."""
-    pieces: list[str] = []
-    links: list[Link] = []
+    pieces, links = list[str](), list[Link]()
     begun: tuple[int, str] | None = None
     for child in token.children or []:
         if child.type in ("text", "code_inline"):
@@ -206,29 +205,22 @@ def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
     return "".join(pieces), tuple(links)
 
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
+# Also Word's <o:p>.
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*(?::[a-zA-Z]+)?)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
+_HTML = re.compile(r"\s*<(?:!--|[a-z][a-z0-9-]*[\s>]).*</[a-z]", re.DOTALL | re.IGNORECASE)  # in a table
 _HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"))
-_OTHERS = frozenset(
-    (
-        *("p", "li", "dd", "blockquote", "div", "section", "article", "main", "body", "header"),
-        *("ul", "ol", "dl", "hr", "figure", "figcaption", "details"),
-    )
+_HEADING = re.compile("h[1-6]|dt|summary")
+_BLOCK = re.compile(
+    "p|li|dd|blockquote|div|section|article|main|body|header|ul|ol|dl|hr|figure|figcaption|details"
 )
-_LEFT_OUT = frozenset(
-    (
-        *("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "table", "pre"),
-        *("form", "textarea", "select"),
-    )
-)
+_LEFT_OUT = re.compile("script|style|noscript|template|svg|nav|footer|aside|table|pre|form|textarea|select")
 _RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 """Elements whose content has no tags."""
 
 
 def html_blocks(text: str, line: int = 1) -> tuple[str | None, list[Block]]:
     """The title, headings and paragraphs, without code, tables, navigation and forms; `line` is the first."""
-    reader = _Reader(line)
-    at = 0
+    reader, at = _Reader(line), 0
     while (tag := _TAG.search(text, at)) is not None:
         reader.take(text[at : tag.start()])
         at = tag.end()
@@ -284,12 +276,12 @@ class _Reader:
             self._left_out = (outer, depth) if depth else None
         elif name == "title":
             self._in_title = not closes and not self.title
-        elif name in _LEFT_OUT and not closes:
+        elif _LEFT_OUT.fullmatch(name) and not closes:
             self.end_block()
             self._left_out = None if attributes.endswith("/") else (name, 1)
-        elif name in _HEADINGS or name in _OTHERS:
+        elif (is_heading := bool(_HEADING.fullmatch(name))) or _BLOCK.fullmatch(name):
             self.end_block()
-            self._kind = "heading" if name in _HEADINGS and not closes else "paragraph"
+            self._kind = "heading" if is_heading and not closes else "paragraph"
         elif name == "button" and self._kind != "heading":
             self.end_block()
             self._kind = "paragraph" if closes else "button"
@@ -342,21 +334,24 @@ def read_documents(
         raise ConfigError(f"{path}: --columns is only for tables; leave it out")
     else:
         documents = list(_of_files(files, path if path.is_dir() else path.parent, dropped, show))
+    why = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in sorted(dropped.items()))
     if not documents:
-        why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items()))
         raise DataError(
             f"no documents ({why or 'nothing in it'}); give a table, or Markdown, HTML or text files",
             path=source_name(source),
         )
+    if dropped:
+        _LOG.warning("%s: documents not read: %s", path, why)
     return documents, dropped
 
 
 def _files(path: Path, dropped: Counter[str]) -> list[Path] | None:
     """The documents in a folder, or a single file; None for tables."""
+    if path.is_file() and path.suffix.lower() not in _PARSERS and not is_table(path):
+        raise ConfigError(f"{path}: isn't a table or a document; save it as HTML, Markdown or text")
     if not path.is_dir():
         return [path] if path.suffix.lower() in _PARSERS and path.is_file() else None
-    files: list[Path] = []
-    others: list[Path] = []
+    files, others = list[Path](), list[Path]()
     for file in sorted(path.rglob("*")):
         is_hidden = any(part.startswith(".") for part in file.relative_to(path).parent.parts)
         if not is_hidden and (file.is_symlink() or not file.is_dir()):
@@ -371,13 +366,10 @@ def _files(path: Path, dropped: Counter[str]) -> list[Path] | None:
 def _of_files(files: list[Path], home: Path, dropped: Counter[str], show: Listener) -> Iterator[Document]:
     for done, file in enumerate(files):
         show(Progress("read documents", done, len(files)))
-        if file.stat().st_size > _MAX_BYTES:
-            dropped["too_large"] += 1
-            continue
         try:
             text = read_text(file, _MAX_BYTES)
         except DataError:
-            dropped["not_utf8"] += 1
+            dropped["too_large" if file.stat().st_size > _MAX_BYTES else "not_utf8"] += 1
             continue
         title, blocks = _PARSERS[file.suffix.lower()](text)
         # A file name may be invalid Unicode.
@@ -394,7 +386,12 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
         table = part.table.name if isinstance(part.table, Path) else where
         for place, number in enumerate(frame[ROW]):
             row = {role: column[place] for role, column in texts.items()}
-            asked = (row["question"], row["answer"]) if "question" in row else None
-            name = row.get("document") or f"{table}:{number}"
-            blocks = tuple(split_questions(plain_blocks(row.get("body", ""))))
-            yield Document(name, blocks, row.get("title"), asked, f"row {number}")
+            asked = (_plain(row["question"]), _plain(row["answer"])) if "question" in row else None
+            name, body = row.get("document") or f"{table}:{number}", row.get("body", "")
+            blocks = html_blocks(body)[1] if _HTML.match(body) else plain_blocks(body)
+            yield Document(name, tuple(split_questions(blocks)), row.get("title"), asked, f"row {number}")
+
+
+def _plain(cell: str) -> str:
+    """The text of a cell, which may be HTML."""
+    return "\n".join(block.text for block in html_blocks(cell)[1]) if _HTML.match(cell) else cell

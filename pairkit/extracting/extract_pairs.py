@@ -20,8 +20,15 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import holds_no_text
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import table
-from pairkit.dataset.making.divide import DROPPED, divide
-from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
+from pairkit.dataset.making.made import (
+    DROPPED,
+    MadeDataset,
+    build_result,
+    check_out,
+    run_record,
+    write_result,
+)
+from pairkit.dataset.making.split_and_merge import divide
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.extracting.documents import Document, opening_text, read_documents
 from pairkit.similarity.terms import is_unspaced
@@ -160,10 +167,8 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
     rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
-    kept, left_out = (
-        rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED),
-        rows.filter(pl.col(DROPPED).is_not_null()),
-    )
+    is_kept = pl.col(DROPPED).is_null()
+    kept, left_out = rows.filter(is_kept).drop(DROPPED), rows.filter(~is_kept)
     if not kept.height:
         counts = ", ".join(
             f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.datatypes import DataTypeClass
+import polars.selectors as cs
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
-from pairkit.dataset.records import PairDataset, by_reason, joined
+from pairkit.dataset.records import PairDataset, by_reason, joined, with_provenance
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
 from pairkit.similarity.terms import terms
 
@@ -76,7 +76,7 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     """Join the splits and measure every row; scores are divided at the middle of their range."""
     if not len(dataset):
         raise DataError("has no rows; give a dataset with pairs", path=dataset.source)
-    frame = _joined(dataset)
+    frame = with_provenance(dataset).rows.select("split", cs.by_name(*_KNOWN, require_all=False))
     cut = None
     keys = names = ("negative", "positive")
     if dataset.label_kind == "graded":
@@ -96,48 +96,24 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     return ReportRows(_with_overlaps(frame, show), keys, names, cut, _NAMED_BY[source] if source else None)
 
 
-def _joined(dataset: PairDataset) -> pl.DataFrame:
-    parts = [
-        rows.select(pl.lit(split).alias("split"), *(name for name in _KNOWN if name in rows.columns))
-        for split, rows in dataset.splits.items()
-        if rows.height
-    ]
-    try:
-        return pl.concat(parts, how="diagonal_relaxed")
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).split("\n")[0][:200]
-        raise DataError(
-            f"splits have different columns ({reason}); give them the same columns", path=dataset.source
-        ) from error
-
-
 def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
     """The source as text; a list such as `llms` becomes one name, so that each row is counted once."""
-    if column is None:
-        return pl.lit(None, dtype=pl.String)
-    if frame.schema[column] == pl.List(pl.String):
+    if column is not None and frame.schema[column] == pl.List(pl.String):
         return pl.col(column).list.sort().list.join(" + ")
-    return _plain(pl.col(column), frame.schema[column])
+    if column is None or frame.schema[column].is_nested():
+        return pl.lit(None, dtype=pl.String)
+    return pl.col(column).cast(pl.String)
 
 
 def _kind(frame: pl.DataFrame) -> pl.Expr:
     """How a negative was drawn, or the relation and evidence of a positive."""
-    known: list[pl.Expr] = []
-    if "negative_kind" in frame.columns:
-        known.append(_plain(pl.col("negative_kind"), frame.schema["negative_kind"]))
-    evidence = frame.schema.get("evidence")
-    if isinstance(evidence, pl.Struct) and (dtype := dict(evidence).get("kind")) is not None:
-        kind = _plain(pl.col("evidence").struct.field("kind"), dtype)
+    known = [pl.col("negative_kind")] if "negative_kind" in frame.columns else []
+    if "evidence" in frame.columns:
+        kind = pl.col("evidence").struct.field("kind")
         if "relation" in frame.columns:
-            relation = _plain(pl.col("relation"), frame.schema["relation"])
-            known.append(pl.concat_str(relation, kind, separator=": "))
+            known.append(pl.concat_str("relation", kind, separator=": "))
         known.append(kind)
     return pl.coalesce(*known, pl.lit(NOT_RECORDED))
-
-
-def _plain(value: pl.Expr, dtype: pl.DataType | DataTypeClass) -> pl.Expr:
-    """The value as text; null if it is not a single value."""
-    return pl.lit(None, dtype=pl.String) if dtype.is_nested() else value.cast(pl.String)
 
 
 def _with_overlaps(frame: pl.DataFrame, show: Listener) -> pl.DataFrame:

@@ -79,12 +79,7 @@ def _split_table(counts: Mapping[str, Any], title: str = "", note: str = "") -> 
 
 
 def make_report(
-    dataset: PairDataset,
-    out: Path | None = None,
-    *,
-    seed: int = 42,
-    fresh: bool = False,
-    progress: bool | Listener = True,
+    dataset: PairDataset, out: Path | None, *, seed: int, fresh: bool, progress: bool | Listener
 ) -> Report:
     """Count and write the page; equal input gives equal bytes."""
     page = beside(dataset.source, "report.html") if out is None else out

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ _DRAWS, _SEED = 2000, 42
 _TAILS = (2.5, 97.5)  # percentiles
 
 
-class Figure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Figure:
     """A value with its 95 % interval; either is None if undefined."""
 
     value: float | None

@@ -24,8 +24,14 @@ from pairkit.dataset.judgements import (
     ReviewStore,
     decide,
 )
-from pairkit.dataset.making.divide import DROPPED
-from pairkit.dataset.making.made import MadeDataset, build_result, check_out, run_record, write_result
+from pairkit.dataset.making.made import (
+    DROPPED,
+    MadeDataset,
+    build_result,
+    check_out,
+    run_record,
+    write_result,
+)
 from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.reading.reader import read_frames
 from pairkit.dataset.records import PairDataset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -229,11 +230,10 @@ class ReviewReport(Printed):
         """The report as plain data, for JSON."""
         plain = asdict(self) | {
             "settings": self.settings.model_dump(mode="json", exclude={"common"}),
-            "kappa": {" and ".join(pair): figure._asdict() for pair, figure in self.kappa.items()},
-            "alpha": self.alpha._asdict(),
+            "kappa": {" and ".join(pair): asdict(figure) for pair, figure in self.kappa.items()},
             "words": self.words(),
         }
-        return {name: _plain(value) for name, value in plain.items()}
+        return dict(json.loads(json.dumps(plain)))  # with lists for tuples
 
 
 def make_review_report(store: ReviewStore) -> ReviewReport:
@@ -291,13 +291,3 @@ def _format_figure(figure: Figure) -> str:
         return "not defined"
     interval = "" if figure.interval is None else " [{:.2f}, {:.2f}]".format(*figure.interval)
     return f"{figure.value:.2f}{interval}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Figure):
-        return _plain(value._asdict())
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, tuple):
-        return list(value)
-    return value

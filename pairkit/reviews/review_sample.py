@@ -14,7 +14,7 @@ from pydantic import Field
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import Settings
 from pairkit.base.system.folders import own_name
-from pairkit.base.system.seeded import drawn, in_proportion, keyed_hash
+from pairkit.base.system.seeded import in_proportion, keyed_hash
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
 from pairkit.dataset.records import PAIR, QUERY_COLUMNS, PairDataset, is_search, unordered, with_provenance
 from pairkit.similarity.measures import common_words
@@ -77,17 +77,16 @@ def draw_sample(
     strata = [_stratum(known, settings.strata) for known in facts]
     texts = rows.select("text1", "text2").iter_rows()
     keys = [keyed_hash(settings.seed, "review", *pair) for pair in texts]
-    table = pl.DataFrame(
-        {"row": range(rows.height), "stratum": strata, "key": keys}, schema_overrides={"key": pl.UInt64}
-    )
     sizes = dict(sorted(Counter(strata).items()))
-    chosen = drawn(table, in_proportion(sizes, size, _MIN_PER_STRATUM), stratum="stratum", key="key")
+    left = in_proportion(sizes, size, _MIN_PER_STRATUM)
     pairs = []
-    for number in chosen["row"].to_list():
-        row = rows.row(number, named=True)
-        text1, text2, label = row["text1"], row["text2"], float(row["label"])
-        known = (strata[number], facts[number], origin_of(row))
-        pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
+    for number in sorted(range(rows.height), key=keys.__getitem__):
+        if left[strata[number]]:
+            left[strata[number]] -= 1
+            row = rows.row(number, named=True)
+            text1, text2, label = row["text1"], row["text2"], float(row["label"])
+            known = (strata[number], facts[number], origin_of(row))
+            pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
     return settings, sizes, pairs
 
 

@@ -23,12 +23,10 @@ from pairkit.base.system.http_server import (
     PAGE_HEADERS,
     HttpServer,
     RefusedError,
-    body_of,
-    check_json,
-    check_length,
     check_own_page,
     headers_of,
     html_page,
+    json_body,
     listening_socket,
 )
 from pairkit.base.system.seeded import keyed_hash
@@ -93,7 +91,8 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
 
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            body = await _body(request, hosts)
+            check_own_page(headers_of(request.headers.raw), hosts)
+            body = await json_body(request, MOST_BYTES) if request.method == "POST" else b""
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
@@ -132,17 +131,6 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
         ],
         exception_handlers=dict.fromkeys((RefusedError, PairkitError, ValidationError), failed),
     )
-
-
-async def _body(request: Request, hosts: Collection[bytes]) -> bytes:
-    """The body of a checked request; empty unless it is a POST."""
-    headers = headers_of(request.headers.raw)
-    check_own_page(headers, hosts)
-    if request.method != "POST":
-        return b""
-    check_json(headers)
-    check_length(headers, MOST_BYTES)
-    return await body_of(request.receive, MOST_BYTES)
 
 
 def authenticated_person(authorization: str, people: Sequence[Person]) -> Person | None:

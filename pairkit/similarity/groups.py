@@ -22,10 +22,6 @@ class Groups(Generic[T]):
     def __init__(self, members: Iterable[T] = ()) -> None:
         self._parent: dict[T, T] = {member: member for member in members}
 
-    def add(self, member: T) -> None:
-        """Add `member` as a group, unless it is known."""
-        self._parent.setdefault(member, member)
-
     def find(self, member: T) -> T:
         """The smallest member of `member`'s group; an unknown member is its own group."""
         parent = self._parent
@@ -39,8 +35,8 @@ class Groups(Generic[T]):
 
     def join(self, first: T, second: T) -> bool:
         """Join two groups; False if they were already one."""
-        self.add(first)
-        self.add(second)
+        for member in (first, second):
+            self._parent.setdefault(member, member)
         low, high = self.find(first), self.find(second)
         if low == high:
             return False

@@ -96,6 +96,10 @@ class _Sets:
         """The index of each entry's set, (entry,)."""
         return np.repeat(np.arange(len(self.rows)), self.counts)
 
+    def entries(self, indices: Ints) -> Ints:
+        """The places of the items of these sets, (entry,)."""
+        return _ranges((np.cumsum(self.counts) - self.counts)[indices], self.counts[indices])
+
     def sums(self, values: npt.NDArray[np.float64] | Ints) -> Ints:
         """The sum of `values` (entry,) for each set, (set,)."""
         totals = np.concatenate([[0], np.cumsum(values)])
@@ -193,8 +197,7 @@ class _Search:
 
     def compare_with(self, hub: int) -> None:
         """Join the hub with all similar sets."""
-        starts = np.cumsum(self.sets.counts) - self.sets.counts
-        mine = self.sets.items[starts[hub] : starts[hub] + self.sets.counts[hub]]
+        mine = self.sets.items[self.sets.entries(np.array([hub]))]
         marks = np.zeros(len(self.sets.weights), np.int64)
         marks[mine] = self.sets.weights[mine]
         tied = self._similar(
@@ -302,10 +305,9 @@ class _Search:
     def _common(self, low: Ints, high: Ints) -> Ints:
         """The common weight of the differences of each pair, (pair,)."""
         sets, width = self.sets, max(1, len(self.sets.weights))
-        begins = np.cumsum(sets.counts) - sets.counts
         both = np.concatenate([low, high])
         pair = np.repeat(np.tile(np.arange(len(low)), 2), sets.counts[both])
-        keys = np.sort(pair * width + sets.items[_ranges(begins[both], sets.counts[both])])
+        keys = np.sort(pair * width + sets.items[sets.entries(both)])
         twice = keys[1:][keys[1:] == keys[:-1]]
         return np.bincount(twice // width, weights=sets.weights[twice % width], minlength=len(low)).astype(
             np.int64
@@ -336,10 +338,9 @@ class _Search:
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
         sets = self.sets
-        begins = np.cumsum(sets.counts) - sets.counts
         table = np.zeros((len(indices), len(sets.weights)), np.float32)
         owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
-        table[owners, sets.items[_ranges(begins[indices], sets.counts[indices])]] = 1
+        table[owners, sets.items[sets.entries(indices)]] = 1
         return table
 
 

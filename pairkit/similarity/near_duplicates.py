@@ -17,6 +17,7 @@ import logging
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, combinations, islice
 from pathlib import Path
@@ -35,7 +36,6 @@ from pairkit.similarity.terms import terms
 WORD = re.compile(r"\w+")
 CHUNK = 2048  # texts per batch, which bounds the memory
 MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
-_MAX_CACHED_WORDS = 1 << 20  # bounds the memory
 
 
 class TextSequence(Protocol):
@@ -48,45 +48,34 @@ class TextSequence(Protocol):
         """One text."""
 
 
-class _Words(dict[str, int]):
-    """A cache of word hashes."""
-
-    def __missing__(self, word: str) -> int:
-        if len(self) > _MAX_CACHED_WORDS:
-            self.clear()
-        digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
-        number = self[word] = int.from_bytes(digest, "little")
-        return number
+@lru_cache(1 << 16)
+def _word_hash(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode("utf-8", "replace"), digest_size=8).digest(), "little")
 
 
-class Shingler:
-    """Converts texts to sets of hashed word triples."""
+def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
+    """The set of hashed word triples of each text."""
+    remaining = iter(texts)
+    while batch := list(islice(remaining, CHUNK)):
+        triples, ends = _shingles(batch)
+        yield from map(np.unique, np.split(triples, ends[:-1]))
 
-    def __init__(self) -> None:
-        self._words = _Words()
 
-    def sets(self, texts: Iterable[str]) -> Iterator[Hashes]:
-        """The set of each text."""
-        remaining = iter(texts)
-        while batch := list(islice(remaining, CHUNK)):
-            triples, ends = self.flat(batch)
-            yield from map(np.unique, np.split(triples, ends[:-1]))
-
-    def flat(self, texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
-        """Hashes of all word triples (of all words if fewer), and the end of each text."""
-        terms_of_texts = [*map(terms, texts)]
-        counts = np.fromiter(map(len, terms_of_texts), np.int64, len(terms_of_texts))
-        flat = map(self._words.__getitem__, chain.from_iterable(terms_of_texts))
-        hashes = np.fromiter(flat, np.uint64, int(counts.sum()))
-        widths = np.minimum(counts, len(MULTIPLIERS))
-        triples = np.where(counts > 0, counts - widths + 1, 0)
-        ends = np.cumsum(triples)
-        first = np.arange(triples.sum()) + np.repeat(np.cumsum(counts) - counts - ends + triples, triples)
-        combined = np.zeros(len(first), np.uint64)
-        for index, multiplier in enumerate(MULTIPLIERS):
-            reaches = np.repeat(widths > index, triples)
-            combined[reaches] += mixed(hashes + multiplier)[first[reaches] + index]
-        return mixed(combined), ends
+def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
+    """Hashes of all word triples (of all words if fewer), and the end of each text."""
+    terms_of_texts = [*map(terms, texts)]
+    counts = np.fromiter(map(len, terms_of_texts), np.int64, len(terms_of_texts))
+    flat = map(_word_hash, chain.from_iterable(terms_of_texts))
+    hashes = np.fromiter(flat, np.uint64, int(counts.sum()))
+    widths = np.minimum(counts, len(MULTIPLIERS))
+    triples = np.where(counts > 0, counts - widths + 1, 0)
+    ends = np.cumsum(triples)
+    first = np.arange(triples.sum()) + np.repeat(np.cumsum(counts) - counts - ends + triples, triples)
+    combined = np.zeros(len(first), np.uint64)
+    for index, multiplier in enumerate(MULTIPLIERS):
+        reaches = np.repeat(widths > index, triples)
+        combined[reaches] += mixed(hashes + multiplier)[first[reaches] + index]
+    return mixed(combined), ends
 
 
 _BANDS, _ROWS = 16, 8
@@ -94,13 +83,13 @@ _SEED = 20240621
 _IN_MEMORY = 64 << 20  # bytes of hashes in memory, before they are written to disk
 
 
-def families(texts: TextSequence, rows: Indices, shingler: Shingler) -> Iterator[Indices]:
+def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
     """Sorted groups of texts whose sketches agree in a band, directly or through others."""
     with write_errors(Path(gettempdir())), SpooledTemporaryFile(_IN_MEMORY) as file:
         bands = _Bands(file, len(rows))
         for start in range(0, len(rows), CHUNK):
             batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
-            bands.write(start, band_hashes(batch, shingler))
+            bands.write(start, band_hashes(batch))
         groups = join_bands(bands.read(band) for band in range(_BANDS)) if len(rows) else singletons(0)
     for family in shared(groups):
         yield rows[family]
@@ -118,9 +107,9 @@ def join_bands(bands: Iterator[Hashes]) -> Indices:
     return singletons(0) if groups is None else groups
 
 
-def band_hashes(texts: Sequence[str], shingler: Shingler) -> Hashes:
+def band_hashes(texts: Sequence[str]) -> Hashes:
     """Hashes of the bands of each text's sketch, (band, text)."""
-    triples, ends = shingler.flat(texts)
+    triples, ends = _shingles(texts)
     offsets = np.concatenate([[0], ends]).astype(np.uint64)
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(
         triples, offsets, num_perm=_BANDS * _ROWS, seed=_SEED
@@ -169,12 +158,11 @@ def without_near_duplicates(texts: Sequence[str]) -> list[str]:
 
 def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Indices:
     """The smallest index in each text's group; its own if it is in no group; (text,)."""
-    shingler = Shingler()
     first, has_words = _equal(texts)
     first_of_pair, second_of_pair = array("q"), array("q")
-    for family in families(texts, np.flatnonzero(has_words & (first == singletons(len(first)))), shingler):
+    for family in families(texts, np.flatnonzero(has_words & (first == singletons(len(first))))):
         members = family.tolist()
-        sets = list(shingler.sets(texts[member] for member in members))
+        sets = list(shingle_sets(texts[member] for member in members))
         for this, that in _tied(sets, threshold):
             first_of_pair.append(members[this])
             second_of_pair.append(members[that])
@@ -186,7 +174,7 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
 
 def similarity(text1: str, text2: str) -> float:
     """The exact similarity of two texts; 0 if one has no words."""
-    return jaccard(*Shingler().sets([text1, text2]))
+    return jaccard(*shingle_sets([text1, text2]))
 
 
 def jaccard(set1: Hashes, set2: Hashes) -> float:

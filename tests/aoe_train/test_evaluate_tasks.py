@@ -280,6 +280,9 @@ def test_relevant_documents_are_pairs(tmp_path):
         "train": [("query 3", "7 of 7")],
         "validation": [("query 0", "5 of 5"), ("query 2", "of 4")],
     }
+    rows = [{"query-id": "q1", "corpus-id": "d4", "score": 1}]
+    (folder / "qrels" / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert pairkit.read(folder)["test"]["text2"].to_list() == ["of 4"]
 
 
 def test_a_text_in_place_of_a_folder_is_refused():

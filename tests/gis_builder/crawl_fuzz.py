@@ -101,8 +101,8 @@ def fuzz_answers(world: World, folder: Path, seed: int) -> tuple[str, int]:
 def patched_exchange(respond: Callable[[str, str, bytes], Response]) -> Any:
     """Let this function respond to every request."""
 
-    def send(_self: Exchange, method: str, url: str, _headers: object, body: bytes | None) -> Raw:
-        return Raw(*respond(method, url, body or b""))
+    def send(_self: Exchange, _session: object, url: str, body: bytes, _end: float) -> Raw:
+        return Raw(*respond("POST", url, body))
 
     return patch.object(Exchange, "_send", send)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gis_builder.detection import decide, explain
+from gis_builder.detection.decision import decide
+from gis_builder.detection.explain import explain
 from gis_builder.store.issue_records import (
     Comment,
     Event,

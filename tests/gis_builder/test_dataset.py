@@ -74,12 +74,13 @@ def test_counts_are_those_of_the_rows(demo: Any) -> None:
         (
             "",
             "Duplicate of #1",
-            r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl more",
+            r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl or",
         ),
         ("It dies.", "Duplicate of #1", r"\(text_too_short 1; .*\); lower text.min_words and text.min_chars"),
-        ("It dies at once, always.", "Duplicate of #1", r"\(same_text 1; see dropped.parquet\); crawl more"),
+        ("It dies at once, always.", "Duplicate of #1", r"\(same_text 1; see dropped.parquet\); crawl or"),
+        ("It dies at once, always.", "Merged into #1.", r"relations='duplicate,superseded'"),
     ],
-    ids=["none", "empty", "short", "identical"],
+    ids=["none", "empty", "short", "identical", "merged"],
 )
 def test_no_dataset_without_positives(tmp_path: Path, body: str, remark: str, message: str) -> None:
     issues = [issue("o/n", 1, title="", body=body), issue("o/n", 2, title="", body=body, **closed("max", 9))]

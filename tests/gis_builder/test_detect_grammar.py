@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gis_builder.detection import might_matter
 from gis_builder.detection.claim_reader import find_markers
 from gis_builder.detection.lexicon import PHRASES, Code
-from gis_builder.detection.page import mask
+from gis_builder.detection.page import mask, might_matter
 from gis_builder.detection.phrase_codes import (
     CodedSentence,
     code_of,
@@ -81,6 +80,7 @@ def refs_in(text: str, *former: str) -> list[str]:
         ("launcher#7", ["#7"]),
         ("https://github.com/rocket/launcher/issues/5", ["#5"]),
         ("http://www.github.com/rocket/launcher/pull/5/files", ["#5"]),
+        ("github.com/rocket/launcher/issues/5/ and egithub.com/rocket/launcher/issues/6", ["#5"]),
         ("[#5](https://github.com/rocket/launcher/issues/5)", ["#5", "#5"]),
         ("https://github.com/other/repo/issues/5?x=1#issuecomment-9", ["other/repo#5"]),
         ("https://github.com/former/launcher/issues/5", ["#5"]),

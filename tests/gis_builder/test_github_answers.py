@@ -13,6 +13,7 @@ NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
 
 GATEWAY_PAGE = "<html><h1>502 Bad Gateway</h1></html>"
+WRONG = "Something went wrong while executing your query on 2026-01-01."
 SPENT = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(NOON_S + 90), "Date": NOON}
 
 
@@ -35,11 +36,7 @@ def graphql(data: Any, *errors: dict[str, Any]) -> str:
         (200, {}, graphql({"a": 1}, error("RATE_LIMIT")), "rate_limited", None),
         (200, {}, graphql(None, error("", "You have exceeded a secondary rate limit")), "secondary", None),
         (200, {}, graphql(None, error("", "This may be the result of a timeout")), "too_heavy", None),
-        (
-            *(200, {}),
-            graphql(None, error("", "Something went wrong while executing your query on 2026-01-01.")),
-            *("too_heavy", None),
-        ),
+        (200, {}, graphql(None, error("", WRONG)), "too_heavy", None),
         (200, {}, graphql(None, error("RESOURCE_LIMITS_EXCEEDED")), "too_heavy", None),
         (200, {}, graphql(None, error("INTERNAL")), "transient", None),
         (200, {}, graphql(None, error("undefinedField", "no such field")), "bad_reply", None),

@@ -96,25 +96,6 @@ def test_slow_responses_end_at_the_deadline(wire, head: bytes, byte: bytes) -> N
     assert answer.kind in (AnswerKind.TOO_HEAVY, AnswerKind.TRANSIENT)
 
 
-def test_the_deadline_holds_on_a_reused_connection(wire) -> None:
-    count = 0
-
-    def behave(peer: socket.socket) -> None:
-        nonlocal count
-        count += 1
-        if count == 1:
-            return whole(b"{}")(peer)
-        return drip(b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n", b" ")(peer)
-
-    url = wire(behave)
-    asked = Exchange(read_address(url, "", ""), Token(SECRET, url), 0.5)
-    assert isinstance(asked.post("/x", b"{}"), Raw)
-    late = asked.post("/x", b"{}")
-    assert (late.kind, late.message) == (AnswerKind.TOO_HEAVY, "no response in time")
-    assert threading.active_count() < 20  # timers have ended
-    asked.close()
-
-
 def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "_MAX_BYTES", 1 << 20)
     bomb = gzip.compress(bytes(50 << 20))

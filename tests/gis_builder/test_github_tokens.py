@@ -40,7 +40,7 @@ def secrets(tokens: tuple[Token, ...]) -> list[str]:
     ("content", "environ", "expected"),
     [
         (None, {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}, ["a", "b", "c"]),
-        (b"# mine\n\none\ntwo\n", {"GITHUB_TOKEN": "a"}, ["one", "two"]),  # precedes the environment
+        (b"# mine\n\none # of ana\ntwo\n", {"GITHUB_TOKEN": "a"}, ["one", "two"]),  # precedes the environment
         (b"\xef\xbb\xbftoken\r\n", {}, ["token"]),
     ],
 )
@@ -73,6 +73,7 @@ KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
     [
         ({}, b"# none\n", "contains no token"),
         ({}, "tök\x07en\n".encode(), "contains invalid characters"),
+        ({}, b"GITHUB_TOKEN=one\n", "contains invalid characters, such as quotes or NAME="),
         ({}, b"\xff", "the token file can't be read .not UTF-8 text"),
         ({}, None, r"no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login"),
         (KEYLESS, None, "neither GITHUB_APP_PRIVATE_KEY nor"),

@@ -75,6 +75,7 @@ OBJECTS = [
     ([LISTED | {"state": "odd"}], "state: invalid enum value"),
     *(([LISTED | {"labels": labels}], "x.json:1: labels") for labels in (5, {"a": 1}, [5])),
     ([1, 2], "unknown layout"),
+    ({"number": 1, "title": "x", "state": "OPEN", "url": LISTED["url"]}, "missing required field created_at"),
     ('[{"event": "labeled"}', "x.json:2: not JSON (unbalanced brackets"),
     ("[NaN", "x.json:1: unknown layout"),
     ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, "x.json:2: not JSON (nested too deep"),
@@ -131,12 +132,6 @@ def test_a_fault_is_named_with_file_and_row(tmp_path: Path, name: str, content: 
         imported(saved, tmp_path / "other", skip_broken=True)
         gis_builder.status(tmp_path / "other")
         contents(tmp_path / "other")
-
-
-def test_an_import_without_an_issue_is_an_error(tmp_path: Path) -> None:
-    write_tracker(tmp_path / "saved", HOME)
-    error = refused(tmp_path / "saved", tmp_path / "work")
-    assert "contains no issue (acme/probe: no issues); save" in error
 
 
 @pytest.mark.parametrize("seed", range(20))

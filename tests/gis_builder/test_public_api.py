@@ -25,7 +25,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     reported: list[Progress] = []
     with serve(SAMPLE) as server:
         built = gis_builder.build(
-            [REPO, "https://github.com/northbeam/ferry"],
+            [REPO, "github.com/northbeam/ferry"],
             tmp_path / "gis",
             api_url=server.url,
             token="any",
@@ -54,20 +54,6 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     assert any(at.note.endswith("points left") for at in reported)
     (last,) = {at.done for at in reported if at.stage == "repositories: sweeping" and at.ended}
     assert last == 2
-
-
-def test_a_token_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
-    monkeypatch.setenv("PATH", "")  # no gh
-    with serve(SAMPLE / REPO) as server:
-        with pytest.raises(ConfigError, match="GITHUB_TOKEN"):
-            gis_builder.crawl(REPO, tmp_path / "work", api_url=server.url, progress=False)
-        assert not (tmp_path / "work").exists()
-        monkeypatch.setenv("GITHUB_TOKEN", "any")
-        crawled = gis_builder.crawl(REPO, tmp_path / "work", api_url=server.url, progress=False)
-    assert crawled.to_dict()["outcomes"] == {"ok": 1}
-    assert REPO in repr(crawled)
-    assert repr(gis_builder.status(tmp_path / "work")).splitlines()[0] == repr(crawled).splitlines()[0]
 
 
 def test_a_failed_repository_is_reported_with_all_outcomes(

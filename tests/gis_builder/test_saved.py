@@ -41,7 +41,8 @@ def paginated(root: Path) -> None:
     pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
     (root / "whatever.json").write_text(pages)
     with gzip.open(root / "messages.json.gz", "wt") as file:
-        json.dump(COMMENTS, file)
+        pull = {"id": 9, "issue_url": "", "pull_request_url": f"https://git.acme.org/{HOME}/pulls/3"}
+        json.dump([*COMMENTS, COMMENTS[0] | pull], file)
     nested = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
     (root / "e.json").write_text(json.dumps([*nested, {"event": "labeled", "id": 1}]))
 
@@ -99,13 +100,22 @@ OTHERS = {
         "title": "Soon",
         "url": f"https://api.github.com/repos/{HOME}/milestones/1",
         "state": "open",
-        "created_at": "2024-01-01T00:00:00Z",
     },
     "state.json": {"version": 2, "last_backup": "2024-01-01T00:00:00Z", "failed_issues": []},
 }
 
 
-@pytest.mark.parametrize("save", [paginated, gh_list, github_backup])
+def graphql(root: Path) -> None:
+    """The answer to a query, whose lists are connections."""
+    issues = [listed(i) for i in ISSUES if i["number"] != 3]
+    nodes = [i | {name: {"nodes": i[name]} for name in ("labels", "comments")} for i in issues]
+    canonical = {"number": 1, "repository": {"nameWithOwner": HOME}}
+    mark = {"__typename": "MarkedAsDuplicateEvent", "createdAt": nodes[1]["closedAt"], "canonical": canonical}
+    nodes[1]["timelineItems"] = {"nodes": [mark]}
+    (root / "a.json").write_text(json.dumps({"data": {"repository": {"issues": {"nodes": nodes}}}}))
+
+
+@pytest.mark.parametrize("save", [paginated, gh_list, github_backup, graphql])
 def test_every_layout_gives_the_same_verdicts(
     save: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,11 +134,8 @@ def test_every_layout_gives_the_same_verdicts(
     assert found[f"{HOME}#4"][0] != "duplicate"  # its target is a pull request
     texts = stored(work, "SELECT body FROM comments WHERE number <> 3 ORDER BY number")
     assert texts == ["Duplicate of #1", "Dup of #3, closing"]
-
-
-def test_a_single_file(tmp_path: Path) -> None:
-    gh_list(tmp_path)
-    assert imported(tmp_path / "issues.json", tmp_path / "work").repositories[0].issue_count == 3
+    marks = stored(work, "SELECT target_number FROM events WHERE kind = 'marked_as_duplicate'")
+    assert marks == {gh_list: [], graphql: [1]}.get(save, [None])
 
 
 def test_an_address_takes_linear_time(tmp_path: Path) -> None:
@@ -192,6 +199,8 @@ def test_a_repeated_import_replaces_the_first(tmp_path: Path, tiny_dump: Path, w
     events.write_text(whole + "{\n")
     with pytest.raises(DataError, match=r"events\.jsonl:11: "):
         imported(saved, work)
+    with pytest.raises(DataError, match="contains no issues"):
+        gis_builder.detect(work, progress=False)
     assert stored(work, "SELECT * FROM repos") == []
     assert stored(work, "SELECT * FROM issues WHERE depth = 2") == []
     events.write_text(whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,7 +19,7 @@ from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
 
 from .detect_threads import thread
-from .working_folder import imported
+from .working_folder import imported, verdicts
 
 REPO = "acme/rocket"
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
@@ -133,16 +134,20 @@ def test_sites_of_api_hosts() -> None:
 
 
 def test_urls_belong_to_the_server(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    imported(SAMPLE / "quarryhq", work)
-    with Store.open(work / "store.sqlite") as store:
-        assert store.site == "https://github.com"  # a saved tracker has no server
-        store.set_crawl_record(store.crawl_record() | {"server": "github.example.com"})
-    gis_builder.detect(work, progress=False)
+    """Saved addresses name it, such as a GitHub Enterprise; links in texts to it are references."""
+    work, saved = tmp_path / "work", Path(shutil.copytree(SAMPLE / "quarryhq", tmp_path / "saved"))
+    for path in saved.rglob("*.jsonl"):
+        text = path.read_text().replace("api.github.com", "git.acme.org/api/v3")
+        path.write_text(text.replace("github.com", "git.acme.org"))
+    imported(saved, work)
+    imported(SAMPLE / "quarryhq", tmp_path / "github")
+    assert verdicts(work) == verdicts(tmp_path / "github")
     rows = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
     rendered = gis_builder.render(work, tmp_path / "issues.parquet", progress=False)
     evidence = rows.filter(pl.col("label") == 1)["evidence"].struct.field("url")
     links = [rows["url1"], rows["url2"], evidence, pl.read_parquet(rendered.out)["url"]]
     found = pl.concat([link.alias("url") for link in links])
     assert found.len() > 50
-    assert found.str.starts_with("https://github.example.com/").all()
+    assert found.str.starts_with("https://git.acme.org/").all()
+    with pytest.raises(ConfigError, match=r"contains issues of git\.acme\.org, not github\.com"):
+        imported(SAMPLE / "quarryhq", work)

@@ -50,6 +50,7 @@ REDMINE = two(
 )
 AZURE = two(
     *("id", "System.Title", "System.Description", "System.CreatedDate"),
+    **{"System.Description": ("<div>Since&nbsp;<b>Monday</b>.</div>", "<p>Same slip.</p>\n")},
     relations=(
         [relation("Duplicate-Forward", 2), relation("Related", 2)],
         [relation("Duplicate-Reverse", 1)],
@@ -140,9 +141,9 @@ BUGZILLA = two(
     ),
 )
 LONG_ID = "0b5d8c1e-5c8f-4b0e-9f6e-2f6a5c3d1e7f"
-GERMAN = """\ufeffNr;Betreff;Text;Angelegt;Dublette von
-1;It prints twice;Since Monday.;30.01.2024 10:00;
-2;Two slips;Same slip.;31.01.2024 10:00;1
+GERMAN = """\ufeffNr;Betreff;Text;Angelegt;Zugehörige Tickets
+1;It prints twice;Since Monday.;30.01.2024 10:00;Bezieht sich auf #2, Dupliziert durch #2
+2;Two slips;Same slip.;31.01.2024 10:00;Duplikat von #1
 """
 
 READ: dict[str, Any] = {
@@ -199,6 +200,13 @@ READ: dict[str, Any] = {
         "issues": BITBUCKET,
         "comments": [{"issue": "2", "content": "Duplicate of #1", "created_on": DAYS[1]}],
     },
+    "freshdesk.json": two(
+        *("id", "subject", "description_text", "created_at"),
+        description=("<p>It</p>", "<p>It</p>"),
+        status=(2, 5),
+        stats=(None, {"closed_at": DAYS[1]}),
+        conversations=([], [{"body": "<p>", "body_text": "Duplicate of #1", "created_at": DAYS[1]}]),
+    ),
     "linear.csv": "ID,Title,Description,Created,Duplicate of\n"
     "T-1,It prints twice,Since Monday.,Tue Jan 30 2024 10:00:00 GMT+0000 (GMT+00:00),\n"
     "T-2,Two slips,Same slip.,Wed Jan 31 2024 11:00:00 GMT+0100 (Mitteleuropäische Zeit),T-1\n",
@@ -220,9 +228,9 @@ PAGES = {
     "outward.csv": ("tickets/AB", "AB-2"),
 }
 OPTIONS = {
-    "german.csv": {"columns": {"title": "Betreff", "created_at": "Angelegt", "duplicate_of": "Dublette von"}}
+    "german.csv": {"columns": {"title": "Betreff", "created_at": "Angelegt", "links": "Zugehörige Tickets"}}
 }
-COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "bitbucket", "jira")
+COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "bitbucket", "freshdesk", "jira")
 
 
 def save(root: Path, name: str, content: Any) -> Path:
@@ -246,10 +254,8 @@ def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
     source = path.parent if "/" in name else path
     crawled = imported(source, work, progress=True, **OPTIONS.get(name, {}))
     repo = crawled.repositories[0].full_name
-    issues = stored(work, "SELECT created_at, body, state, state_reason FROM issues ORDER BY created_at")
-    assert issues == [
-        (DAYS[0], "Since Monday.", "open", None), (DAYS[1], "Same slip.", "closed", "duplicate")
-    ]  # fmt: skip
+    issues = stored(work, "SELECT created_at, body, state FROM issues ORDER BY created_at")
+    assert issues == [(DAYS[0], "Since Monday.", "open"), (DAYS[1], "Same slip.", "closed")]
     rendered = gis_builder.render(work, tmp_path / "issues.parquet", progress=False).out
     first, second = pl.read_parquet(rendered).sort("created_at").rows(named=True)
     if name in PAGES:
@@ -258,8 +264,8 @@ def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
     assert seen <= {"Seen.", "Duplicate of #1"}
     assert bool(seen) is name.startswith(COMMENTED)
     outcome, targets, reason = verdicts(work)[second["id"]]
-    # Bitbucket's duplicates have no link, but a comment.
-    expected = "closer_duplicate" if name == "bitbucket.json" else "duplicate_of"
+    # These duplicates have no link, but a comment.
+    expected = "closer_duplicate" if name in ("bitbucket.json", "freshdesk.json") else "duplicate_of"
     assert (outcome, targets, reason) == ("duplicate", [first["id"]], expected)
     assert capsys.readouterr().err.count("; skipped\n") == 2 * ("/" in name)
 
@@ -297,7 +303,9 @@ def test_links_in_another_file(
         ("board.json", {"cards": [], "lists": []}, "of Trello"),
         ("phabricator.json", {"result": {"data": [{"phid": "PHID-TASK-1", "fields": {}}]}}, "of Phabricator"),
         ("gh.csv", "number,title,created_at,pull_request\n1,a,2024-01-01,\n", "a row of GitHub's issues"),
-        ("asana.csv", "Task ID,Created At,Name\n1,2024-01-01,a\n", "give columns={'title': 'NAME'}"),
+        ("asana.csv", "Task ID,Created,Name\n1,2024-01-01,a\n", "give columns={'title': 'NAME'}"),
+        ("zh.csv", "编号,标题\n1,a\n", "no column for id, title, created_at; .* columns={'id': 'NAME', 'ti"),
+        ("2024-01-30-10.json", {"type": "IssuesEvent", "payload": {}}, "which `gis archive` reads"),
         ("lines.jsonl", '{"id":1,"title":"a","created_at":"2024-01-01"}\n{"id":2,"title":"v1","due_on":null,'
          '"tag_name":"v1","created_at":"2024-01-01"}', "lines.jsonl:2: is a release"),
         ("notes.zip", "PK", "archives can't be read; unpack it"),
@@ -324,6 +332,7 @@ def test_links_and_columns_that_are_not_used(tmp_path: Path) -> None:
     save(folder, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
     warnings = " ".join(words for _, words in imported(folder, work).status.warnings)
     assert "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in warnings
+    assert "b.csv: no column for body, so texts are only titles; if there is one, give" in warnings
     assert stored(work, "SELECT * FROM comments") == []
 
 

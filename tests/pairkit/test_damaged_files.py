@@ -100,6 +100,10 @@ def test_shards(tmp_path: Path) -> None:
 def test_glob_pattern(tmp_path: Path) -> None:
     put(tmp_path, "a/one.csv", "b/two.csv", "b/three.md", "c/train-1.csv", "c/dev-1.csv", "c/other.csv")
     assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
+    assert found(f"{put(tmp_path / 'd', 'train/0.csv', 'test/1.csv')}/*/*.csv") == {
+        "train": ["0"],
+        "test": ["1"],
+    }
     assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
     with pytest.raises(DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"):
         pairkit.read(f"{tmp_path}/c/*")

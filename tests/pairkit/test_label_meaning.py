@@ -34,7 +34,8 @@ def values(found: PairDataset) -> list[float]:
     "labels",
     [
         *([1, 0], [1.0, 0.0], ["1", "0"], ["1.0", " 0 "], ["1e0", "-0"], [True, False], ["True", "FALSE"]),
-        *(["yes", "No"], ["duplicate", "not_duplicate"], ["Duplicate", "non-duplicate"]),
+        *(["t", "f"], ["Y", "n"], ["accept", "reject"], ["yes", "No"]),
+        *(["duplicate", "not_duplicate"], ["Duplicate", "non-duplicate"]),
         *(
             ["equivalent", "not equivalent"],
             ["entailment", "not_entailment"],
@@ -75,8 +76,8 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         (["neutral"], {}, r":1: label 'neutral'"),
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
         (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
-        (["true", "yes"], {}, r":2: label 'yes'; .*labels='yes=1'"),
-        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*labels='1=1,\?=skip'"),
+        (["true", "yes"], {}, r":1: label 'true'; .*labels='true=1,yes=1'"),
+        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*labels='\?=skip,yes=1'"),
         (["-", "true"], {}, r":1: label '-'"),
         ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan is missing"),
@@ -89,8 +90,8 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         # 0 and 1 beside a given meaning of 2 may be classes of NLI.
         ([0, 1, 2], {"user_labels": "2=0"}, r":1: label 0 has no meaning among the given ones \(2\)"),
         ([0, 2, -1], {"user_labels": "-1=skip"}, r":2: label 2: 0, 2 may be classes"),
-        (["yes", "dup", "x"], {"user_labels": "x=skip"}, r":2: label 'dup'; .*Found dup, yes: .*'dup=skip'"),
-        (["yes", "no", "dup", "dunno"], {}, r":3: label 'dup'; .* labels='dunno=skip,dup=skip'"),
+        (["yes", "dup", "x"], {"user_labels": "x=skip"}, r":2: label 'dup'; .*Found dup, yes: .*'dup=skip,"),
+        (["yes", "no", "dup", "dunno"], {}, r":3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'"),
     ],
 )
 def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], says: str) -> None:
@@ -269,8 +270,7 @@ def test_skipped_rows_are_reported(tmp_path: Path) -> None:
 
 def test_scores_of_two_scales_are_not_merged() -> None:
     small, large = pairs([0.5, 1.0, 0.25]), pairs([4.5, 0.5, 3.0])
-    with pytest.raises(
-        DataError, match=r"scores from 0 to 1 \(1\) can't be merged with scores above 1 \(2\)"
-    ):
-        pairkit.merge([small, large])
+    for first, scale in ((small, "scores from 0 to 1"), (pairs([0, 1]), "0 and 1")):
+        with pytest.raises(DataError, match=rf"\(1: {scale}, 2: scores above 1\): convert scores"):
+            pairkit.merge([first, large])
     assert len(pairkit.merge([small, pairkit.read(large, label_range=(0, 5))], conflicts="first").pairs) == 3

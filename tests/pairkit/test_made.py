@@ -107,6 +107,10 @@ def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
     other = pairs(train=[("d", "c", 0), ("e", "f", 1)])
     made = pairkit.merge({"one": one, "other": other}, dropped=tmp_path / "dropped.parquet")
     assert pl.read_parquet(tmp_path / "dropped.parquet").equals(made.dropped)
+    (tmp_path / "mine.csv").write_text("a,b")
+    for file in (tmp_path / "mine.csv", tmp_path):
+        with pytest.raises(ConfigError, match="already exists with other content"):
+            pairkit.merge({"one": one, "other": other}, dropped=file)
     assert texts(made) == {"train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]}
     assert made.statistics["dropped_pairs"] == {"repeated": 2}
     assert made.statistics["sources"] == {"one": 2, "other": 1}
@@ -122,8 +126,8 @@ def test_conflicts() -> None:
         pairkit.merge({"one": one, "other": other})
     assert str(caught.value) == (
         "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
-        " set conflicts to drop to leave them out,"
-        " or to first to take the label of the dataset that comes first"
+        " leave them out with conflicts='drop', or take the label of the dataset that comes first with"
+        " conflicts='first'"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
     assert texts(dropped) == {"train": [("one", "k", "l", 1)], "test": [("other", "m", "n", 0)]}
@@ -180,14 +184,6 @@ def test_sources_of_earlier_merges() -> None:
     assert pairkit.merge({"again": first}).pairs["train"]["source"].to_list() == ["again/one"]
     numbered = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "source": [7]})
     assert pairkit.merge({"x": numbered}).pairs["train"]["source"].to_list() == ["x/7"]
-
-
-def test_labels_and_scores_are_not_merged() -> None:
-    scores = PairDataset(
-        {"train": pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [2.5]})}, "s", "graded"
-    )
-    with pytest.raises(DataError, match=r"can't be merged with scores \(one: binary, two: graded\)"):
-        pairkit.merge({"one": pairs(train=[("a", "b", 1)]), "two": scores})
 
 
 ROWS = st.lists(

@@ -94,6 +94,8 @@ FAQS = {
     "details.md": "# FAQ\n\n<details><summary>Parking?</summary>\n\nBehind it.\n\n</details>",
     "buttons.html": "<h2><button>Safe?</button></h2>Yes.<button>Accept</button><button>Big?</button><p>No.",
     "breaks.html": "<p><b>Question: Safe?</b><br>Answer: Yes.</p>",
+    "word.html": "<p><b>Safe?<o:p></o:p></b></p><p>Yes.<o:p>&nbsp;</o:p></p>",
+    "cells.csv": "question,answer\nSafe?,<p>Yes &amp; <b>no</b>.</p>\nBig?,a < b\n",
 }
 
 
@@ -109,6 +111,8 @@ FAQS = {
         "details.md": {"Parking?": "Behind it."},
         "buttons.html": {"Safe?": "Yes.", "Big?": "No."},
         "breaks.html": {"Safe?": "Yes."},
+        "word.html": {"Safe?": "Yes."},
+        "cells.csv": {"Safe?": "Yes & no.", "Big?": "a < b"},
     }.items(),
 )
 def test_questions_of_faqs(tmp_path: Path, name: str, pairs: dict[str, str]) -> None:
@@ -145,7 +149,7 @@ def test_tables_of_documents(tmp_path: Path) -> None:
     assert rows["place"].to_list() == ["row 2", "row 3"]
     articles = [
         {"Title": "Rain", "Abstract": "It falls.\n\nOften."},
-        {"Title": "Snow", "Abstract": "Seldom."},
+        {"Title": "Snow", "Abstract": "<p>Seldom.</p>"},
     ]
     assert found(articles, "title-body") == [("Rain", "It falls. Often."), ("Snow", "Seldom.")]
     assert mined(articles).pairs.rows["url1"].n_unique() == 2

@@ -35,6 +35,8 @@ def test_a_mapping_gives_names() -> None:
     assert named_sources({"nli": Path("a.tsv"), "more": ROWS}) == {"nli": "a.tsv", "more": ROWS}
     with pytest.raises(ConfigError, match=r"'a.b' can't be the name of a dataset; expected letters"):
         named_sources({"a.b": "x.tsv"})
+    with pytest.raises(ConfigError, match="anchor and positive are names of columns: give a DataFrame"):
+        named_sources({"anchor": ["a"], "positive": ["b"]})
 
 
 def test_mapping_of_splits() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import astuple
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,8 @@ def test_weighted_shares(tmp_path: Path) -> None:
     assert found.total.right.value == pytest.approx((4 * 16 + 2 * 5) / 95)
     assert found.total.right.interval == wilson(74 / 95, 95**2 / (5 * 16**2 + 3 * 5**2))
     by = found.by["evidence"]
-    assert by["closer"].right == (0.8, wilson(4 / 5, 5), 5)
-    assert by["other"].right == (pytest.approx(2 / 3), wilson(2 / 3, 3), 3)
+    assert astuple(by["closer"].right) == (0.8, wilson(4 / 5, 5), 5)
+    assert astuple(by["other"].right) == (pytest.approx(2 / 3), wilson(2 / 3, 3), 3)
     assert found.by["label"]["1"].right == found.total.right
     assert found.unseen == {"evidence none": 5}
     assert "not judged: 1 strata of 5 pairs, such as evidence none" in found.remarks()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairkit.base.system.seeded import in_proportion, in_turns, keyed_hash
-from pairkit.reviews.agreement import cohen_kappa, krippendorff_alpha, wilson
+from pairkit.reviews.agreement import Figure, cohen_kappa, krippendorff_alpha, wilson
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_alpha() -> None:
 
 
 def test_interval_of_perfect_agreement() -> None:
-    assert cohen_kappa([], []) == (None, None, 0)
+    assert cohen_kappa([], []) == Figure(None, None, 0)
     # Wilson's bound for 50 of 50 is 0.9287: of 50 pairs 3.57 may be disagreements, by chance half of them are
     found = cohen_kappa([1] * 25 + [0] * 25, [1] * 25 + [0] * 25)
     assert found.value == 1

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import pairkit
-from pairkit import DataError
+from pairkit import DataError, PairkitError
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
@@ -88,6 +88,7 @@ TEXTS: dict[str, tuple[str, str, list[str]]] = {
     "a NUL": ("a.csv", "text,n\na\0b,1\n", ["a\0b"]),
     "typographic quotation marks": ("a.csv", "text,n\n“a” b,1\n", ["“a” b"]),
     "plain quotation marks in TSV": ("a.tsv", 'text\tn\n"a" b\t1\n"c\t2\n', ['"a" b', '"c']),
+    "plain quotation marks between tabs in CSV": ("a.csv", 'text\tn\n"a" b\t1\n"c\t2\n', ['"a" b', '"c']),
     "texts in quotation marks in TSV": ("a.tsv", 'text\tn\n"Yes."\t1\n', ['"Yes."']),
     "quotes only where TSV needs them": ("a.tsv", 'text\tn\n"a ""b"""\t1\nc\t2\n', ['a "b"', "c"]),
     "two columns of one name": ("a.csv", "text,text,n\na,b,c\n", ["a"]),
@@ -119,6 +120,12 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
             PLAIN.encode("utf-16-le").decode("latin-1"),
             ":1: has NUL characters, as in UTF-16 without",
         ),
+        ("a.csv", "a,same,score,b\n", r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}"),
+        ("a.csv", "Export of May\n" + HEAD, ":2: 3 cells, .*',', or delete rows above the header"),
+        ("a.csv", "x,y\n", r": found the columns x, y, .*\{'anchor': 'x', 'positive': 'y'\}"),
+        ("a.csv", HEAD + "a,b,1\n ,b,1\n", ":3: text1 is empty; fill it, .*bad_rows='skip'"),
+        ("a.csv", "", ": is empty; expected a line"),
+        ("a.txt", "", r": unknown file type '\.txt'; .* name a table in a text file \.csv"),
         ("a.csv", "text1 ,Text 2,label\na,b,1\n", ": found the columns text1, Text 2, label, expected"),
         ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*bad_rows='skip'"),
         ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
@@ -132,18 +139,28 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ("a.json", '{"text1": "a"}', ": found an object with the keys text1; expected an array of rows"),
         ("a.json", '{"a": [{}], "b": [{}]}', ": found an object with the keys a, b; expected an array"),
         ("a.json", '[{"text1": "\\ud800", "text2": "b", "label": 1}]', ": not readable as json .*surrogates"),
+        ("a.json", '{"text1": {"0": "a"}}', ": found an object .* pandas: orient='records'"),
+        ("a.jsonl", '["a", "b"]\n', """:1: list, expected a JSON object, such as {"anchor": …"""),
+        ("a.csv", "PK\3\4", ": is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it"),
+        ("a.csv", "Export,,\n" + HEAD, ": found the columns Export, column_2.* delete rows above the header"),
+        (
+            "a.csv",
+            "id,text1,text2,dup\n",
+            r": found .* give columns=\{'text1': 'text1', .* 'label': 'NAME'\}",
+        ),
+        ("a.jsonl", '{"answer": "reject", "_task_hash": 1}', ": has answers of Prodigy.* 'label': 'answer'"),
         ("a.xlsx", "PK", ": not readable as a spreadsheet"),
     ],
 )
 def test_messages_name_row_and_remedy(tmp_path: Path, name: str, content: str, message: str) -> None:
     path = put(tmp_path, name, content.encode())
-    with pytest.raises(DataError, match=rf"a\.\w+{message}") as raised:
+    with pytest.raises(PairkitError, match=rf"a\.\w+{message}") as raised:
         pairkit.read(path)
     assert "\n" not in str(raised.value)
 
 
 def test_missing_values_are_counted(tmp_path: Path) -> None:
-    words = ("nan", "None", "NULL", "N/A", "#N/A", "<NA>", "#REF!", " ")
+    words = ("nan", "None", "NULL", "\\N", "#N/A", "<NA>", "#REF!", " ")
     path = put(tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode())
     left_out = pairkit.read(path, bad_rows="skip")
     assert left_out["train"]["text2"].to_list() == ["none"]

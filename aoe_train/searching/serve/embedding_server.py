@@ -36,12 +36,10 @@ from pairkit.base.system.address import is_loopback
 from pairkit.base.system.http_server import (
     HttpServer,
     RefusedError,
-    body_of,
-    check_json,
-    check_length,
     check_own_page,
     headers_of,
     html_page,
+    json_body,
     listening_socket,
 )
 
@@ -144,10 +142,7 @@ class EmbeddingServer(HttpServer):
     @asynccontextmanager
     async def _body(self, request: Request) -> AsyncIterator[bytes]:
         """The body; its bytes are held from their arrival until the reply."""
-        headers = headers_of(request.headers.raw)
-        check_json(headers)
         most, held = self._limits.body_mib * MIB, 0
-        check_length(headers, most)
 
         def hold(size: int) -> None:
             nonlocal held
@@ -158,7 +153,7 @@ class EmbeddingServer(HttpServer):
 
         try:
             try:
-                body = await asyncio.wait_for(body_of(request.receive, most, hold), self._limits.receive_s)
+                body = await asyncio.wait_for(json_body(request, most, hold), self._limits.receive_s)
             except TimeoutError:
                 raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
             yield body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -69,8 +70,6 @@ class Token(AuthBase):
     def __repr__(self) -> str:
         return f"Token({_MASK})"
 
-    __str__ = __repr__
-
     def __reduce__(self) -> str:
         raise TypeError("a token can't be pickled")
 
@@ -101,8 +100,8 @@ def find_tokens(
 def _split(texts: Iterable[str]) -> list[str]:
     """The distinct tokens of texts, in order; separators are commas and blanks."""
     secrets = [part for text in texts for part in text.replace(",", " ").split()]
-    if any(not secret.isascii() or not secret.isprintable() for secret in secrets):
-        raise ConfigError("a GitHub token contains invalid characters; copy it again")
+    if any(not re.fullmatch(r"[\w.~-]+", secret, re.ASCII) for secret in secrets):
+        raise ConfigError("a token contains invalid characters, such as quotes or NAME=; copy it again")
     return list(dict.fromkeys(secrets))
 
 
@@ -112,7 +111,7 @@ def _from_file(file: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(f"{file}: the token file can't be read ({reason})") from None
-    secrets = _split(line for line in lines if not line.lstrip().startswith("#"))
+    secrets = _split(line.partition("#")[0] for line in lines)
     if not secrets:
         raise ConfigError(f"{file}: the token file contains no token; expected one per line")
     return secrets

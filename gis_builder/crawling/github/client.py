@@ -50,10 +50,6 @@ class RequestRefused(BadReply):
     """The server rejects this query permanently."""
 
 
-class Denied(RemoteError):  # noqa: N818
-    """The token is valid but has no access to the requested data."""
-
-
 @dataclass(frozen=True, slots=True)
 class HttpReply(Generic[T]):
     """A value for each alias of a query, and the errors of missing parts."""
@@ -200,7 +196,7 @@ def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
         case AnswerKind.AUTH:
             return AuthError(f"the server rejects {token} ({answer.message}): create a new one and run again")
         case AnswerKind.FORBIDDEN:
-            return Denied(f"{token} has no access ({answer.message}): grant it")
+            return RemoteError(f"{token} has no access ({answer.message}): grant it")
         case AnswerKind.NOT_FOUND:
             return BadReply(f"no GraphQL API at this address ({answer.message}): check api_url")
         case _ if answer.errors:

@@ -6,9 +6,9 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Self
 
 from gis_builder.crawl_progress import Began, CrawlListener, Finished
 from gis_builder.crawling.github import check, search, sweep
@@ -30,7 +30,7 @@ Done = Callable[[str, Crawl, RemoteError | None], None]
 _POLL_S = 0.2
 
 
-class GitHub:
+class GitHub(AbstractContextManager["GitHub"]):
     """Crawls repositories into a store. Every method continues where an earlier call was stopped."""
 
     def __init__(
@@ -84,17 +84,10 @@ class GitHub:
 
         self._for_each(counts, "pool", draw)
 
-    def close(self) -> None:
-        """Close all connections."""
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         for worker in self._workers:
             worker.client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _check_new(self, repos: set[str]) -> None:
         """Look up repositories of targets that weren't requested."""

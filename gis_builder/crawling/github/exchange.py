@@ -7,22 +7,20 @@ never become the cause or context of our errors; only their class names are repo
 from __future__ import annotations
 
 import io
-import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import PoolManager
-from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from gis_builder.crawling.github.access_tokens import Token
@@ -30,99 +28,7 @@ from gis_builder.crawling.github.responses import AnswerKind, QueryAnswer, bad_r
 from pairkit.base.system.address import Address
 
 
-class DeadlineWatch:
-    """Keeps the socket of one exchange, so that a timer's thread can shut it down."""
-
-    def __init__(self, seconds: float) -> None:
-        self.is_over = False
-        self._end = time.monotonic() + seconds
-        self._socket: socket.socket | None = None
-        self._lock = threading.Lock()
-
-    @property
-    def left_s(self) -> float:
-        """Seconds to the deadline; at least a little, because the libraries take 0 for no timeout."""
-        return max(0.001, self._end - time.monotonic())
-
-    def attach(self, connected: socket.socket) -> None:
-        """Watch a socket through a second handle, because TLS takes over the first."""
-        with self._lock:
-            self._close_handle()
-            self._socket = socket.fromfd(connected.fileno(), connected.family, connected.type)
-            if self.is_over:
-                self._shut_down()
-
-    def expire(self) -> None:
-        """Shut the socket down."""
-        with self._lock:
-            self.is_over = True
-            self._shut_down()
-
-    def detach(self) -> None:
-        """Stop watching the socket, which the next exchange may reuse."""
-        with self._lock:
-            self._close_handle()
-
-    def _shut_down(self) -> None:
-        with suppress(OSError):  # the peer has closed it already
-            if self._socket:
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def _close_handle(self) -> None:
-        if self._socket:
-            self._socket.close()
-            self._socket = None
-
-
-class Deadline(HTTPAdapter):
-    """An adapter of `requests` with a deadline for each whole exchange; not thread-safe."""
-
-    def __init__(self) -> None:
-        self.watch = DeadlineWatch(0.0)
-        super().__init__()
-
-    @contextmanager
-    def within(self, seconds: float) -> Iterator[DeadlineWatch]:
-        """Set the deadline of the requests in this context."""
-        self.watch = watch = DeadlineWatch(seconds)
-        timer = threading.Timer(seconds, watch.expire)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield watch
-        finally:
-            timer.cancel()
-            watch.detach()
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """See `HTTPAdapter`."""
-        super().init_poolmanager(*args, **options)
-        self._watch_over(self.poolmanager)
-
-    def proxy_manager_for(self, proxy: str, **options: Any) -> PoolManager:
-        """See `HTTPAdapter`."""
-        is_new = proxy not in self.proxy_manager
-        manager: PoolManager = super().proxy_manager_for(proxy, **options)
-        if is_new:
-            self._watch_over(manager)
-        return manager
-
-    def _watch_over(self, manager: PoolManager) -> None:
-        pools: dict[str, Any] = {
-            scheme: partial(self._new_pool, pool_class)
-            for scheme, pool_class in manager.pool_classes_by_scheme.items()
-        }
-        manager.pool_classes_by_scheme = pools
-
-    def _new_pool(self, pool_class: Any, *args: Any, **options: Any) -> Any:
-        pool = pool_class(*args, **options)
-        if pool.ConnectionCls not in _WATCHED:
-            raise requests.exceptions.InvalidSchema("no deadline for connections over SOCKS")
-        pool.ConnectionCls = partial(_WATCHED[pool.ConnectionCls], self)
-        return pool
-
-
-class _WatchedReader(io.BufferedReader):
+class _LimitedReader(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:  # caused by a negative chunk length; would read without a limit
             raise OSError("read without a limit")
@@ -132,35 +38,20 @@ class _WatchedReader(io.BufferedReader):
 class _Response(HTTPResponse):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fp = _WatchedReader(self.fp.detach())
+        self.fp = _LimitedReader(self.fp.detach())
 
 
-class _WatchedHttp(HTTPConnection):
-    response_class = _Response
-
-    def __init__(self, deadline: Deadline, *args: Any, **options: Any) -> None:
-        self.deadline = deadline
-        super().__init__(*args, **options)
-
-    def _new_conn(self) -> socket.socket:
-        with suppress(OSError):  # each address of a host is tried with the full timeout, so divide it
-            addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
-            self.timeout = self.deadline.watch.left_s / max(1, len(addresses))
-        connected = super()._new_conn()
-        self.deadline.watch.attach(connected)
-        return connected
-
-    def request(self, *args: Any, **options: Any) -> None:
-        if self.sock is not None:  # reused from the last exchange
-            self.deadline.watch.attach(self.sock)
-        super().request(*args, **options)
+@cache
+def _limited(connection: type) -> type:
+    return type(connection.__name__, (connection,), {"response_class": _Response})
 
 
-class _WatchedHttps(_WatchedHttp, HTTPSConnection):
-    pass
-
-
-_WATCHED = {HTTPConnection: _WatchedHttp, HTTPSConnection: _WatchedHttps}
+class _Adapter(HTTPAdapter):
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
+        """See `HTTPAdapter`; the pool's connections read with `_LimitedReader`."""
+        pool: Any = super().get_connection_with_tls_context(*args, **options)
+        pool.ConnectionCls = _limited(type(pool).ConnectionCls)
+        return pool
 
 
 # A hundred comments of the maximum length with every character escaped are 40 MB.
@@ -183,41 +74,49 @@ class Exchange:
 
     def __init__(self, address: Address, token: Token, timeout_s: float) -> None:
         self._address, self._token, self._timeout_s = address, token, timeout_s
-        self._session, self._deadline = _open_session(address)
+        self._session = _open_session(address)
 
     def post(self, path: str, body: bytes) -> Raw | QueryAnswer:
         """Post JSON to a path below the root; returns the response, or the reason why there is none."""
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        with self._deadline.within(self._timeout_s) as watch:
-            try:
-                response = self._send("POST", self._address.join(path), headers, body)
-            except requests.ReadTimeout:
-                return _LATE
-            except (requests.RequestException, HTTPError) as error:
-                if watch.is_over:
-                    return _LATE
-                message = f"the connection failed ({type(error).__name__})"
-                return QueryAnswer(AnswerKind.TRANSIENT, message=message, has_response=False)
-        # A body without a length, cut off by the deadline, looks complete.
-        return _LATE if watch.is_over else response
+        answer: Future[Raw | QueryAnswer] = Future()
+        url, end = self._address.join(path), time.monotonic() + self._timeout_s
+        # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
+        threading.Thread(
+            target=self._answer, args=(answer, self._session, url, body, end), daemon=True
+        ).start()
+        with suppress(TimeoutError):
+            return answer.result(self._timeout_s)
+        self.close()
+        self._session = _open_session(self._address)
+        return _LATE
 
     def close(self) -> None:
         """Close the connection."""
         self._session.close()
 
-    def _send(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Raw | QueryAnswer:
-        with self._session.request(
-            method,
+    def _answer(self, answer: Future[Raw | QueryAnswer], *request: Any) -> None:
+        try:
+            answer.set_result(self._send(*request))
+        except requests.ReadTimeout:
+            answer.set_result(_LATE)
+        except (requests.RequestException, HTTPError) as error:
+            message = f"the connection failed ({type(error).__name__})"
+            answer.set_result(QueryAnswer(AnswerKind.TRANSIENT, message=message, has_response=False))
+        except BaseException as error:  # noqa: BLE001 - raised by `result`
+            answer.set_exception(error)
+
+    def _send(self, session: requests.Session, url: str, body: bytes, end: float) -> Raw | QueryAnswer:
+        with session.post(
             url,
             data=body,
-            headers=headers,
+            headers={"Accept": "application/json", "Content-Type": "application/json"},
             auth=self._token,
-            timeout=self._timeout_s,
+            timeout=(self._timeout_s / 4, self._timeout_s),  # less to connect, to each of a few addresses
             allow_redirects=False,
             stream=True,
         ) as response:
             received = {name.lower(): self._token.mask(value) for name, value in response.headers.items()}
-            content = _decompress(_read_body(response), received.get("content-encoding", ""))
+            content = _decompress(_read_body(response, end), received.get("content-encoding", ""))
             if isinstance(content, QueryAnswer):
                 return content
             return Raw(response.status_code, received, self._token.mask_bytes(content))
@@ -228,22 +127,24 @@ class _Session(requests.Session):
         """Return None; otherwise `requests` prepares the redirected request, although it does not send it."""
 
 
-def _open_session(address: Address) -> tuple[requests.Session, Deadline]:
-    """A session without cookies and redirects, and its deadline."""
-    session, deadline = _Session(), Deadline()
+def _open_session(address: Address) -> requests.Session:
+    """A session without cookies and redirects."""
+    session = _Session()
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
     session.headers.update({"User-Agent": "aoe-toolkit", "Accept-Encoding": "gzip"})
     for scheme in ("https://", "http://"):
-        session.mount(scheme, deadline)
+        session.mount(scheme, _Adapter())
     session.trust_env = not address.is_loopback  # no proxy for this machine
-    return session, deadline
+    return session
 
 
-def _read_body(response: requests.Response) -> bytes:
-    """Read the encoded body; stops above the size limit."""
+def _read_body(response: requests.Response, end: float) -> bytes:
+    """Read the encoded body; stops above the size limit and at the deadline."""
     body = bytearray()
     while len(body) <= _MAX_BYTES and (chunk := response.raw.read(_CHUNK, decode_content=False)):
         body += chunk
+        if time.monotonic() > end:  # a truncated body without a length would look complete
+            raise requests.ReadTimeout
     return bytes(body)
 
 

@@ -22,13 +22,6 @@ from pairkit.base.errors import PairkitError
 class Commands(TyperGroup):
     """A group of commands with our exit codes for signals."""
 
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Parse the arguments and show help."""
-        try:
-            return super().make_context(*arguments, **options)
-        except KeyboardInterrupt:
-            raise Ended(INTERRUPTED) from None
-
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
@@ -140,6 +133,7 @@ def add_command(
             logger.setLevel(level)
         if result is not None:
             show(result, json=values.get("json", False), quiet=values["quiet"], given=arguments)
+            getattr(result, "check", lambda: None)()
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
     declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))
@@ -168,6 +162,8 @@ def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = Map
     if json:
         print_json(result.to_dict())
         return
+    if isinstance(result, list):  # of files
+        result = "\n".join(map(str, result))
     only_table = getattr(result, "table", lambda: result)
     for place, table in enumerate(getattr(result, "tables", lambda: [only_table()])()):
         if place:

@@ -11,7 +11,7 @@ from typing import Any
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import open_own, write_errors
-from pairkit.base.system.text_lines import parse_json, read_whole
+from pairkit.base.system.text_lines import parse_json, read_text
 
 LOCK_FILE = "lock"
 REPLACE = "give --fresh to replace it, or another --out"
@@ -69,11 +69,7 @@ def read_own(path: Path) -> dict[str, Any] | None:
 
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file such as statistics.json."""
-    text = read_whole(path, _MAX_JSON_BYTES, remedy="expected a smaller file")
-    try:
-        value = parse_json(text.decode("utf-8"), path)
-    except UnicodeDecodeError as error:
-        raise DataError("not JSON (not UTF-8); fix the file", path=path) from error
+    value = parse_json(read_text(path, _MAX_JSON_BYTES, remedy="expected a smaller file"), path)
     if not isinstance(value, dict):
         raise DataError("expected one JSON object; fix the file", path=path)
     return value
@@ -139,7 +135,7 @@ def is_same(out: Path, there: _Json | None, now: _Json, keys: Collection[str] = 
 
 def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
     """Refuse to replace a file with other content, unless `fresh`."""
-    if path.is_dir() or (path.exists() and not fresh and path.read_bytes() != data):
+    if path.exists() and not (path.is_file() and (fresh or path.read_bytes() == data)):
         raise ConfigError(f"{path}: already exists with other content; {REPLACE}")
 
 

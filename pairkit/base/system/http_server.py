@@ -17,7 +17,8 @@ from pairkit.base.cli.result_table import PAGE_HEAD, style
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
 
 
 LOOPBACK = "127.0.0.1"
@@ -48,18 +49,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
         raise ConfigError(f"--port {port}: expected 0 (any free one) to {_LAST_PORT}")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening = socket.create_server(address, family=family, backlog=128)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise ConfigError(f"host {host}: no address of this machine ({error}); give another") from error
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(address)
-        listening.listen(128)
-    except (OSError, OverflowError) as error:
-        listening.close()
         raise ConfigError(f"port {port} of {host} can't be used ({error}); give another --port") from error
-    return listening
+    # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listening.detach())
 
 
 def html_page(package: str) -> tuple[bytes, dict[str, str]]:
@@ -100,32 +94,26 @@ def check_own_page(headers: Mapping[bytes, Sequence[bytes]], hosts: Collection[b
         raise RefusedError(403, "requests from other pages are refused")
 
 
-def check_json(headers: Mapping[bytes, Sequence[bytes]]) -> None:
-    """Refuse bodies other than JSON, some of which any page can send without a preflight request."""
-    types = headers.get(b"content-type", [])
+async def json_body(request: Request, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
+    """The JSON body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
+    headers = headers_of(request.headers.raw)
+    types, length = headers.get(b"content-type", []), headers.get(b"content-length", [b"0"])[0]
     if len(types) != 1 or types[0].partition(b";")[0].strip().lower() != _JSON:
+        # Any page can send other types without a preflight request.
         raise RefusedError(415, "expected application/json")
-
-
-def check_length(headers: Mapping[bytes, Sequence[bytes]], limit: int) -> None:
-    """Refuse a too large Content-Length before the body is read."""
-    length = headers.get(b"content-length", [b"0"])[0]
-    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
-        raise RefusedError(413, f"more than {limit:,} bytes")
-
-
-async def body_of(receive: Receive, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
-    """The body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
     parts, size = list[bytes](), 0
+    too_large = RefusedError(413, f"more than {limit:,} bytes")
+    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
+        raise too_large
     while True:
-        message = await receive()
+        message = await request.receive()
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
         parts.append(message.get("body", b""))
         hold(getsizeof(parts[-1]))
         size += len(parts[-1])
         if size > limit:
-            raise RefusedError(413, f"more than {limit:,} bytes")
+            raise too_large
         if not message.get("more_body"):
             return b"".join(parts)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 
-import polars as pl
-
 _SPAN = 1 << 64
 
 
@@ -49,10 +47,3 @@ def in_proportion(sizes: Mapping[str, int], total: int, least: int = 0) -> dict[
     by_remainder = sorted(exact, key=lambda kind: (whole[kind] - exact[kind], kind))
     more = by_remainder[: left - sum(whole.values())]
     return {kind: quotas[kind] + whole[kind] + (kind in more) for kind in sizes}
-
-
-def drawn(rows: pl.DataFrame, quotas: Mapping[str, int], *, stratum: str, key: str) -> pl.DataFrame:
-    """The first rows of each stratum by key, up to its quota, in the order of keys."""
-    place = pl.int_range(pl.len()).over(stratum)
-    quota = pl.col(stratum).replace_strict(dict(quotas), default=0, return_dtype=pl.Int64)
-    return rows.sort(key).filter(place < quota)

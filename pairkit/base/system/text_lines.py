@@ -139,7 +139,9 @@ def read_objects(
 def _object(line: str, path: Path, row: int) -> dict[str, Any]:
     value = parse_json(line.rstrip(), path, row)
     if not isinstance(value, dict):
-        remedy = "; name a file of one array .json" if isinstance(value, list) else ""
+        first = next(iter(value), None) if isinstance(value, list) else None
+        remedy = "; name a file of one array .json" if isinstance(first, dict) else ""
+        remedy = ', such as {"anchor": …, "positive": …}' if isinstance(first, str) else remedy
         raise DataError(f"{type(value).__name__}, expected a JSON object{remedy}", path=path, row=row)
     if "\\u" in line:
         try:
@@ -186,9 +188,14 @@ def read_whole(
 
 @contextmanager
 def _opened(path: Path, *, as_utf8: bool) -> Iterator[io.BufferedIOBase]:
-    """The bytes of a file; `as_utf8`, UTF-16 with a byte order mark becomes UTF-8."""
+    """The bytes of a file; `as_utf8`, which is for texts, UTF-16 with a byte order mark becomes UTF-8."""
     with open_regular(path) as file:
-        if not as_utf8 or file.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        start = file.peek(4) if as_utf8 else b""
+        if start.startswith((b"\x1f\x8b", b"PK\3\4")):
+            raise DataError(
+                "is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it", path=path
+            )
+        if start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             yield file
             return
         if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from heapq import nsmallest
-from itertools import islice
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -175,10 +173,8 @@ def _shared(rows: pl.DataFrame, *columns: str) -> AuditFinding:
         .filter(pl.col("split").list.len() > 1)
         .sort("key")
     )
-    return _finding(
-        shared.height,
-        (f"{_short(key)}  in {_listed(splits)}" for key, splits in shared.head(_EXAMPLES).iter_rows()),
-    )
+    first = shared.head(_EXAMPLES).iter_rows()
+    return AuditFinding(shared.height, tuple(f"{_short(key)}  in {_listed(of)}" for key, of in first))
 
 
 def _near_identical(
@@ -197,18 +193,12 @@ def _near_identical(
     members = members[np.argsort(group[members], kind="stable")]
     groups = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
 
-    def sort_key(members: Indices) -> tuple[bool, list[str], Indices]:
-        return len(members) == 1, nsmallest(2, (texts[place] for place in members.tolist())), members
-
-    first = nsmallest(_EXAMPLES, map(sort_key, groups), key=lambda group: group[:2])
-    return _finding(
-        len(groups),
-        (
-            " ~ ".join(map(_short, examples))
-            + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
-            for _, examples, members in first
-        ),
-    )
+    shown = [  # of groups of several texts first
+        " ~ ".join(_short(texts[place]) for place in members[:2].tolist())
+        + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
+        for members in sorted(groups, key=lambda members: len(members) == 1)[:_EXAMPLES]
+    ]
+    return AuditFinding(len(groups), tuple(shown))
 
 
 def _pairs_seen_again(frame: pl.DataFrame) -> tuple[AuditFinding, AuditFinding]:
@@ -219,22 +209,16 @@ def _pairs_seen_again(frame: pl.DataFrame) -> tuple[AuditFinding, AuditFinding]:
         .filter(pl.col("times") > 1)
         .sort(PAIR)
     )
-    findings = [
-        _finding(
-            part.height,
-            (f"{_short(low)} | {_short(high)}" for low, high, *_ in part.head(_EXAMPLES).iter_rows()),
-        )
-        for part in (seen.filter(pl.col("labels") == 1), seen.filter(pl.col("labels") > 1))
-    ]
+    findings = []
+    for part in (seen.filter(pl.col("labels") == 1), seen.filter(pl.col("labels") > 1)):
+        first = part.head(_EXAMPLES).iter_rows()
+        shown = tuple(f"{_short(low)} | {_short(high)}" for low, high, *_ in first)
+        findings.append(AuditFinding(part.height, shown))
     return findings[0], findings[1]
 
 
 def _listed(splits: Iterable[str]) -> str:
     return ", ".join(in_split_order(splits))
-
-
-def _finding(count: int, examples: Iterable[str]) -> AuditFinding:
-    return AuditFinding(count, tuple(islice(examples, _EXAMPLES)))
 
 
 def _short(text: str) -> str:
@@ -259,11 +243,11 @@ class FirstPass:
         self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
         hashed = pl.concat(hashes)
         keys = pl.concat([hashed.select("split", pl.col(key).alias("key")) for key in _KEYS])
-        self.suspects = {
-            "key": _in_two(keys, "key"),
-            "cluster": _in_two(hashed, "cluster"),
-            "pair": hashed.filter(pl.col("pair").is_duplicated())["pair"].unique(),
-        }
+        self.is_suspect = hashed.select(
+            pl.any_horizontal(pl.col(_KEYS).is_in(_in_two(keys, "key").implode()))
+            | pl.col("cluster").is_in(_in_two(hashed, "cluster").implode())
+            | pl.col("pair").is_duplicated()
+        ).to_series()
         texts = hashed.select("split", pl.concat_list(_TEXTS).alias("text")).explode("text")
         present = pl.col("text") != 0
         self.is_new = texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
@@ -288,7 +272,7 @@ def second_pass(
         new = np.flatnonzero(first.is_new[start:end]).tolist()
         sides = rows["text1"], rows["text2"]
         texts.extend(sides[index % 2][index // 2] for index in new)
-        kept.append(_reported_columns(rows.filter(_suspect(hashes_of(rows), first.suspects))))
+        kept.append(_reported_columns(rows.filter(first.is_suspect[start // 2 : end // 2])))
         start = end
     return texts, pl.concat(kept)
 
@@ -352,9 +336,3 @@ def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Copies of the reported columns: views would keep all texts in memory."""
     needed = rows.select("split", "label", *_KEYS, "cluster")
     return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")
-
-
-def _suspect(hashes: pl.DataFrame, suspects: Mapping[str, pl.Series]) -> pl.Series:
-    of = {"key1": "key", "key2": "key", "cluster": "cluster", "pair": "pair"}
-    found = [hashes[name].is_in(suspects[kind].implode()) for name, kind in of.items()]
-    return found[0] | found[1] | found[2] | found[3]

@@ -36,17 +36,11 @@ def dataset_card(
 
 def with_section(card: str, heading: str, text: str) -> str:
     """The card with this section, which replaces an earlier one or goes before `Limitations` or last."""
-    parts = re.split(r"(?m)^(?=## )", card)
-    section = f"## {heading}\n\n{text.strip()}\n\n"
-    indices = [index for index, part in enumerate(parts) if part.startswith(f"## {heading}\n")]
-    if indices:
-        parts[indices[0]] = section
-    else:
-        before = [index for index, part in enumerate(parts) if part.startswith("## Limitations")]
-        parts.insert(before[0] if before else len(parts), section)
-        if not before:
-            parts[-2] = parts[-2].rstrip("\n") + "\n\n"
-    return "".join(parts).rstrip("\n") + "\n"
+    card, section, later = f"{card.rstrip()}\n\n", f"## {heading}\n\n{text.strip()}\n\n", "\n## Limitations"
+    earlier = re.search(rf"(?ms)^## {re.escape(heading)}$.*?(?=^## |\Z)", card)
+    before = f"{card}{later}".index(later) + 1
+    start, end = earlier.span() if earlier else (before, before)
+    return (card[:start] + section + card[end:]).rstrip("\n") + "\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

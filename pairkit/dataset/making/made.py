@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,15 +18,14 @@ from pairkit.base.printable import inert, one_line
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import check_file, is_same, made_there
 from pairkit.base.version import __version__
-from pairkit.dataset.labels import SKIPPED, LabelsRead
+from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
-from pairkit.dataset.making.divide import DROPPED, divide
-from pairkit.dataset.reading.columns import as_json
 from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
+    as_json,
     by_reason,
     card_files,
     in_split_order,
@@ -36,7 +36,9 @@ from pairkit.dataset.records import (
 )
 from pairkit.similarity.measures import share_long
 
+_LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
+DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
 ROW = "row of its split"  # a column: the row's number in its source's split, from 1
 _RENAMED = {DROPPED: "left_out", ROW: "source_row"}  # columns of dropped rows
 _LIMITS = """
@@ -203,10 +205,6 @@ def write_result(
 
 
 _WRITTEN = "Pairs written by `pairkit.write`."
-_SPLIT = """
-A dataset divided by `pairs split`. Rows that share a text, directly or through other rows, are in
-one split; so are near-identical texts (Jaccard similarity of word triples), issues and clusters.
-"""
 _NO_REASON = pl.lit(None, pl.String).alias(DROPPED)
 
 
@@ -217,16 +215,6 @@ def make_written(pairs: PairDataset, source: Source, out: Path, *, fresh: bool) 
     run = run_record("write", {"pairs": pairs}, {})
     check_out(out, run, [source], fresh=fresh)
     return write_result(made, out, run, _WRITTEN)
-
-
-def make_split(
-    pairs: PairDataset, source: Source, out: Path | None, *, settings: Mapping[str, Any], fresh: bool
-) -> MadeDataset:
-    """See `pairkit.split`; `settings` are its arguments by name."""
-    run = run_record("split", {"pairs": pairs}, settings)
-    check_out(out, run, [source], fresh=fresh)
-    made = build_result(divide(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])
-    return write_result(made, out, run, _SPLIT)
 
 
 FileFormat = Literal["jsonl", "csv"]
@@ -245,6 +233,8 @@ def export_pairs(
                     f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
                     path=dataset.source,
                 )
+    if note := describe_labels(dataset.labels):
+        _LOG.warning("%s", note)
     texts = {
         out / f"{split}.{file_format}": rows.write_ndjson()
         if file_format == "jsonl"

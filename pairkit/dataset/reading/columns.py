@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +23,12 @@ def _pairs(names: str) -> list[list[str]]:
 
 _PAIR_NAMES = _pairs("""
     text1 text2, sentence1 sentence2, premise hypothesis, question1 question2, text_a text_b,
-    question sentence, query document, query passage, query text
+    sentence_a sentence_b, question sentence, query document, query passage, query text
 """)
-_LABEL_NAMES = ("label", "score", "is_duplicate", "similarity", "similarity_score", "relevance", "gold_label")
+_LABEL_NAMES = (
+    *("label", "score", "is_duplicate", "similarity", "similarity_score", "relatedness_score", "relevance"),
+    "gold_label",
+)
 _POSITIVE_LABELS = ("label", "score")  # of rows with positives
 _POSITIVE_NAMES = _pairs("""
     anchor positive, query positive, text positive, query pos, question positive, sentence positive,
@@ -75,37 +77,58 @@ def find_roles(
 
 def _first_of(usual: Sequence[str], names: Sequence[str]) -> str:
     """The column with the first of the usual names that is there, in upper or lower case; else empty."""
-    known = {name.lower(): name for name in reversed(names)}
+    known = _by_lower_case(names)
     return next((known[name] for name in usual if name in known), "")
+
+
+def _by_lower_case(names: Sequence[str]) -> dict[str, str]:
+    """The columns by their names in lower case; the first, unless one has just this name."""
+    return {name.lower(): name for name in reversed(names)} | {name: name for name in names}
 
 
 def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
     if single and len(names) == 1:
         return Roles(names[0], "")
     label, negatives = _first_of(_LABEL_NAMES, names), negative_columns(names)
-    known = {name.lower(): name for name in reversed(names)}
-    for text1, text2 in _PAIR_NAMES if label else ():
-        if {text1, text2} <= known.keys():
-            return Roles(known[text1], known[text2], label)
-    for anchor, positive in _POSITIVE_NAMES:
-        if {anchor, positive} <= known.keys():
-            label = "" if negatives else _first_of(_POSITIVE_LABELS, names)
-            return Roles(known[anchor], known[positive], label, negatives)
+    pair = known_pair(names, _PAIR_NAMES)
+    if {"answer", "_task_hash"} <= {*names}:  # of Prodigy, beside the label that was proposed
+        option = _columns_option(("text1", "text2", "label"), [*(pair or ["NAME", "NAME"]), "answer"])
+        raise DataError(
+            f"has answers of Prodigy; give {option} if pairs are similar that were accepted", path=where
+        )
+    if pair and label:
+        return Roles(pair[0], pair[1], label)
+    if positives := known_pair(names, _POSITIVE_NAMES):
+        label = "" if negatives else _first_of(_POSITIVE_LABELS, names)
+        return Roles(positives[0], positives[1], label, negatives)
+    title = " delete rows above the header," if names[1:2] == ["column_2"] else ""
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
-        f" anchor, positive[, negative or negative_1, negative_2, …]); rename them or give"
-        f" {_advice(names, single=single)}, with numbers for names if there is no header line",
+        f" anchor, positive[, negative or negative_1, negative_2, …]);{title} rename them or give"
+        f" {_advice(names, pair, label, single=single)}, with numbers for names if there is no header line",
         path=where,
     )
 
 
-def _advice(names: Sequence[str], *, single: bool) -> str:
-    """`--columns` with columns that are there: of a single text, of a pair, or of a pair and its label."""
-    known = [name for name in names if single and name.lower() in TEXT_COLUMNS]
-    ordered = sorted(names, key=lambda name: name.lower() in _LABEL_NAMES)
-    pair = ("text1", "text2", "label") if len(names) > 2 else ("anchor", "positive")
-    return _columns_option(("text",) if known else pair, known or [*ordered[:2], *ordered[-1:]])
+def known_pair(
+    names: Sequence[str], usual: Sequence[Sequence[str]] = (*_PAIR_NAMES, *_POSITIVE_NAMES)
+) -> list[str]:
+    """The columns of two texts, in upper or lower case; else empty."""
+    known = _by_lower_case(names)
+    return next(([known[name] for name in pair] for pair in usual if {*pair} <= known.keys()), [])
+
+
+def _advice(names: Sequence[str], pair: Sequence[str], label: str, *, single: bool) -> str:
+    """`--columns` with the known or likely columns of a text, of a pair, or of a pair and its label."""
+    if known := [name for name in names if single and name.lower() in TEXT_COLUMNS]:
+        return _columns_option(("text",), known)
+    if len(names) < 3:
+        return _columns_option(("anchor", "positive"), names)
+    others = [name for name in names if name != label]
+    likely = others[: 2 if label else 3] if len(others) <= 3 else []
+    texts = pair or likely or ["NAME", "NAME"]
+    return _columns_option(("text1", "text2", "label"), [*texts, *filter(None, [label])])
 
 
 def _columns_option(roles: Sequence[str], names: Sequence[str]) -> str:
@@ -317,15 +340,6 @@ def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.D
         pl.col(text1).cast(pl.String).alias("text1"), pl.col(text2).cast(pl.String).alias("text2")
     )
     return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
-
-
-def as_json(column: pl.Series) -> pl.Series:
-    """Lists or structures as JSON texts."""
-    texts = [
-        None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-        for value in column.to_list()
-    ]
-    return pl.Series(column.name, texts, pl.String)
 
 
 def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tuple[str, pl.Series]]:

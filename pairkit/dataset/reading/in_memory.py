@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -104,6 +103,8 @@ def _table(source: Any, where: str) -> pl.DataFrame:
 
 def _frame(source: Any, where: str) -> pl.DataFrame:
     try:
+        if hasattr(source, "to_frame"):  # a Series
+            source = source.to_frame()
         if isinstance(source, pl.DataFrame):
             return source
         if isinstance(source, pl.LazyFrame):
@@ -137,15 +138,8 @@ def _from_arrow(source: Any) -> pl.DataFrame:
         if not hasattr(source, "to_dict"):
             raise
     # A column of pandas with values of several kinds becomes texts, as in a file.
-    return frame_of(
-        [{str(name): _plain(value) for name, value in row.items()} for row in source.to_dict("records")]
-    )
-
-
-def _plain(value: Any) -> Any:
-    """None for the missing values of pandas."""
-    is_missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
-    return None if is_missing else value
+    rows = source.astype(object).where(source.notna(), None).to_dict("records")
+    return frame_of([{str(name): value for name, value in row.items()} for row in rows])
 
 
 def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:

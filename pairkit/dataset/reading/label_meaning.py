@@ -3,7 +3,7 @@
 | labels | read as |
 |---|---|
 | 0 and 1 | 1 is similar; refused with NLI columns, where 0 is often entailment |
-| true, false; yes, no; duplicate, not_duplicate and similar | 1 and 0 |
+| true, false; yes, no; t, f; y, n; accept, reject; duplicate, not_duplicate and similar | 1 and 0 |
 | entailment, contradiction, neutral (words or class names) | 1, 0, left out (as the papers do) |
 | numbers in [0, 5] with fractions, in a column such as `score`, or float32 | scores |
 | whole numbers from 0 to 5, if 5 occurs | scores |
@@ -43,6 +43,9 @@ _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral
 _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     {"true": 1.0, "false": 0.0},
     {"yes": 1.0, "no": 0.0},
+    {"t": 1.0, "f": 0.0},
+    {"y": 1.0, "n": 0.0},
+    {"accept": 1.0, "reject": 0.0, "ignore": SKIP},
     {"duplicate": 1.0, "not_duplicate": 0.0},
     {"equivalent": 1.0, "not_equivalent": 0.0},
     {"paraphrase": 1.0, "not_paraphrase": 0.0},
@@ -224,29 +227,19 @@ def _plain_name(word: str) -> str:
     return f"not_{plain[4:]}" if plain.startswith("non_") else plain
 
 
-_EXAMPLE = "entailment=1,contradiction=0,neutral=skip"
-
-
 def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
     listed = ", ".join(one_line(word, 40) for word in sorted(words)[:_MAX_LABELS])
     listed += ", …" if len(words) > _MAX_LABELS else ""
-    known = max(_CERTAIN, key=lambda line: len({*map(_plain_name, words)} & line.keys()))
-    column = next(column for column in columns if column.numbers.is_null().any())
-    odd = [word for word in sorted(words) if _plain_name(word) not in known]
-    if len(odd) == len(words):  # beside numbers, only the words need a meaning
-        odd = sorted(
-            {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
-        )
     usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
-    usual |= {"0": "0", "1": "1"}
+    odd = sorted({as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())})
     mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]]
-    unknown = column.numbers.is_null() & column.words.is_in(
-        [word for word in column.words.unique() if as_word(word) in odd]
-    )
+    column = next(column for column in columns if column.numbers.is_null().any())
+    known = [word for word in column.words.unique() if _plain_name(word) in usual]
+    unknown = column.numbers.is_null() & ~column.words.is_in(known)
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
-        f" numbers or skip, such as --labels {quote(','.join(mapped) or _EXAMPLE)}",
+        f" numbers or skip, such as --labels {quote(','.join(mapped))}",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+from pairkit.dataset.reading.columns import known_pair
 from pairkit.dataset.reading.in_memory import Source, contents_of
 from pairkit.dataset.reading.parts import split_name
 from pairkit.dataset.records import SPLITS, PairDataset
@@ -46,6 +47,10 @@ def _by_name(sources: Mapping[Any, Any]) -> dict[str, Source]:
         raise ConfigError(
             f"{' and '.join(sorted(splits))} are names of splits: give held-out rows as dev_data, or other"
             " names to the datasets"
+        )
+    if columns := known_pair([name for name in sources if isinstance(name, str)]):
+        raise ConfigError(
+            f"{' and '.join(columns)} are names of columns: give a DataFrame, or other names to the datasets"
         )
     return {_check_name(name): source for name, source in sources.items()}
 

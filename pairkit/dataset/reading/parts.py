@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 from types import MappingProxyType
@@ -14,9 +15,9 @@ import polars as pl
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
+from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.negative_columns import ROW
-from pairkit.dataset.reading.beir import is_beir, read_beir
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -38,9 +39,10 @@ from pairkit.dataset.reading.tables import (
 from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 
 _SPLIT_NAME = re.compile(
-    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test)(?=[-_.]|$)", re.IGNORECASE
+    r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)", re.IGNORECASE
 )
-_SAME_SPLIT = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
+_SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(("valid", "val", "dev"), "validation")
+_NO_DATA = (".", "~", "statistics.json", "run.json")  # beginnings of names: of macOS, Excel and our records
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
@@ -86,6 +88,8 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
         files = _matching(str(source), lines=lines)
     elif path.name.endswith(ENDING) and path.is_file():
         return {"test": [TablePart(str(path), judged_pairs(path))]}  # reviewed pairs are for evaluation
+    elif "://" in str(source):
+        raise ConfigError(f"{source}: is on the web; download it, and give the file")
     elif path.exists() or is_table(path):
         files = {split_of(path): [path]}
     elif is_hub_name(source):
@@ -164,15 +168,18 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     tables = [
         path
         for path in sorted(_data_folder(folder).iterdir())
-        if path.is_file() and is_table(path) and path.name not in ("statistics.json", "run.json")
+        if path.is_file() and is_table(path) and not path.name.startswith(_NO_DATA)
     ]
     named, unnamed = _named(tables)
     if named:
+        if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
+            note_once("%s: not read: %s, not named after a split", folder, one_line(", ".join(others)))
         return named
     if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards differ only in digits
         return {"train": unnamed}
     raise DataError(
-        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet",
+        "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet; give"
+        " a file, or several as a pattern such as 'FOLDER/*.csv'",
         path=folder,
     )
 
@@ -199,12 +206,12 @@ def _glob(pattern: str) -> list[Path]:
 
 
 def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
-    """Files named after splits, and other files."""
+    """Files in a folder or with a name of a split, and other files."""
     named: dict[str, list[Path]] = {}
     unnamed = []
     for path in files:
-        if _SPLIT_NAME.search(path.name):
-            named.setdefault(split_of(path), []).append(path)
+        if match := _SPLIT_NAME.search(path.name) or _SPLIT_NAME.fullmatch(path.parent.name):
+            named.setdefault(split_name(match[1]), []).append(path)
         else:
             unnamed.append(path)
     return named, unnamed
@@ -248,3 +255,67 @@ def _names(file: Path, key: str) -> list[str]:
         raise DataError("lists no data; load and save the dataset again", path=file)
     names = (entry.get("filename") if isinstance(entry, dict) else entry for entry in value)
     return [Path(str(name)).name.lstrip(".") for name in names]
+
+
+# A folder in BEIR's layout (Thakur et al., NeurIPS 2021, arXiv 2104.08663); a title is put before its text:
+#   corpus.jsonl                  _id, text, optionally title
+#   queries.jsonl                 _id, text
+#   qrels/{train,dev,test}.tsv    query-id, corpus-id, score (0: not relevant); or JSON lines
+_CORPUS, _QUERIES, _QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
+
+
+def is_beir(source: object) -> bool:
+    """Whether a source is a folder in BEIR's layout."""
+    names = (_CORPUS, _QUERIES, _QRELS)
+    return isinstance(source, str | Path) and all((Path(source) / name).exists() for name in names)
+
+
+@dataclass(frozen=True)
+class BeirFolder:
+    """The texts, each table with the columns id and text, and the files of judgements."""
+
+    corpus: pl.DataFrame
+    queries: pl.DataFrame
+    judgements: list[Path]
+
+    def relevant(self, path: Path) -> pl.DataFrame:
+        """Row, query, document, gain, anchor and positive; texts are null if an id is unknown."""
+        rows = read_table(path)
+        if rows.width != 3 or rows.columns[:2] != ["query-id", "corpus-id"]:
+            raise DataError("expected the columns query-id, corpus-id and score", path=path)
+        rows.columns = ["query", "document", "gain"]
+        gain, ids = pl.col("gain").cast(pl.Float64, strict=False), pl.col("query", "document")
+        rows = rows.with_row_index("row", offset=first_row(path)).with_columns(gain, ids.cast(pl.String))
+        if (wrong := rows.filter(pl.col("gain").is_null())).height:
+            raise DataError("expected a number as score", path=path, row=wrong["row"][0])
+        rows = rows.filter(pl.col("gain") > 0).unique(["query", "document"], maintain_order=True)
+        for side, text, table in (("query", "anchor", self.queries), ("document", "positive", self.corpus)):
+            texts = table.rename({"id": side, "text": text})
+            rows = rows.join(texts, on=side, how="left", maintain_order="left")
+        return rows
+
+    def pairs(self, path: Path) -> pl.DataFrame:
+        """Each query with each relevant document, as anchor and positive."""
+        rows = self.relevant(path)
+        unknown = rows.filter(pl.any_horizontal(pl.col("anchor", "positive").is_null()))
+        for row, query, document in unknown.select("row", "query", "document").iter_rows():
+            ids = one_line(f"{query} or {document}")
+            raise DataError(f"no query or document with the id {ids}; remove the row", path=path, row=row)
+        return rows.select("anchor", "positive")
+
+
+def read_beir(folder: Path) -> BeirFolder:
+    """Read the texts of a folder."""
+    judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
+    if not judgements:
+        raise DataError("has no table such as test.tsv", path=folder / _QRELS)
+    return BeirFolder(_texts(folder / _CORPUS), _texts(folder / _QUERIES), judgements)
+
+
+def _texts(path: Path) -> pl.DataFrame:
+    table = read_table(path)
+    if missing := {"_id", "text"} - {*table.columns}:
+        raise DataError(f"no column {', '.join(sorted(missing))}; expected _id and text", path=path)
+    names = [name for name in ("title", "text") if name in table.columns]
+    text = pl.concat_str(pl.col(names).cast(pl.String).fill_null(""), separator=" ").str.strip_chars()
+    return table.select(id=pl.col("_id").cast(pl.String), text=text).unique("id", maintain_order=True)

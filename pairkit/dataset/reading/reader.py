@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +14,11 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
+from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
 from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.columns import (
     Roles,
-    as_json,
     find_roles,
     label_column,
     missing_text,
@@ -30,7 +30,17 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
 from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
-from pairkit.dataset.records import LabelKind, PairDataset, joined, report_bad_rows, typed_rows, written_rows
+from pairkit.dataset.records import (
+    SPLITS,
+    LabelKind,
+    PairDataset,
+    as_json,
+    join_frames,
+    joined,
+    report_bad_rows,
+    typed_rows,
+    written_rows,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,13 +61,7 @@ class SourceTable:
 
     @classmethod
     def open(
-        cls,
-        part: TablePart,
-        columns: Mapping[str, str] | None,
-        *,
-        skips: bool,
-        single: bool = False,
-        hold: bool = True,
+        cls, part: TablePart, columns: Mapping[str, str] | None, *, skips: bool, single: bool, hold: bool
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
         where, frame = part.where, part.numbered(columns)
@@ -69,6 +73,9 @@ class SourceTable:
             if name
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
+        splits = frame["split"].drop_nulls().unique() if frame.schema.get("split") == pl.String else ()
+        if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
+            note_once("%s: the column split is not used, so all rows are in one split", where)
         names, distinct = classes.get(roles.label, ()), None
         if roles.label:
             distinct = label_column(frame, roles, where, names).distinct()
@@ -83,16 +90,17 @@ class SourceTable:
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows; if `skips`, without those that lack a label or text."""
         frame, roles, labels = self.whole(), self.roles, None
-        reasons = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
+        lacking = [*missing_texts(frame, roles, self.where)]
         if roles.label:
             column = label_column(frame, roles, self.where, self.classes)
             missing = column.missing() & self.skips
             labels = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
             labels = labels.scatter((~missing).arg_true(), meaning.of(column.filter(~missing)))
-            reasons = _set(reasons, missing, "empty_label")
-        for reason, rows in missing_texts(frame, roles, self.where):
-            counts = rows if labels is None else rows & labels.is_not_null()
-            reasons = _set(reasons, counts & reasons.is_null(), reason)
+            lacking = [(reason, rows & labels.is_not_null()) for reason, rows in lacking]
+            lacking.insert(0, ("empty_label", missing))
+        reasons = pl.select(
+            reason=pl.coalesce(pl.when(rows).then(pl.lit(reason)) for reason, rows in lacking)
+        ).to_series()
         kept = reasons.is_null()
         if kept.all():
             return UsableRows(frame, labels, None)
@@ -157,20 +165,6 @@ class PairFrames:
     bad: dict[str, pl.DataFrame] = field(default_factory=dict)  # by table, once it was read
 
 
-def _set(values: pl.Series, rows: pl.Series, value: str) -> pl.Series:
-    return values.zip_with(~rows, pl.repeat(value, len(values), dtype=pl.String, eager=True))
-
-
-def _decide(tables: Mapping[str, Sequence[SourceTable]], rules: LabelRules) -> LabelMeaning:
-    """Decide what the labels of a source's tables mean."""
-    each = (table.distinct for of_split in tables.values() for table in of_split)
-    columns = [column for column in each if column is not None]
-    meaning = decide_labels(columns, rules)
-    if columns:
-        _LOG.info("%s: %s", columns[0].where, meaning.read)
-    return meaning
-
-
 def read_pairs(
     source: Source,
     *,
@@ -180,14 +174,13 @@ def read_pairs(
 ) -> PairDataset:
     """Read pairs as text1, text2, label and the source's other columns."""
     source = contents_of(source)
-    by_split = _open_tables(source, parts_of(source), split, columns, rules)
-    meaning = _decide(by_split, rules)
+    by_split, meaning = _open(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
     bad: list[pl.DataFrame | None] = []
     for name, tables in by_split.items():
         rows = [table.usable(meaning) for table in tables]
         bad += [each.bad for each in rows]
-        splits[name] = _concat([table.pairs(each) for table, each in zip(tables, rows, strict=True)], tables)
+        splits[name] = join_frames([table.pairs(each) for table, each in zip(tables, rows, strict=True)])
     report_bad_rows(left_out := joined(bad))
     labels = meaning.read
     if isinstance(source, PairDataset):
@@ -206,8 +199,7 @@ def read_rows(
     rules: LabelRules = AS_FOUND,
 ) -> SplitRows:
     """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
-    by_split = _open_tables(source, parts_of(source, lines=True), split, columns, rules, single=True)
-    meaning = _decide(by_split, rules)
+    by_split, meaning = _open(source, parts_of(source, lines=True), columns, rules, split, single=True)
     splits: dict[str, pl.DataFrame] = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
@@ -219,7 +211,7 @@ def read_rows(
             for table, rows in zip(tables, usable, strict=True)
         ]
         places[name] = [(table.where, frame[ROW]) for table, frame in zip(tables, frames, strict=True)]
-        splits[name] = _concat([frame.drop(ROW) for frame in frames], tables)
+        splits[name] = join_frames([frame.drop(ROW) for frame in frames])
         if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
             raise DataError(
                 f"the files of {name} have different kinds of rows; together they have the columns"
@@ -237,13 +229,8 @@ def read_frames(
 ) -> PairFrames:
     """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
     source = contents_of(source)
-    by_split = {
-        name: [
-            SourceTable.open(part, columns, skips=True, hold=not is_parquet(part.table)) for part in tables
-        ]
-        for name, tables in parts_of(source).items()
-    }
-    meaning = _decide(by_split, rules)
+    rules = replace(rules, bad_rows="skip")
+    by_split, meaning = _open(source, parts_of(source), columns, rules, holds_parquet=False)
     bad: dict[str, pl.DataFrame] = {}
 
     def read(table: SourceTable) -> pl.DataFrame:
@@ -267,49 +254,30 @@ def split_names(source: Source) -> list[str]:
     return list(parts_of(source, lines=True))
 
 
-def _open_tables(
+def _open(
     source: Source,
     parts: Mapping[str, Sequence[TablePart]],
-    split: Any,
     columns: Any,
     rules: LabelRules,
+    split: Any = None,
     *,
     single: bool = False,
-) -> dict[str, list[SourceTable]]:
-    """The tables of each chosen split."""
+    holds_parquet: bool = True,
+) -> tuple[dict[str, list[SourceTable]], LabelMeaning]:
+    """The tables of each chosen split, and what their labels mean."""
     columns = argument("columns", columns, dict[str, str] | None)
     split = argument("split", split, str | None)
     chosen = [split_name(split)] if split else [*parts]
     if split and chosen[0] not in parts:
         raise DataError(f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source))
-    skips = rules.bad_rows == "skip"
-    return {
-        name: [SourceTable.open(part, columns, skips=skips, single=single) for part in parts[name]]
-        for name in chosen
-    }
 
+    def opened(part: TablePart) -> SourceTable:
+        hold = holds_parquet or not is_parquet(part.table)
+        return SourceTable.open(part, columns, skips=rules.bad_rows == "skip", single=single, hold=hold)
 
-def _concat(frames: Sequence[pl.DataFrame], tables: Sequence[SourceTable]) -> pl.DataFrame:
-    if len(frames) == 1:
-        return frames[0]
-    try:
-        return pl.concat(frames, how="diagonal_relaxed")
-    except pl.exceptions.PolarsError as error:
-        raise _type_error(frames, [table.where for table in tables]) from error
-
-
-def _type_error(frames: Sequence[pl.DataFrame], where: Sequence[str]) -> DataError:
-    """The error for files of a split with different types in a column."""
-    for name in dict.fromkeys(name for frame in frames for name in frame.columns):
-        present = [
-            (frame.select(name), path) for frame, path in zip(frames, where, strict=True) if name in frame
-        ]
-        try:
-            pl.concat([column for column, _ in present], how="vertical_relaxed")
-        except pl.exceptions.PolarsError:
-            kinds = {column.dtypes[0]: path for column, path in reversed(present)}
-            listed = one_line(" and ".join(f"{kind} in {path}" for kind, path in kinds.items()), 400)
-            return DataError(f"the column {one_line(name)} has {listed}; convert one of them", path=where[0])
-    return DataError(
-        "has other columns than the split's other files; give them the same columns", path=where[0]
-    )
+    tables = {name: [opened(part) for part in parts[name]] for name in chosen}
+    labels = [table.distinct for of in tables.values() for table in of if table.distinct is not None]
+    meaning = decide_labels(labels, rules)
+    if labels:
+        _LOG.info("%s: %s", labels[0].where, meaning.read)
+    return tables, meaning

@@ -3,7 +3,7 @@
 - The separator of CSV is the most frequent of comma, semicolon, tab and bar in the first line, or the one in
   Excel's line `sep=;`.
 - Cells in double quotes may have separators, line breaks, and quotation marks written twice. Other quotation
-  marks are text; in TSV all are, unless the file quotes wherever it needs to.
+  marks are text; between tabs all are, unless the file quotes wherever it needs to.
 - A row may lack its last cells. Cells beyond the header must be empty.
 """
 
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,7 +28,8 @@ from pairkit.base.system.text_lines import MAX_LINE_BYTES, note_once, read_text_
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-_INVISIBLE = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$")
+# Around names; or fastexcel's name of a column without one.
+_NO_NAME = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$|^__UNNAMED__\d+$")
 _BLOCK = 8192  # rows that are held as Python objects
 
 
@@ -57,7 +58,7 @@ def records(
                 fault = (
                     f"{len(first) + len(further)} cells, expected {len(first)}, so"
                     f" {one_line(further[0], 40)!r} is beyond the last column; quote texts with"
-                    f" {reader.dialect.delimiter!r}"
+                    f" {reader.dialect.delimiter!r}{', or delete rows above the header' * (len(first) == 1)}"
                 )
         if header and cells == first and cells is not first and len(cells) > 1:
             fault = "repeats the first row, as in files that were joined; remove this row"
@@ -100,20 +101,19 @@ def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
 
 def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
     """The table, read twice as fast or more; None if polars' rules may give other rows than `records`."""
-    is_tsv = _is_tsv(path)
-    dialect = csv.excel_tab() if is_tsv else _reader(path).dialect
+    separator, padded, _ = _separator(path)
     try:
         data = read_whole(path).removeprefix(codecs.BOM_UTF8)
         text = np.frombuffer(b"\n%b\n" % data, np.uint8)
-        marks, ends = np.flatnonzero(text == ord('"')), [*f'{dialect.delimiter}\n"'.encode()]
+        marks, ends = np.flatnonzero(text == ord('"')), [*f'{separator}\n"'.encode()]
         # Pairs of marks that begin and end a cell, or are next to another mark.
         is_plain = len(marks) % 2 == 0 and np.isin(text[marks[::2] - 1], ends).all()
         is_plain &= np.isin(text[marks[1::2] + 1], [*ends, ord("\r")]).all()
-        is_plain &= data.count(b"\r") == data.count(b"\r\n") and not (is_tsv and len(marks))
-        if not is_plain or dialect.skipinitialspace:
+        is_plain &= data.count(b"\r") == data.count(b"\r\n") and not (separator == "\t" and len(marks))
+        if not is_plain or padded:
             return None
         schema = dict.fromkeys(names, pl.String)
-        table = pl.read_csv(data, has_header=False, separator=dialect.delimiter, schema=schema)
+        table = pl.read_csv(data, has_header=False, separator=separator, schema=schema)
     except (DataError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError):
         return None
     cells = pl.all().fill_null("")
@@ -128,7 +128,7 @@ def column_names(names: Iterable[str]) -> list[str]:
     """Column names without blanks and invisible characters around them; each is unique and not empty."""
     unique = dict[str, None]()
     for number, raw in enumerate(names, 1):
-        name = plain = _INVISIBLE.sub("", raw) or f"column_{number}"
+        name = plain = _NO_NAME.sub("", raw) or f"column_{number}"
         others = count(2)
         while name in unique:
             name = f"{plain}_{next(others)}"
@@ -139,29 +139,37 @@ def column_names(names: Iterable[str]) -> list[str]:
 def _reader(path: Path) -> Any:
     """A `csv.reader` with the rules of a file."""
     csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
+    separator, padded, has_hint = _separator(path)
+    has_quotes = separator != "\t" or _is_quoted(path)
+    return csv.reader(
+        islice(_lines(path), has_hint, None),
+        delimiter=separator,
+        skipinitialspace=padded,
+        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
+        strict=True,
+    )
+
+
+def _separator(path: Path) -> tuple[str, bool, bool]:
+    """The separator, whether blanks follow it, and whether the first line is Excel's hint at it."""
     first = next(read_text_lines(path), (1, ""))[1].split("\r")[0].rstrip("\n")
     if "\0" in first:
         raise DataError(
             "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8", path=path, row=1
         )
-    if _is_tsv(path):
-        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if _is_quoted(path) else csv.QUOTE_NONE
-        return csv.reader(_lines(path), csv.excel_tab, quoting=quoting, strict=True)
+    if path.name.lower().removesuffix(".gz").endswith(".tsv"):
+        return "\t", False, False
     if hint := _HINT.fullmatch(first):
-        return csv.reader(islice(_lines(path), 1, None), delimiter=hint[1], strict=True)
+        return hint[1], False, True
     plain = _QUOTED.sub("", first)
     separator = max(",;\t|", key=plain.count)
     others = plain.split(separator)[1:]
     padded = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
-    return csv.reader(_lines(path), delimiter=separator, skipinitialspace=padded, strict=True)
-
-
-def _is_tsv(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith(".tsv")
+    return separator, padded, False
 
 
 def _is_quoted(path: Path) -> bool:
-    """Whether a TSV file quotes cells: all that begin with a mark end with one, and some need it."""
+    """Whether a file with tabs quotes cells: all that begin with a mark end with one, and some need it."""
     opens, needed, width = False, next(_lines(path), "").startswith('"'), 0
     for _, line in read_text_lines(path):
         if '"' in line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import logging
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +21,6 @@ from pairkit.base.extras import needed_for
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
-    FREE_BYTES,
-    MAX_RATIO,
     UNLIMITED,
     is_gzipped,
     note_once,
@@ -32,16 +31,17 @@ from pairkit.base.system.text_lines import (
     read_text_lines,
     read_whole,
 )
-from pairkit.dataset.reading.separated import column_names, named_records, read_separated
+from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
     MAX_VALUES_PER_BYTE,
-    check_dictionaries,
+    check_expansion,
+    check_parquet,
     check_size,
     check_texts,
-    shared_bytes,
 )
+from pairkit.dataset.records import join_frames
 
 _SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
@@ -82,7 +82,7 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     used = {*(columns or {}).values()} - {"none"}
     if not used or not all(name.isdecimal() for name in used) or format_of(path) not in _SEPARATED:
         return True
-    return used <= {*named_records(path)[0]}
+    return used <= {*column_names(next(records(path), (1, []))[1])}
 
 
 def table_rows(
@@ -103,11 +103,14 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     """Read a table; with `lines` each line of a text file is a row of the column `text`."""
     if lines:
         texts = [line.removesuffix("\n").removesuffix("\r") for _, line in read_text_lines(path)]
+        if texts and all("\t" in text for text in texts):
+            note_once("%s: each line is read as one text; name it .tsv if it is a table", path)
         return pl.DataFrame({"text": texts}, schema={"text": pl.String})
     suffix = format_of(path)
     if suffix not in SUFFIXES:
         raise ConfigError(
-            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz)"
+            f"{path}: unknown file type {suffix!r}; give {', '.join(SUFFIXES)}, also gzipped (.gz), and name"
+            " a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
         return read_separated(path, header=header)
@@ -118,7 +121,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
-            f"not readable as {suffix[1:]} ({reason}); fix or convert the file", path=path
+            f"not readable as {suffix[1:]} ({reason}); write or download it again", path=path
         ) from error
     table.columns = column_names(table.columns)
     return table
@@ -142,6 +145,7 @@ def _read_sheet(path: Path) -> pl.DataFrame:
     """A sheet of a spreadsheet; the first one unless named."""
     with needed_for("a spreadsheet"):
         import fastexcel
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of columns without a name
     file, sheet = sheet_of(path)
     data = read_whole(file)
     try:
@@ -168,7 +172,7 @@ def _read_sheet(path: Path) -> pl.DataFrame:
 def _read_parquet(path: Path) -> pl.DataFrame:
     packed = is_gzipped(path)
     with io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file:
-        check_dictionaries(file, path)
+        check_parquet(file, path)
         file.seek(0)
         # glob=False, as a path may contain brackets and stars.
         table = pl.read_parquet(file if packed else path, glob=False)
@@ -191,7 +195,7 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
 def _read_json(path: Path) -> pl.DataFrame:
     values = json_values(path)
     if not all(isinstance(value, dict) for value in values):
-        raise DataError("expected an array of objects", path=path)
+        raise DataError("expected an array of objects (pandas: orient='records')", path=path)
     return _from_objects(values, path)
 
 
@@ -218,7 +222,8 @@ def json_values(path: Path) -> list[Any]:
         if len(arrays) != 1:
             keys = one_line(", ".join(values), 200)
             raise DataError(
-                f"found an object with the keys {keys}; expected an array of rows (JSON lines: .jsonl)",
+                f"found an object with the keys {keys}; expected an array of rows (JSON lines: .jsonl;"
+                " pandas: orient='records')",
                 path=path,
             )
         values = values[arrays[0]]
@@ -235,7 +240,7 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
         frames.append(frame_of(block))
         rows, schema = rows + len(block), {**schema, **frames[-1].schema}
         _check_keys(schema, rows, path, path.stat().st_size)
-    return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+    return join_frames(frames) if frames else pl.DataFrame()
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -245,28 +250,16 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:
-    """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped unless gzipped."""
+    """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped."""
     import pyarrow as pa
 
     try:
-        with (
-            (
-                pa.BufferReader(read_whole(path, remedy="decompress it"))
-                if is_gzipped(path)
-                else pa.memory_map(str(path))
-            ) as file,
-            pa.ipc.open_stream(file) as reader,
-        ):
-            size, rows, unpacked, shared, batches = file.size(), 0, 0, 0, []
+        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
+            size, rows, unpacked, batches = file.size(), 0, 0, []
             for batch in reader:
                 rows += batch.num_rows
                 unpacked += batch.get_total_buffer_size()
-                if rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size) or unpacked > max(
-                    FREE_BYTES, MAX_RATIO * size
-                ):
-                    raise DataError(f"has {rows:,} rows in {size:,} bytes; save the dataset again", path=path)
-                shared += sum(map(shared_bytes, batch.columns))
-                check_size(shared, path, size)
+                check_expansion(rows, unpacked, path, size)
                 batches.append(batch)
             table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 10_000
 MAX_VALUES_PER_BYTE = 8  # one bit for each of nearly equal values
+_UNREADABLE = "not readable as parquet (%s); write or download it again"
 FREE_VALUES = 1 << 22  # allowed in a column of any file
 
 
@@ -31,14 +32,18 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
         if metadata.num_columns > MAX_COLUMNS:
             raise DataError(f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        values, unpacked = [0] * metadata.num_columns, 0
-        for group in groups:
-            for column in range(metadata.num_columns):
-                chunk = group.column(column)
-                values[column] += chunk.num_values
-                unpacked += chunk.total_uncompressed_size
+        columns = [[group.column(place) for group in groups] for place in range(metadata.num_columns)]
+        values = [sum(chunk.num_values for chunk in chunks) for chunks in columns]
+        values += [metadata.num_rows, sum(group.num_rows for group in groups)]
+        unpacked = sum(chunk.total_uncompressed_size for chunks in columns for chunk in chunks)
+    check_expansion(max(values), unpacked, path, size)
+    return metadata
+
+
+def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
+    """Refuse more values in a column, or more decompressed bytes, than a file of this size may have."""
     limit = max(FREE_VALUES, MAX_VALUES_PER_BYTE * size)
-    if max(metadata.num_rows, sum(group.num_rows for group in groups), *values, 0) > limit:
+    if values > limit:
         raise DataError(
             f"has more than {limit:,} values in a column, which fit in {size:,} bytes only if all are"
             " equal; drop that column, or give CSV or JSON lines",
@@ -50,19 +55,6 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
             " write it without compression",
             path=path,
         )
-    return metadata
-
-
-def check_dictionaries(file: IO[bytes], path: Path) -> None:
-    """Check the metadata, and that dictionaries don't expand to too much text in polars."""
-    import pyarrow.parquet as pq
-
-    metadata = check_parquet(file, path)
-    size = file.seek(0, 2)
-    with readable(path):
-        shared = [field.name for field in metadata.schema.to_arrow_schema() if has_dictionary(field.type)]
-        batches = pq.ParquetFile(file, metadata=metadata).iter_batches(columns=shared) if shared else ()
-        check_size(sum(shared_bytes(column) for batch in batches for column in batch), path, size)
 
 
 @contextmanager
@@ -75,44 +67,12 @@ def readable(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = one_line(str(error), 200)
-        raise DataError(f"not readable as parquet ({reason}); fix the file", path=path) from error
-
-
-def has_dictionary(kind: Any) -> bool:
-    """Whether an Arrow type is or contains a dictionary, which stores a value once for many rows."""
-    import pyarrow as pa
-
-    inner = (kind.field(number).type for number in range(kind.num_fields))
-    return pa.types.is_dictionary(kind) or any(map(has_dictionary, inner))
-
-
-def shared_bytes(column: Any) -> int:
-    """Bytes of the texts of an Arrow dictionary after expansion to rows."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        if not (
-            pa.types.is_binary(column.type.value_type)
-            or pa.types.is_string(column.type.value_type)
-            or pa.types.is_large_binary(column.type.value_type)
-            or pa.types.is_large_string(column.type.value_type)
-        ):
-            return 0
-        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
-        return pc.sum(lengths.take(column.indices)).as_py() or 0
-    if pa.types.is_struct(column.type):
-        return sum(map(shared_bytes, column.flatten()))
-    return shared_bytes(column.flatten()) if has_dictionary(column.type) else 0
+        raise DataError(_UNREADABLE % one_line(str(error), 200), path=path) from error
 
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
-    """Refuse a table that expands long texts to very many rows."""
-    import polars as pl  # not needed for reading Parquet in batches
-
-    texts = sum(int(text.cast(pl.String).str.len_bytes().cast(pl.Int64).sum()) for text in _texts(table))
-    check_size(texts, path, path.stat().st_size)
+    """Refuse a table with long texts that are stored once for very many rows."""
+    check_size(sum(map(_text_bytes, table.iter_columns())), path, path.stat().st_size)
 
 
 def check_size(texts: int, path: Path, size: int) -> None:
@@ -124,17 +84,21 @@ def check_size(texts: int, path: Path, size: int) -> None:
         )
 
 
-def _texts(table: pl.DataFrame) -> Iterator[pl.Series]:
-    """The columns of texts, and the texts in columns of lists."""
-    import polars as pl
+def _text_bytes(column: pl.Series) -> int:
+    """Bytes of the texts of all rows, also in lists."""
+    import polars as pl  # not needed for reading Parquet in batches
 
-    text = pl.String | pl.Categorical | pl.Enum
-    for column in table.iter_columns():
-        dtype = column.dtype
-        if isinstance(dtype, text):
-            yield column
-        elif isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, text):
-            yield column.explode()
+    dtype = column.dtype
+    if isinstance(dtype, pl.List | pl.Array):
+        return _text_bytes(column.explode())
+    if isinstance(dtype, pl.Struct):
+        return sum(map(_text_bytes, column.struct.unnest().iter_columns()))
+    if dtype == pl.Binary:
+        return int(column.bin.size().cast(pl.Int64).sum())
+    if not isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+        return 0
+    each, times = column.alias("").value_counts(name="times") if dtype != pl.String else (column, 1)
+    return int((each.cast(pl.String).str.len_bytes().cast(pl.Int64) * times).sum())
 
 
 ROWS = 4096  # of a batch, at most
@@ -191,8 +155,7 @@ class ParquetBatches:
         except pa.ArrowInvalid as error:
             for number in range(batch.num_rows if batch.num_rows > 1 else 0):  # find the row
                 self._check(batch.slice(number, 1), first_row + number)
-            reason = one_line(str(error), 200)
-            message = f"not readable as parquet ({reason}); fix the file"
+            message = _UNREADABLE % one_line(str(error), 200)
             raise DataError(message, path=self.path, row=first_row) from error
 
 

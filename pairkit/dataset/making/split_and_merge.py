@@ -1,0 +1,306 @@
+"""Splits without shared texts: existing ones without leaking rows, or new ones; and merged datasets."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import polars as pl
+
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
+from pairkit.base.system.seeded import keyed_hash
+from pairkit.dataset.labels import CONFLICT
+from pairkit.dataset.making.made import (
+    DROPPED,
+    ROW,
+    MadeDataset,
+    build_result,
+    check_out,
+    run_record,
+    write_result,
+)
+from pairkit.dataset.reading.in_memory import Source, contents_of
+from pairkit.dataset.records import (
+    AGAINST_FIRST,
+    DIFFER,
+    PAIR,
+    SPLITS,
+    PairDataset,
+    join_frames,
+    named_split,
+    typed_rows,
+    unordered,
+)
+from pairkit.similarity.groups import Groups
+from pairkit.similarity.near_duplicates import near_identical_to
+
+_PAGES = (("url1", "text1"), ("url2", "text2"))  # the page and text of an issue
+_CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedTexts:
+    """The texts of rows as numbers, in groups that must stay in one split."""
+
+    texts: list[str]
+    groups: Groups[int]
+    first: list[int]  # of the first text of each row
+    second: list[int]
+
+    def units(self, row: int) -> tuple[int, int]:
+        """The groups of the two texts of a row, each named after its first text."""
+        return self.groups.find(self.first[row]), self.groups.find(self.second[row])
+
+
+def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
+    """Group texts that are near-identical, of one page, or of one cluster."""
+    rows = typed_rows(rows)  # columns of these names may have other types
+    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
+    number_of = {text: number for number, text in enumerate(texts)}
+    groups = Groups(range(len(texts)))
+    for member, first_member in enumerate(near_identical_to(texts).tolist()):
+        groups.join(first_member, member)
+    sides = {name: [number_of[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
+    for columns in (_PAGES, _CLUSTERS):
+        first: dict[str, int] = {}
+        for column, text in columns:
+            keys = rows[column].to_list() if column in rows.columns else ()
+            for key, number in zip(keys, sides[text], strict=False):
+                if key:
+                    groups.join(first.setdefault(key, number), number)
+    return ConnectedTexts(texts, groups, sides["text1"], sides["text2"])
+
+
+CROSSES = "crosses_splits"
+RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # rows stay in the split of lowest rank
+
+
+def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
+    """Drop rows that share a text, issue or cluster with a split of lower rank."""
+    connected = connect_texts(rows)
+    of_split: defaultdict[str, list[int]] = defaultdict(list)
+    for row, split in enumerate(rows["split"].to_list()):
+        of_split[split].append(row)
+    owner: dict[int, str] = {}
+    reasons: list[str | None] = [None] * rows.height
+    for split in sorted(of_split, key=_strength):
+        for row in of_split[split]:
+            others = [owner[unit] for unit in connected.units(row) if owner.get(unit, split) != split]
+            if others:
+                reasons[row] = f"shared_with_{min(others, key=_strength)}"
+        for row in of_split[split]:
+            if reasons[row] is None:
+                owner |= dict.fromkeys(connected.units(row), split)
+    return rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
+
+
+def _strength(split: str) -> tuple[int, str]:
+    return RANKS.get(split, OTHER_RANK), split
+
+
+def divide(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
+    """Assign rows to new splits so that no text, issue or cluster is in two; `settings` as in run.json."""
+    parts, seed, cut_negatives = _parts(settings["split"]), settings["seed"], settings["cut_negatives"]
+    connected = connect_texts(rows)
+    binding = _positive(rows) if cut_negatives else [True] * rows.height
+    for row, binds in enumerate(binding):
+        if binds:
+            connected.groups.join(connected.first[row], connected.second[row])
+    units = [connected.units(row) for row in range(rows.height)]
+    sizes = Counter(unit1 for (unit1, _), binds in zip(units, binding, strict=True) if binds)
+    loose = Counter({unit for pair in units for unit in pair if not sizes[unit]})  # only in negatives
+    split_of = _assign_groups(sizes, parts, connected, seed) | _assign_groups(loose, parts, connected, seed)
+    splits = [split_of[unit1] for unit1, _ in units]
+    reasons = [None if split_of[unit1] == split_of[unit2] else CROSSES for unit1, unit2 in units]
+    divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
+    if not cut_negatives:
+        _check(splits, parts, max(sizes.values(), default=0), all_positive=all(_positive(rows)))
+    return divided
+
+
+def _parts(split_sizes: Sequence[float]) -> dict[str, float]:
+    """The share of each split, in [0, 1]."""
+    if len(split_sizes) != len(SPLITS) or min(split_sizes) < 0 or not 0 < sum(split_sizes) < float("inf"):
+        sizes = ",".join(f"{share:g}" for share in split_sizes)
+        raise ConfigError(
+            f"split_sizes = {sizes}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
+        )
+    return {split: share / sum(split_sizes) for split, share in zip(SPLITS, split_sizes, strict=True)}
+
+
+def _positive(rows: pl.DataFrame) -> list[bool]:
+    """Which labels are in the upper half of their range."""
+    labels = rows["label"].cast(pl.Float64).to_list()
+    middle = (min(labels) + max(labels)) / 2 if labels else 0.0
+    return [label >= middle for label in labels]
+
+
+def _assign_groups(
+    sizes: Mapping[int, int], parts: Mapping[str, float], connected: ConnectedTexts, seed: int
+) -> dict[int, str]:
+    """Assign groups to splits: small splits are filled first, the largest gets the rest."""
+    order = sorted(sizes, key=lambda name: (keyed_hash(seed, "group", connected.texts[name]), name))
+    small = sorted(parts, key=lambda split: (parts[split], split))
+    split_of: dict[int, str] = {}
+    for split in small[:-1]:
+        missing = round(parts[split] * sum(sizes.values()))
+        before = len(split_of)
+        for name in order:
+            if name not in split_of and sizes[name] <= missing:
+                split_of[name] = split
+                missing -= sizes[name]
+        left = [name for name in order if name not in split_of]
+        if len(split_of) == before and missing and len(left) > 1:
+            split_of[min(left, key=lambda name: sizes[name])] = split
+    return {name: split_of.get(name, small[-1]) for name in order}
+
+
+def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int, *, all_positive: bool) -> None:
+    counts = Counter(splits)
+    for split, part in parts.items():
+        expected = round(part * len(splits))
+        if 2 * counts[split] < expected:
+            raise DataError(
+                f"{largest:,} of {len(splits):,} rows are connected by their texts, so {split} would get"
+                f" {counts[split]:,} rows of {expected:,}; "
+                + ("" if all_positive else "let only positives connect them (--cut-negatives), or ")
+                + "give other --split-sizes (1,0,0: training rows only)"
+            )
+
+
+_SPLIT = """
+A dataset divided by `pairs split`. Rows that share a text, directly or through other rows, are in
+one split; so are near-identical texts (Jaccard similarity of word triples), issues and clusters.
+"""
+
+
+def make_split(
+    pairs: PairDataset, source: Source, out: Path | None, *, settings: Mapping[str, Any], fresh: bool
+) -> MadeDataset:
+    """See `pairkit.split`; `settings` are its arguments by name."""
+    run = run_record("split", {"pairs": pairs}, settings)
+    check_out(out, run, [source], fresh=fresh)
+    made = build_result(divide(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])
+    return write_result(made, out, run, _SPLIT)
+
+
+Conflicts = Literal["error", "drop", "first"]
+
+REPEATED = "repeated"
+_MAX_CONFLICTS = 3  # in a message
+_PLACE, _RANK = "place", "rank of the split"
+_FIRST = ("split", "source", ROW, "text1", "text2", "label")
+_MERGED = """
+Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
+cluster is in two splits, and neither are near-identical texts (Jaccard similarity of word triples).
+"""
+
+
+def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
+    """The sources by name: the keys of a mapping, the last parts of paths, or numbers."""
+    is_single = isinstance(contents_of(cast("Source", sources)), str | Path | PairDataset) or hasattr(
+        sources, "columns"
+    )
+    if is_single or not sources:
+        raise ConfigError("nothing to merge; give a list of datasets")
+    if isinstance(sources, Mapping):
+        return dict(sources)
+    by_name: dict[str, Source] = {}
+    for place, source in enumerate(sources, 1):
+        contents = contents_of(source)
+        name = contents.source if isinstance(contents, PairDataset) else contents
+        plain = Path(name).name if isinstance(name, str | Path) else str(place)
+        by_name[plain if plain and plain not in by_name else f"{plain}-{place}"] = source
+    return by_name
+
+
+def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
+    """The rows of all datasets with their `source`."""
+    scales = {name: _scale(pairs) for name, pairs in datasets.items() if len(pairs)}
+    if len({*scales.values()}) > 1:
+        listed = ", ".join(f"{name}: {scale}" for name, scale in scales.items())
+        raise DataError(
+            f"different labels can't be merged ({one_line(listed)}): convert scores to one scale, such as"
+            " with pairkit.write(DATASET, OUT, label_range=(0, 5)), and merge 0 and 1 only with 0 and 1"
+        )
+    frames = [
+        _named(frame, name, split)
+        for name, pairs in datasets.items()
+        for split, frame in pairs.splits.items()
+    ]
+    return join_frames(frames).select(*_FIRST, pl.exclude(_FIRST))
+
+
+def _scale(pairs: PairDataset) -> str:
+    if pairs.label_kind == "binary":
+        return "0 and 1"
+    return "scores from 0 to 1" if pairs.rows["label"].to_numpy().max() <= 1 else "scores above 1"
+
+
+def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
+    """Mark rows that repeat a pair: the first in the split of lowest rank stays."""
+    if conflicts not in get_args(Conflicts):
+        raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
+    rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
+    keyed = rows.with_row_index(_PLACE).with_columns(*unordered("text1", "text2"), rank.alias(_RANK))
+    if conflicts == "error":
+        _refuse(keyed.filter(DIFFER))
+    is_lost = DIFFER if conflicts == "drop" else AGAINST_FIRST
+    marked = keyed.with_columns(pl.when(is_lost).then(pl.lit(CONFLICT)).alias(DROPPED))
+    alive = pl.col(DROPPED).is_null()
+    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, alive)
+    is_repeated = alive & (kept_place != pl.col(_PLACE))
+    reason = pl.when(is_repeated).then(pl.lit(REPEATED)).otherwise(DROPPED)
+    return marked.with_columns(reason.alias(DROPPED)).select(*rows.columns, DROPPED)
+
+
+def _refuse(differing: pl.DataFrame) -> None:
+    if not differing.height:
+        return
+    groups = differing.partition_by(PAIR, maintain_order=True)
+    conflicts = []
+    for group in groups[:_MAX_CONFLICTS]:
+        places = [
+            f"{row['source']}, {row['split']}, row {row[ROW]:,}: label {row['label']:g}"
+            for row in group.iter_rows(named=True)
+        ]
+        conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
+    more = f" and {len(groups) - _MAX_CONFLICTS:,} more" if len(groups) > _MAX_CONFLICTS else ""
+    raise DataError(
+        f"pairs with different labels ({len(groups):,}): {', '.join(conflicts)}{more}; leave them out"
+        " with --conflicts=drop, or take the label of the dataset that comes first with --conflicts=first"
+    )
+
+
+def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
+    """A split's rows with their source; the source from an earlier merge is appended."""
+    source = pl.lit(name)
+    dtype = frame.schema.get("source")
+    if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
+        inner = pl.col("source").cast(pl.String)
+        source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
+    return named_split(frame, split).with_row_index(ROW, offset=1).with_columns(source.alias("source"))
+
+
+def make_merged(
+    datasets: Mapping[str, PairDataset],
+    sources: Mapping[str, Source],
+    out: Path | None,
+    *,
+    settings: Mapping[str, Any],
+    fresh: bool,
+) -> MadeDataset:
+    """See `pairkit.merge`; `settings` are its arguments by name."""
+    run = run_record("merge", datasets, settings)
+    check_out(out, run, sources.values(), fresh=fresh)
+    marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
+    alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
+    apart = keep_apart(alive) if settings["split"] is None else divide(alive, settings)
+    rows = pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
+    kind = next(iter(datasets.values())).label_kind
+    made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
+    return write_result(made, out, run, _MERGED)
