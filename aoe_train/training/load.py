@@ -165,7 +165,7 @@ def _warnings(
     if unused and settings.prompts is None and encoder.settings.default_prompt_name is None:
         yield (
             f"warning: {name}: texts get none of the model's prompts ({', '.join(unused)}); name one with"
-            " --prompts, or one for each column (--prompts query=NAME); '{text}' means none"
+            " --prompts, or one each for the columns query (the first) and document; '{text}' means none"
         )
     note = unused_lengths_warning(settings, rows.kind, encoder.settings)
     if note is not None and name not in sources.losses:

@@ -147,7 +147,7 @@ def test_trained_model_stores_its_prompts(tmp_path, capsys):
     record = run({"data": data, "dev_data": str(dev)}, backbone, tmp_path / "m", prompts=BY_COLUMN)
     aoe_train.train(PAIRS, backbone=tmp_path / "m", out=tmp_path / "again", epochs=0.1)
     told = " ".join(capsys.readouterr().err.split())
-    assert "texts get none of the model's prompts (query, document)" in told
+    assert "texts get none of the model's prompts (document, query)" in told
     expected = {"query": "the man: ", "document": "a road "}
     ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
