@@ -27,7 +27,6 @@ def data(tmp_path_factory) -> dict[str, Any]:
         "graded": graded,
         "binary": BINARY,
         "alike": [row | {"label": 1} for row in BINARY],
-        "negatives": [row | {"label": 0} for row in BINARY],
         "texts": sentences(20),
         "one text": ["a b", "a b"],
         "three": {"stsb": graded, "nli": nli, "qa": POSITIVES},
@@ -75,6 +74,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"precision": "fp16"}, "fp16: not available on a CPU"),
         (setting(run__shard=True), "run.shard: needs several processes; .* `torchrun"),
         ({"preset": "domain", "purpose": "group"}, "purpose: no effect here"),
+        (
+            {"preset": "simcse", "labels": "0=0,1=skip"},
+            "highest label is 0, so there are no positives, which",
+        ),
         ({"objective": lambda vectors: vectors.sum()}, r"the parameters \(vectors\), expected \(vectors"),
         ({"objective": ForgetsLabels()}, r"ForgetsLabels: found the parameters \(vectors: .*\), expected"),
         ({"objective": is_async}, "is_async: is async; expected a plain function"),
@@ -96,9 +99,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "alike": [
         ({}, "the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'"),
-    ],
-    "negatives": [
-        ({"preset": "simcse"}, "the highest label is 0, so there are no positives, which contrastive needs"),
     ],
     "texts": [
         ({"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),

@@ -44,13 +44,14 @@ def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | N
 
 
 def languages(texts: Sequence[str]) -> list[str]:
-    """ISO codes of the texts' languages, the most frequent first; empty if py3langid is not installed."""
+    """ISO codes of the texts' languages, the most frequent first; empty if they can't be detected."""
+    sample = _sample(texts)
     try:
         import py3langid
-    except ImportError:
+
+        counts = Counter(py3langid.classify(text)[0] for text in sample)
+    except (ImportError, OSError):  # not installed, or no room for the temporary file that it makes
         return []
-    sample = _sample(texts)
-    counts = Counter(py3langid.classify(text)[0] for text in sample)
     return [code for code, count in counts.most_common() if count >= _LEAST_SHARE * len(sample)]
 
 
