@@ -44,13 +44,7 @@ def named_precision(given: str | None) -> EncodingPrecision:
 
 
 # Names of the papers, sentence-transformers and angle-emb.
-_POOLINGS = {
-    "last-avg": "avg",
-    "mean": "avg",
-    "last-max": "max",
-    "cls-last-avg": "cls-avg",
-    "cls_avg": "cls-avg",
-}
+_POOLINGS = {"last-avg": "avg", "mean": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
 Activation = Literal[
     "identity",
     "elu",
@@ -126,7 +120,8 @@ class EncoderSettings(Settings):
     @field_validator("pooling", mode="before")
     @classmethod
     def _other_names(cls, value: object) -> object:
-        return _POOLINGS.get(value, value) if isinstance(value, str) else value
+        name = value.replace("_", "-") if isinstance(value, str) else value
+        return _POOLINGS.get(str(name), name)
 
     @model_validator(mode="after")
     def _check_prompts(self) -> EncoderSettings:

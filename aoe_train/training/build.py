@@ -137,24 +137,27 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
                 world=args.world_size,
                 rank=args.process_index,
             )
-    # Whether a step may leave some weights without gradients: an objective of the user's, or a backbone, may
-    # run only a part of the network, and a batch uses one dataset's objective.
-    backbone: Any = model.text_model.backbone
-    find_unused = (
-        isinstance(model.objective, TextObjective)
-        or (isinstance(backbone, PackedBackbone) and backbone.varies)
-        or (loaded.sources.several and any(True for _ in model.objective.parameters()))
-    )
     args = completed(
         args,
         settings,
         loaded.precision,
         batches=len(batches),
         evaluate=has_score,
-        find_unused=find_unused,
+        find_unused=_may_leave_gradients_out(model, loaded),
     )
     loader = _loader(datasets, batches, loaded)
     return Built(loaded, args, encoder, Data(train, dev), datasets, batches, loader, model)
+
+
+def _may_leave_gradients_out(model: PairModel, loaded: Loaded) -> bool:
+    """Whether a step may leave some weights without gradients."""
+    backbone: Any = model.text_model.backbone
+    return (
+        isinstance(model.objective, TextObjective)  # may run a part of the network
+        or (isinstance(backbone, PackedBackbone) and backbone.varies)
+        # A batch uses one dataset's objective.
+        or (loaded.sources.several and any(True for _ in model.objective.parameters()))
+    )
 
 
 def _set_trained_weights(encoder: Encoder, settings: TrainSettings) -> None:

@@ -86,15 +86,7 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
         policy = SavePolicy(settings.log, lambda: stop_requested() or interrupted())
         run = _begin(built, callbacks, policy, score, before, collapse)
         with _sound_weights(run):
-            if (newest := checkpoints.newest(loaded.process.work)) is not None:
-                loaded.process.say(
-                    f"{loaded.process.work}: continuing after step {checkpoints.step_of(newest)}"
-                )
-                checkpoints.restore(run, newest)
-            if is_main:
-                open_trackers(
-                    run.events.callbacks, loaded.process, built.args, run.name, run.state.global_step
-                )
+            _resume(run)
             run_epochs(run)
             run.check_divergence()
         if (best := run.best or run.average.chosen(model)) is not None:
@@ -241,6 +233,16 @@ def _sound_weights(run: TrainingRun) -> Iterator[None]:
         process = run.built.loaded.process
         process.say(f"{process.work}: {stopped} with a checkpoint")
         raise
+
+
+def _resume(run: TrainingRun) -> None:
+    """Restore the newest checkpoint, if there is one, and open the trackers."""
+    process = run.built.loaded.process
+    if (newest := checkpoints.newest(process.work)) is not None:
+        process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
+        checkpoints.restore(run, newest)
+    if process.is_main:
+        open_trackers(run.events.callbacks, process, run.built.args, run.name, run.state.global_step)
 
 
 def _save_sound_weights(run: TrainingRun) -> str:

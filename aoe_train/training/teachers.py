@@ -278,7 +278,7 @@ def scores_from_file(
     """The scores (row, other column) of each row's first text with each of its others."""
     if examples.kind == "single":
         raise ConfigError("teacher.scores: found single texts, expected pairs or triplets; use --teacher")
-    known = _read(path)
+    known = _read_scores(path)
     low, high = scale or (0.0, 1.0)
     scores = np.full((len(examples), examples.rows.shape[1] - 1), np.nan, np.float32)
     missing: list[_Pair] = []
@@ -300,7 +300,7 @@ def scores_from_file(
     return scores
 
 
-def _read(path: Path) -> dict[_Pair, float]:
+def _read_scores(path: Path) -> dict[_Pair, float]:
     table, start = read_table(path), first_row(path)
     roles = find_roles(table.columns, str(path))
     numbered = table.with_row_index(ROW, offset=start)
