@@ -2,8 +2,7 @@
 
 Vectors can also come from a file, in the columns `text` and `vector`. Scores are in a table of training rows
 with the column `teacher_scores`: for rows of two texts a number, else a list with the scores of the anchor's
-positive and negatives. Or they are the `score` or `label` of pairs. Both are matched with
-training rows by their texts.
+positive and negatives. Or they are the `score` or `label` of pairs. Rows are matched by their texts.
 """
 
 from __future__ import annotations
@@ -83,6 +82,12 @@ class Teacher:
     def identify(self) -> Mapping[str, Any]:
         """The hashes and settings that determine its vectors, for run.json."""
         if self.file is None:
+            config: Any = self.encoder.model.backbone.config
+            if self._backbone is None and "ForSequenceClassification" in str(config.architectures):
+                raise ConfigError(
+                    f"{self.role} {self.name}: is a classifier or reranker, not an embedding model; a"
+                    " reranker's scores can teach (--teacher-scores)"
+                )
             return {**self.encoder.identity(), "dim": self.encoder.dim}
         if not self.file.is_file():
             raise ConfigError(f"{self.role} {self.name}: no such file; give a model, or a file of vectors")
@@ -173,10 +178,7 @@ def load_teachers(
     data: Data,
     show: Listener,
 ) -> list[Teacher]:
-    """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss.
-
-    With smoothing, the teacher is by default the backbone.
-    """
+    """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
     teachers = []
     sections: dict[Role, TeacherModelSettings] = {"guide": settings.guide, "teacher": settings.teacher}
     for role, section in sections.items():
