@@ -19,12 +19,7 @@ app = application(
 
 @SHARED(dry_run=Option("Estimate calls, tokens and money, and stop.", panel=api.LIMITS, main=True))
 def _generate(
-    generate: Any,
-    arguments: Any,
-    *,
-    dry_run: bool = False,
-    json: bool = False,
-    quiet: bool = False,
+    generate: Any, arguments: Any, *, dry_run: bool = False, json: bool = False, quiet: bool = False
 ) -> None:
     if dry_run:
         show(api.plan(**arguments), json=json, quiet=quiet)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 Polarity = Literal["positive", "negative"]
 Task = Literal["positive", "negative", "judge"]
@@ -82,7 +82,7 @@ class Ask:
     # for rules, which don't read the prompt
     text: str = ""
     size: int = 0
-    labelling: str = "paraphrase"  # the labelling task, one of `settings.TASKS`
+    labelling: str = "paraphrase"  # the labelling task, one of `settings.TaskName`
     changes: tuple[ChangeKind, ...] = ()  # requested kinds of hard negatives
     sample: int = 0  # index of the sample
 
@@ -100,11 +100,8 @@ class TokenUsage:
     completion_tokens: int
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        prompt, completion = (
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-        )
-        return TokenUsage(prompt, completion)
+        prompt = self.prompt_tokens + other.prompt_tokens
+        return TokenUsage(prompt, self.completion_tokens + other.completion_tokens)
 
     @property
     def total(self) -> int:
@@ -197,35 +194,6 @@ class CallFailed(Exception):  # noqa: N818 - named after the event
         self.retry, self.final = retry, final
         self.retry_after_s, self.maybe_billed = retry_after_s, maybe_billed
         super().__init__(f"{reason}: {detail}")
-
-
-class Provider(Protocol):
-    """An LLM, a function or rules; `clients.llms.build` makes one."""
-
-    name: str  # in the configuration
-    model: str
-    parameters: str  # hash of `parameters_text`, see AskKey
-    parameters_text: str  # JSON of the parameters that affect answers; no credentials
-    prices: Prices
-    concurrency: int
-    rpm: int | None
-    tpm: int | None
-    attempts: int
-    key_variable: str | None  # environment variable with the key; None: no key is needed
-    leaves_machine: bool  # whether texts may be sent to another machine
-    refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
-
-    def max_usage(self, ask: Ask) -> TokenUsage:
-        """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
-
-    async def check(self) -> None:
-        """Raise an error if the LLM is not available."""
-
-    async def reply(self, ask: Ask) -> LlmReply:
-        """Make one call."""
-
-    async def close(self) -> None:
-        """Release connections, threads and models."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ class Aggregation:
 
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
-LLM_KINDS = ("openai", "openai_compatible", "glm", "anthropic", "gemini", "function", RULES)
+LlmKind = Literal["openai", "openai_compatible", "glm", "anthropic", "gemini", "function", "wordnet"]
+AggregationName = Literal["union", "vote", "weighted"]
 
 AGGREGATIONS: Mapping[str, Aggregation] = {
     "union": Aggregation("every proposal that passed the filters"),
@@ -42,24 +43,11 @@ AGGREGATIONS: Mapping[str, Aggregation] = {
 }
 
 PARAPHRASE = "paraphrase"  # the default task; the others make triplets
-TASKS = (PARAPHRASE, "triplet", "query")
+TaskName = Literal["paraphrase", "triplet", "query"]
 
-Structured = Literal["auto", "off", "strict"]
 Tree = dict[str, Any]
 
 _KIND_ALIASES = {"compatible": "openai_compatible", "server": "openai_compatible"}
-
-
-def _one_of(*names: str) -> AfterValidator:
-    """Accept only these names."""
-
-    def check(name: str) -> str:
-        if name not in names:
-            *others, last = map(repr, names)
-            raise ValueError(f"expected {', '.join(others)} or {last}")
-        return name
-
-    return AfterValidator(check)
 
 
 def _names(value: object) -> object:
@@ -72,18 +60,12 @@ def _names(value: object) -> object:
     return names
 
 
-def _as_text(value: object) -> object:
-    """A path as text."""
-    return str(value) if isinstance(value, Path) else value
-
-
 def _polarities(value: object) -> object:
-    """Accept `both` or the name of one polarity."""
-    if not isinstance(value, str):
-        return value
-    if value != "both" and value not in POLARITIES:
+    """Accept `both`, or names with commas."""
+    named: Any = POLARITIES if value == "both" else _names(value)
+    if isinstance(value, str) and not {*named} <= {*POLARITIES}:
         raise ValueError("expected positive, negative or both")
-    return POLARITIES if value == "both" else (value,)
+    return named
 
 
 Changes = Annotated[tuple[ChangeKind, ...], BeforeValidator(_names)]
@@ -97,7 +79,7 @@ _PRICE = "US dollars per million {} tokens. Default: published price, 0 on your 
 class LlmSettings(Settings):
     """One LLM, `[llm.NAME]`: its server, prices, limits and parameters."""
 
-    kind: Annotated[str, _one_of(*LLM_KINDS)] = setting(
+    kind: LlmKind = setting(
         ...,
         "Kind of the LLM: openai, openai_compatible, glm, anthropic or gemini (APIs), wordnet (rules) or "
         "function (in Python).",
@@ -131,7 +113,7 @@ class LlmSettings(Settings):
     top_p: float | None = setting(None, "Threshold of nucleus sampling. Default: the server's.", gt=0, le=1)
     seed: int | None = setting(None, "Random seed to send with each request. Default: none is sent.")
     max_tokens: int = setting(512, "Maximum number of tokens in an answer.", ge=1, le=MAX_TOKENS)
-    structured: Structured = setting(
+    structured: Literal["auto", "off", "strict"] = setting(
         "auto", "Whether to request JSON: auto (if supported), off or strict (fail if unsupported)."
     )
     extra: Tree = setting({}, "Additional fields of each request, such as {top_k = 40}.")
@@ -145,7 +127,9 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """The prompts sent to the LLMs."""
 
-    template: Annotated[str, BeforeValidator(_as_text)] = setting(
+    template: Annotated[
+        str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
+    ] = setting(
         "hardened",
         "Prompt of the task paraphrase: hardened, paper, or a file with {text}, {size} and {polarity}. "
         "The tasks triplet and query have their own prompt, which a file replaces.",
@@ -208,7 +192,7 @@ class EnsembleSettings(Settings):
     members: tuple[str, ...] = setting(
         ("chatgpt", "llama", "chatglm"), "The LLMs that `--llm ensemble` uses."
     )
-    aggregation: Annotated[str, _one_of(*AGGREGATIONS)] = setting(
+    aggregation: AggregationName = setting(
         "union",
         "How proposals become labels: union (all that pass the filters), vote (majority of the judges) or "
         "weighted (votes weighted by the judges' accuracies).",
@@ -244,7 +228,10 @@ class BreakerSettings(Settings):
 
     window: int = setting(50, "Number of recent attempts among which failures are counted.", ge=5)
     max_failures: float = setting(
-        0.8, "Stop calling an LLM if this share of its recent attempts failed.", gt=0, le=1
+        0.8,
+        "Stop calling an LLM if this share of its recent attempts failed, for a minute if it has answered.",
+        gt=0,
+        le=1,
     )
     refusals: int = setting(
         10, "Stop calling an LLM after this many consecutive refusals with the same text.", ge=1
@@ -281,7 +268,7 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 class LabelSettings(Settings):
     """A whole labelling run."""
 
-    task: Annotated[str, _one_of(*TASKS)] = setting(
+    task: TaskName = setting(
         PARAPHRASE,
         "What LLMs write for each text: paraphrase (sentences with the same and the opposite meaning), "
         "triplet (paraphrases and hard negatives) or query (questions about a passage). triplet and "

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, TokenUsage, ending_of
+from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, Message, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
@@ -23,6 +23,8 @@ _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
     re.IGNORECASE,
 )
+_WRONG_VALUE = re.compile(rf"{_UNKNOWN_FIELD.pattern}|support|invalid|cannot|must|only", re.IGNORECASE)
+_NO_SYSTEM = re.compile(r"system role|support 'system'|roles must alternate", re.IGNORECASE)
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar", re.IGNORECASE)
 
@@ -33,6 +35,7 @@ class Form:
 
     limit: str  # the name of the field max_tokens
     format: Literal["json_schema", "json_object", ""]
+    has_system: bool = True  # whether it may have a system message, unlike Gemma 2's
 
 
 class Dialect:
@@ -45,6 +48,11 @@ class Dialect:
                 f" it from [llm.{name}.extra]"
             )
         self._name, self._settings = name, settings
+        sampling = {name: getattr(settings, name) for name in ("temperature", "top_p", "seed")}
+        chosen = {name: value for name, value in sampling.items() if value is not None}
+        if settings.kind == "glm":
+            chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
+        self._chosen: dict[str, Any] = chosen | settings.extra
         self.refused: set[str] = set()  # fields that the server doesn't know
         self._has_format = False  # whether the server has answered in the format
         self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
@@ -55,34 +63,35 @@ class Dialect:
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
         limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
+        has_system = "system" not in self.refused
         without = "response_format" in self.refused or self.misses[ask.key] >= _MAX_MISSES
         if self._settings.structured == "off" or ask.schema is None or without:
-            return Form(limit, "")
+            return Form(limit, "", has_system)
         if self._settings.kind != "glm":
-            return Form(limit, "json_schema")
+            return Form(limit, "json_schema", has_system)
         # Without a schema, the prompt has to describe the JSON.
         has_json = any("json" in message.content.lower() for message in ask.messages)
-        return Form(limit, "json_object" if has_json or self._settings.structured == "strict" else "")
+        is_object = has_json or self._settings.structured == "strict"
+        return Form(limit, "json_object" if is_object else "", has_system)
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
         """The request for a question."""
-        settings = self._settings
+        settings, messages = self._settings, [*ask.messages]
+        if not form.has_system and messages[0].role == "system":
+            messages[:2] = [Message("user", "\n\n".join(message.content for message in messages[:2]))]
         body: dict[str, Any] = {
             "model": settings.model,
-            "messages": [{"role": message.role, "content": message.content} for message in ask.messages],
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
             form.limit: settings.max_tokens,
         }
-        seed = None if settings.seed is None else settings.seed + ask.sample
-        chosen = {"temperature": settings.temperature, "top_p": settings.top_p, "seed": seed}
-        body |= {name: value for name, value in chosen.items() if value is not None}
-        if settings.kind == "glm":
-            body["thinking"] = {"type": "disabled"}  # on by default, and billed
+        if settings.seed is not None:
+            body["seed"] = settings.seed + ask.sample
         if form.format == "json_schema":
             schema = {"name": "answer", "schema": ask.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif form.format:
             body["response_format"] = {"type": form.format}
-        return body | settings.extra
+        return self._chosen | body | settings.extra
 
     def adapt(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
         """Adapt to the refusal of a request in `form`; return whether to send the next form at once."""
@@ -99,6 +108,8 @@ class Dialect:
             self.refused.add("response_format")
         elif form.limit in about and _UNKNOWN_FIELD.search(about):
             self.refused.add(form.limit)
+        elif form.has_system and _NO_SYSTEM.search(about):
+            self.refused.add("system")
         # Servers word the refusal of a format differently, so one without a known cause may be one.
         elif form.format and not (is_strict or refusal.is_explained or self.setting_error(refusal)):
             self._has_format |= refusal.is_about_answer
@@ -119,9 +130,8 @@ class Dialect:
                 f"llm {self._name}: the server doesn't allow such long answers ({refusal.message}); lower"
                 f" max_tokens in [llm.{self._name}]"
             )
-        quoted = re.findall(r"[\"'`](\w{1,64})[\"'`]", refusal.message)
-        named = {refusal.param, *(quoted if _UNKNOWN_FIELD.search(refusal.message) else ())}
-        named &= {"temperature", "top_p", "seed", "thinking", *self._settings.extra}
+        said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else ''}"
+        named = [name for name in self._chosen if re.search(rf"\b{re.escape(name)}\b", said)]
         if refusal.status not in (400, 422) or not named:
             return None
         return ConfigError(
@@ -164,19 +174,22 @@ def reply_of(value: Any) -> LlmReply:
         raise _broken("not an object", value)
     usage, model = usage_of(value.get("usage")), _name(value.get("model"))
     choice = next(iter(_objects(value.get("choices"))), None)
-    if (refused := _refused_in(value if choice is None else choice)) is not None:
+    message = {} if choice is None else choice.get("message")
+    raw = _text(message.get("content")) if isinstance(message, dict) else ""
+    if (refused := _refused_in(choice or {}) or (None if raw else _refused_in(value))) is not None:
         raise refused
     if choice is None:
         if not value.get("error") and _BLOCKED.search(json.dumps(value)):
             return LlmReply("", "content_filter", usage, model)
         raise _broken("no choices", value)
-    finish, message = _name(choice.get("finish_reason")), choice.get("message")
+    if not raw and value.get("error"):
+        raise _broken("an error", value)
+    finish = _name(choice.get("finish_reason"))
     if not isinstance(message, dict):
         if not finish:
             raise _broken("a choice without message", choice)
         message = {}
-    raw, refusal = _text(message.get("content")), _text(message.get("refusal"))
-    if refusal and not raw:
+    if not raw and (refusal := _text(message.get("refusal"))):
         raw, finish = refusal, "refusal"
     if ending_of(finish) == "failed":
         raise CallFailed("server_error", f"the model failed during its answer ({finish})", maybe_billed=True)
@@ -198,7 +211,8 @@ def models_of(body: bytes) -> list[str]:
         value = read_json(body)
     except ValueError:
         return []
-    entries = _objects(value.get("data") if isinstance(value, dict) else None)[:_MAX_MODELS]
+    # Together's list is not in an object.
+    entries = _objects(value.get("data") if isinstance(value, dict) else value)[:_MAX_MODELS]
     return [name for entry in entries if (name := _name(entry.get("id")))]
 
 

@@ -12,14 +12,9 @@ from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
 
-from llm_labeler.clients.chat_completions import (
-    Dialect,
-    call_error,
-    models_of,
-    read_body,
-    reply_of,
-)
-from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
+from llm_labeler.clients.chat_completions import Dialect, call_error, models_of, read_body, reply_of
+from llm_labeler.clients.llms import Provider
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage
 from llm_labeler.settings import LlmSettings
 from pairkit.base.errors import AuthError, ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.channel import Channel, ServerConnection
@@ -94,25 +89,19 @@ _EXAMPLE = "http://localhost:8000/v1"
 _ANSWER_FIELDS = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra", "structured")
 
 
-class ServerProvider:
-    """One LLM on a server; see `llm_labeler.records.Provider`."""
-
-    leaves_machine: bool
+class ServerProvider(Provider):
+    """One LLM on a server."""
 
     def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ) -> None:
         """Check the settings without connecting."""
         if not settings.model:
             raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
-        self.name, self.model, self.kind = name, settings.model, settings.kind
-        self._settings = settings
         self.address = _find_address(name, settings)
+        parameters = _answer_parameters(name, settings, self.address)
+        super().__init__(name, settings, parameters, find_prices(settings, self.address))
+        self.kind, self._settings = settings.kind, settings
         self.dialect = Dialect(name, settings)
         self.refused = self.dialect.refused
-        self.parameters_text = _answer_parameters(name, settings, self.address)
-        self.parameters = content_hash(self.parameters_text)
-        self.prices = find_prices(settings, self.address)
-        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
-        self.attempts = settings.attempts
         self.key_variable = key_variable(self.address.host, settings.api_key_env)
         # A closure, so that printing a provider doesn't print the environment.
         self._connect: Callable[[], Channel] = lambda: _channel(name, settings, self.address, environ)
@@ -176,8 +165,6 @@ class ServerProvider:
     async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
         """The error for a refusal."""
         refusal = refused.refusal
-        if refusal.is_exhausted:
-            return call_error(self.name, refused)
         if refusal.is_about_key:
             return self._auth_error(refusal)
         if 300 <= refusal.status < 400:

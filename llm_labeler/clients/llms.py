@@ -9,13 +9,51 @@ import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, Provider, TokenUsage, content_hash
+from llm_labeler.records import Ask, CallFailed, LlmReply, Prices, TokenUsage, content_hash
 from llm_labeler.settings import RULES, LabelSettings, LlmSettings
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
+
+
+class Provider(Protocol):
+    """An LLM, a function or rules; `build` makes one."""
+
+    name: str  # in the configuration
+    model: str
+    parameters: str  # hash of `parameters_text`, see AskKey
+    parameters_text: str  # JSON of the parameters that affect answers; no credentials
+    prices: Prices
+    concurrency: int
+    rpm: int | None
+    tpm: int | None
+    attempts: int
+    key_variable: str | None = None  # environment variable with the key; None: no key is needed
+    leaves_machine: bool = False  # whether texts may be sent to another machine
+    refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
+
+    def __init__(self, name: str, settings: LlmSettings, parameters_text: str, prices: Prices) -> None:
+        self.name, self.model, self.prices = name, settings.model, prices
+        self.parameters_text, self.parameters = parameters_text, content_hash(parameters_text)
+        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
+        self.attempts, self.refused = settings.attempts, set()
+
+    def max_usage(self, ask: Ask) -> TokenUsage:
+        """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
+
+    async def check(self) -> None:
+        """Raise an error if the LLM is not available; by default, it is."""
+        return
+
+    async def reply(self, ask: Ask) -> LlmReply:
+        """Make one call."""
+
+    async def close(self) -> None:
+        """Release connections and threads; by default, there are none."""
+        return
+
 
 LlmFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
 """A plain or async callable from prompt to answer."""
@@ -100,7 +138,7 @@ def build(name: str, settings: LlmSettings, function: LlmFunction | None = None)
     return ServerProvider(name, settings)
 
 
-class FunctionProvider:
+class FunctionProvider(Provider):
     """Calls a plain function in threads, or an async one in the run's event loop."""
 
     def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None = None) -> None:
@@ -108,15 +146,9 @@ class FunctionProvider:
             raise ConfigError(
                 f"llm {name}: no function; pass one from Python, as llm={{{name!r}: your_function}}"
             )
-        self.name, self.model = name, settings.model
-        self.parameters_text = json.dumps({"kind": "function", "model": settings.model}, sort_keys=True)
-        self.parameters = content_hash(self.parameters_text)
-        prompt, completion = settings.price_in, settings.price_out
-        self.prices = Prices(0.0, 0.0) if settings.local else Prices(prompt, completion)
-        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
-        self.attempts = settings.attempts
-        self.key_variable: str | None = None
-        self.refused = set[str]()
+        parameters = json.dumps({"kind": "function", "model": settings.model}, sort_keys=True)
+        prices = Prices(0.0, 0.0) if settings.local else Prices(settings.price_in, settings.price_out)
+        super().__init__(name, settings, parameters, prices)
         self.leaves_machine = not settings.local
         self._function, self._max_tokens = function, settings.max_tokens
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")
@@ -124,9 +156,6 @@ class FunctionProvider:
     def max_usage(self, ask: Ask) -> TokenUsage:
         """The bytes of the prompt and `max_tokens`, as the usage of a function is unknown."""
         return TokenUsage(len(_prompt(ask).encode()), self._max_tokens)
-
-    async def check(self) -> None:
-        """A function is always available."""
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Call the function with the prompt."""

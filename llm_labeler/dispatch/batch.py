@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch, chunks
 from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
 from llm_labeler.dispatch.openai_batches import (
@@ -23,8 +24,8 @@ from llm_labeler.dispatch.openai_batches import (
     OpenAiBatches,
     read_results,
 )
-from llm_labeler.dispatch.workers import AskOutcome, Meter, ask_all, finish
-from llm_labeler.records import Ask, AskKey, Provider, TokenUsage
+from llm_labeler.dispatch.workers import Meter, ask_all, finish
+from llm_labeler.records import Ask, AskKey, TokenUsage
 from llm_labeler.settings import BreakerSettings
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import ConfigError, RemoteError
@@ -48,7 +49,7 @@ async def run_batch(
     poll_s: float = 30.0,
     retry_final: bool = False,
     keep_going: bool = False,
-) -> AskOutcome:
+) -> Meter:
     """Collect earlier batches, then ask the other questions and wait for the results; see `ask_all`."""
     meter = Meter(progress, None, stage)
     batchers = {

@@ -19,6 +19,7 @@ from pairkit.base.errors import RateLimited, RemoteError
 
 _DETAIL_CHARS = 200
 _NON_LETTERS = re.compile(r"[\W\d_]+")  # counts and ids differ between equal refusals
+_OUTAGE_S = 60.0  # shorter outages of an LLM that has answered don't stop it
 
 
 class Breaker:
@@ -28,16 +29,18 @@ class Breaker:
         self._llm, self._max_failures = llm, settings.max_failures
         self._max_repeats, self._repeats, self._last_refusal = settings.refusals, 0, ""
         self._window: deque[tuple[str, str] | None] = deque(maxlen=max(settings.window, 2 * concurrency))
+        self._answered_at = float("-inf")  # last answer before most calls failed
 
-    def note(self, failed: CallFailed | None) -> None:
+    def note(self, failed: CallFailed | None, now: float) -> None:
         """Count the end of an attempt; None: an answer."""
         self._note_refusal(failed)
         window = self._window
         window.append(None if failed is None else (failed.reason, failed.detail))
-        if failed is None or len(window) < (window.maxlen or 0):
-            return
         failures = [entry for entry in window if entry is not None]
-        if len(failures) < self._max_failures * len(window):
+        if len(window) < (window.maxlen or 0) or len(failures) < self._max_failures * len(window):
+            self._answered_at = now if failed is None else self._answered_at
+            return
+        if failed is None or now - self._answered_at < _OUTAGE_S:
             return
         ((reason, _),) = Counter(reason for reason, _ in failures).most_common(1)
         detail = next(detail for why, detail in reversed(failures) if why == reason)

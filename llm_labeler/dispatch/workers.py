@@ -11,12 +11,13 @@ import logging
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore, chunks
 from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Spending, charge, money
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
-from llm_labeler.records import Ask, CallFailed, Failure, LlmReply, Provider, StoredAnswer, TokenUsage
+from llm_labeler.records import Ask, CallFailed, Failure, LlmReply, StoredAnswer, TokenUsage
 from llm_labeler.settings import BreakerSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
@@ -24,26 +25,16 @@ from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 _EVERY_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class AskOutcome:
-    """The counts of a stage."""
-
-    done: int  # answered by this session
-    failed: int
-    cached: int  # not asked: answered before, or finally rejected
-    retried: int  # repeated calls
-    spent: Spending  # by this session
-    stopped_by: str | None  # the limit that was reached: max_cost, max_tokens or max_requests
-    problems: Mapping[str, PairkitError] = field(default_factory=dict)  # by LLM: why it stopped early
-
-
 class Meter:
-    """Counts calls and reports progress a few times a second."""
+    """Counts the calls of a stage and reports progress a few times a second."""
 
     def __init__(self, listener: Listener, total: int | None, stage: str = "asking") -> None:
-        self.done = self.failed = self.cached = self.retried = self.in_flight = 0
-        self.spent = Spending()
-        self.stopped_by: str | None = None
+        self.done = self.failed = 0  # by this session
+        self.cached = 0  # not asked: answered before, or finally rejected
+        self.retried = self.in_flight = 0  # repeated and unfinished calls
+        self.spent = Spending()  # by this session
+        self.stopped_by: str | None = None  # the limit that was reached: max_cost, max_tokens or max_requests
+        self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
         self._listener, self._total, self._stage = listener, total, stage
         self._reported_at = float("-inf")
 
@@ -54,11 +45,6 @@ class Meter:
             self._reported_at = now
             processed = self.done + self.cached + self.failed
             self._listener(Progress(self._stage, processed, self._total, self._note(), ended=last))
-
-    def outcome(self, problems: Mapping[str, PairkitError]) -> AskOutcome:
-        """The final counts."""
-        counts = (self.done, self.failed, self.cached, self.retried)
-        return AskOutcome(*counts, self.spent, self.stopped_by, problems)
 
     def _note(self) -> str:
         counts = {"in flight": self.in_flight, "failed": self.failed, "repeated": self.retried}
@@ -192,11 +178,8 @@ class LlmWorkers:
             for worker in workers:
                 worker.cancel()
             results = await asyncio.gather(*workers, return_exceptions=True)
-        errors = [result for result in results if isinstance(result, Exception)]
-        for error in errors:
-            if not isinstance(error, PairkitError):
-                raise error
-        return next((error for error in errors if isinstance(error, PairkitError)), None)
+        ended = {str(number): end for number, end in enumerate(results) if isinstance(end, Exception)}
+        return next(iter(errors_by_llm(ended).values()), None)
 
     async def _finish_calls(self, workers: list[asyncio.Task[None]]) -> None:
         """After an error: cancel waiting workers, and give calls in flight some time to finish."""
@@ -271,12 +254,12 @@ class LlmWorkers:
             if failed.reason == _RATE_LIMITED:
                 self._limiter.refused(admission, failed.retry_after_s)
             elif failed.reason != _REJECTED or not failed.retry:  # else it is asked in another form
-                self._breaker.note(failed)
+                self._breaker.note(failed, asyncio.get_running_loop().time())
             raise
         finally:
             self._limiter.leave()
         self._limiter.answered(admission, used.total)
-        self._breaker.note(None)
+        self._breaker.note(None, asyncio.get_running_loop().time())
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:
         failure = Failure(ask.key, failed.reason, failed.detail, attempts, failed.final and self._answers)
@@ -310,7 +293,7 @@ async def ask_all(
     total: int | None = None,
     retry_final: bool = False,
     keep_going: bool = False,
-) -> AskOutcome:
+) -> Meter:
     """Ask all unanswered questions that fit into the budget, and store the answers."""
     meter = Meter(progress, total, stage)
     caller = Caller(store, budget, meter)
@@ -327,7 +310,7 @@ async def finish(
     return_when: str,
     *,
     keep_going: bool,
-) -> AskOutcome:
+) -> Meter:
     """Wait for each LLM's task; with `keep_going`, errors are in the outcome instead of raised."""
     try:
         if tasks:
@@ -337,7 +320,7 @@ async def finish(
             task.cancel()
         results = await asyncio.gather(*tasks.values(), return_exceptions=True)
         meter.changed(last=True)
-    problems = errors_by_llm(dict(zip(tasks, results, strict=True)))
-    if problems and not keep_going:
-        raise joined_error(list(problems.values()))
-    return meter.outcome(problems)
+    meter.problems = errors_by_llm(dict(zip(tasks, results, strict=True)))
+    if meter.problems and not keep_going:
+        raise joined_error(list(meter.problems.values()))
+    return meter

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from llm_labeler.parsing.answer import split_thought
 from llm_labeler.records import (
     VOTES,
     Ask,
@@ -167,7 +168,7 @@ def _claims_of_line(line: str, vocabulary: Words) -> Iterator[Claim]:
 def _patterns(vocabulary: Words) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of a number followed by a vocabulary word, and of a vocabulary word."""
     word = rf"(?:{'|'.join(vocabulary)})(?![^\W_])"
-    lead = r"(?<![^\W_])(?:(?:sentence|number|item|no)[\W_]{1,3})?"
+    lead = r"(?<![^\W_])(?:(?:sentence|text|number|item|no)[\W_]{1,3})?"
     numbered = re.compile(rf"{lead}(\d{{1,4}})[\W_]{{1,12}}({word})", re.IGNORECASE)
     return numbered, re.compile(rf"(?<![^\W_])({word})", re.IGNORECASE)
 
@@ -226,8 +227,6 @@ def _word(value: Any) -> str:
 
 _MAX_CHARACTERS = 20_000  # of an answer
 _NO_ANSWER = ("refused", "filtered", "failed")
-_THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_UNFINISHED_THOUGHT = re.compile(r"<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```(?:\w*(?=\s*\n))?")
 
 
@@ -249,8 +248,7 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
     # Some models repeat the question, and a candidate in it could look like an answer.
     for message in ask.messages:
         raw = raw.replace(message.content, "\n")
-    answer = _UNFINISHED_THOUGHT.sub("", _THOUGHT.sub("", raw))
-    return normalize("NFKC", _FENCE.sub("", answer)[:_MAX_CHARACTERS])
+    return normalize("NFKC", _FENCE.sub("", split_thought(raw)[1])[:_MAX_CHARACTERS])
 
 
 def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:

@@ -46,12 +46,7 @@ _MAX_ANSWER = 100_000  # of an answer without its reasoning
 _EXCERPT = 500  # characters kept of a dropped piece
 _BEFORE_ANSWER = ("thinking", "echo", "preamble", "outside_list")
 _EMPTY: Mapping[Ending, str] = {"refused": "refusal", "filtered": "filtered", "failed": "failed"}
-_TAIL: Mapping[Ending, str] = {
-    "cut": "cut_off",
-    "filtered": "filtered",
-    "failed": "failed",
-    "unknown": "unknown_end",
-}
+_TAIL: Mapping[Ending, str] = {**_EMPTY, "cut": "cut_off", "unknown": "unknown_end"}
 
 _PAGE = re.compile(r"\s*<(?:!doctype|html)\b", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*$|```(?:json)?", re.MULTILINE)
@@ -196,12 +191,18 @@ def _outside(text: str, source: SourceText) -> list[Item]:
     return [Item(block, why_no_sentence(block, source) or "outside_list") for block in blocks]
 
 
-def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
-    """Split into items before the answer, the answer, and turns that the model invented after it."""
+def split_thought(raw: str) -> tuple[str, str]:
+    """Split an answer into the model's reasoning and the rest."""
     ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
     thought, rest = raw[: ends[-1] if ends else 0], raw[ends[-1] if ends else 0 :]
     if (opening := _THOUGHT.search(rest)) is not None:
         thought, rest = thought + rest[opening.start() :], rest[: opening.start()]
+    return thought, rest
+
+
+def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
+    """Split into items before the answer, the answer, and turns that the model invented after it."""
+    thought, rest = split_thought(raw)
     if _FINAL.search(source.text) is None and (finals := [*_FINAL.finditer(rest)]) and finals[-1].start():
         thought, rest = thought + rest[: finals[-1].start()], rest[finals[-1].end() :]
     question, answer, tail = _split_at_special_tokens(rest, source)

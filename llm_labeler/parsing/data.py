@@ -28,6 +28,7 @@ _STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
 _RULE = re.compile(r"\|?(?:\s{0,9}+:?+-{2,10000}+:?+\s{0,9}+\|?+){1,50}+")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
 _QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
+_FULL_WIDTH = re.compile(r"(?<=[\"\]}])\s{0,99}([：，、])\s{0,99}(?=[\"\[{])")  # between JSON values
 _DEPTH = 8
 
 
@@ -54,7 +55,8 @@ def read_data(text: str, source: SourceText) -> ParsedData | None:
         return None if is_code else ParsedData(text[:start], values, text[end:], is_valid=True)
     end = max(text.rfind("]" if text[start] == "[" else "}") + 1, 0)
     broken = text[start : end if end > start else len(text)]
-    value = _quoted_list(broken) or _repaired(broken)
+    plain = _FULL_WIDTH.sub(lambda match: ":" if match[1] == "：" else ",", broken)
+    value = _quoted_list(plain) or _repaired(plain)
     is_closed = broken.rstrip(_FENCE)[-1:] in tuple("]}\"'”")
     return (
         None if value is None else ParsedData(text[:start], [value], text[start + len(broken) :], is_closed)

@@ -28,7 +28,7 @@ from llm_labeler.settings import FilterSettings
 # Reasons that show that an LLM did another task.
 OFF_TOPIC = ("meta", "nothing_shared", "not_a_question")
 # Reasons that show that a negative has the same meaning.
-COPIES = ("copy", "near_copy", "unchanged")
+COPIES = ("echo", "copy", "near_copy", "unchanged")
 
 REASONS: Mapping[str, str] = {
     "control_characters": "has control characters or characters that could not be decoded",
@@ -135,10 +135,11 @@ def _reject_malformed(candidate: str) -> str | None:
     )
     if has_control or "\ufffd" in candidate:
         return "control_characters"
-    if not _has_letters(candidate):
+    if not any(map(str.isalpha, candidate)):
         return "no_letters"
     has_markup = any(sign in candidate for sign in "/@<[&") or "www." in candidate
-    return "markup_only" if has_markup and not _has_letters(_LINK_OR_MARKUP.sub("", candidate)) else None
+    is_markup = has_markup and not any(map(str.isalpha, _LINK_OR_MARKUP.sub("", candidate)))
+    return "markup_only" if is_markup else None
 
 
 def _reject_unlike(candidate: str, text: str, settings: FilterSettings) -> str | None:
@@ -184,10 +185,6 @@ def is_unchanged(candidate: str, text: str) -> bool:
     if all(word in rest for word in new):
         return _NEGATING.isdisjoint(Counter(old) - Counter(new))
     return len(old) > 1 and new[: len(old)] == old and _NEGATING.isdisjoint(new[len(old) :])
-
-
-def _has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))
 
 
 def reject_hard_negative(

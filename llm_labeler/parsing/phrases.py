@@ -103,13 +103,36 @@ CLOSING = _any(
 )
 _CANNOT = (
     r"(?:\bi (?:can['’]?t|cannot|can not|won['’]t|will not|must|decline)|\bi(?: am|['’]m) (?:not able"
-    r"|unable)|i (?:don['’]t|do not) (?:feel|have|understand)|无法|不能|不会|没办法|不太?明白)"
+    r"|unable)|i (?:don['’]t|do not) (?:feel|have|understand)|无法|不能|不会|没办法|没有学会|不太?明白)"
 )
 _TASK = (
     r"(?:generat|provid|creat|produc|assist|help|fulfil|compl|answer|respond|engag|discuss|rewrit|paraphras"
     r"|request|sentence|content|生成|提供|回答|满足|协助|帮助|完成|处理|讨论|改写|您的)"
 )
+# Refusals in other languages: an apology or "as an AI", and in the same line "I can't" and words of the task.
+_SORRY = (
+    r"(?:es )?tut mir leid|leider|entschuldig|désolée?|je suis (?:vraiment )?désolée?|malheureusement"
+    r"|¡?lo siento|lamentablemente|lamento|mi dispiace|purtroppo|desculpe|sinto muito|infelizmente"
+    r"|het spijt me|helaas|извини|простите|к сожалению|عذر|آسف|أعتذر|للأسف|申し訳|すみません|죄송|미안"
+    r"|przykro mi|przepraszam|niestety|üzgünüm|maalesef|क्षमा|माफ|मुझे खेद|xin lỗi|rất tiếc|maaf"
+    r"|als (?:eine? )?(?:ki\b(?!-)|(?:ki-)?sprachmodell|ki-assistent)|en tant qu['’](?:ia\b|intelligence"
+    r"|assistant|un modèle)|como (?:una? |um )?(?:modelo de|ia\b|inteligenc|inteligênc|asistente|assistente)"
+    r"|come (?:una? )?(?:ia\b|modello|intelligenza|assistente)|как (?:ии\b|языковая модель|искусственн)"
+    r"|كنموذج|بصفتي نموذج|ai(?:言語モデル)?として|ai ?(?:언어 ?모델)?로서|jako (?:model|ai\b|sztuczna)"
+)
+_I_CANNOT = (
+    r"(?:ich kann|kann ich)\b[^\n]{0,80}(?:nicht|kein)|(?:ik kan|kan ik)\b[^\n]{0,80}(?:niet|geen)|ne peux"
+    r"|ne puis|no puedo|non posso|não posso|не могу|لا (?:أستطيع|يمكنني)|ません|수 ?없|nie mogę|[ae]m[ae]m\b"
+    r"|[ae]m[ıi]yorum|नहीं|tôi không|saya tidak"
+)
+_TASKS = (
+    r"helf|hilf|anfrage|antwort|formulier|erstell|ratschl|aide|demande|répon|fourni|formul|conse|ayud|ajud"
+    r"|aiut|solicit|richiest|pedido|respon|rispon|proporcion|forne|consigl|help|verzoek|помо|запрос|ответ"
+    r"|предостав|مساعد|أساعد|طلب|إجاب|تقديم|手伝|応え|答え|リクエスト|要求|도와|도움|요청|답변|pom[oó]|prośb"
+    r"|odpowied|yardım|iste[kğ]|yanıt|सहायता|मदद|अनुरोध|उत्तर|hỗ trợ|giúp|yêu cầu|membantu|permintaan"
+)
 REFUSAL = _any(
+    rf"(?={_SORRY})(?=[^\n]{{0,200}}(?:{_I_CANNOT}))(?=[^\n]{{0,200}}(?:{_TASKS}))",
     r"(?:i(?:['’]m| am) (?:\w+ )?(?:sorry|afraid)|i apologi[sz]e|my apologies|sorry|unfortunately|很?抱歉"
     r"|对不起|很遗憾)"
     rf"[^\n]{{0,80}}?(?:{_CANNOT}[^\n]{{0,60}}?{_TASK}|as an ai|作为|the (?:input|given|text you)"

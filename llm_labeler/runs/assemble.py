@@ -38,6 +38,7 @@ class AskSummary:
     """Calls, spending and failures of a session."""
 
     cached: int = 0
+    answered: int = 0
     spent: Spending = field(default_factory=Spending)
     stopped: str | None = None
     unanswered: Mapping[str, int] = field(default_factory=dict)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from llm_labeler.clients.llms import LlmFunction, build
+from llm_labeler.clients.llms import LlmFunction, Provider, build
 from llm_labeler.dataset.texts import InputTexts, read_texts
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget, Spending, check_prices
-from llm_labeler.dispatch.workers import AskOutcome, ask_all, errors_by_llm, joined_error
-from llm_labeler.records import Ask, Provider, Text
+from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_llm, joined_error
+from llm_labeler.records import Ask, Text
 from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, assemble
 from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
 from llm_labeler.runs.label_plan import Plan, estimate
@@ -52,23 +52,19 @@ class AskSession:
     show: Listener
     note: Callable[[str], None]
 
-    def summary(self, outcomes: list[AskOutcome], problems: Mapping[str, PairkitError]) -> AskSummary:
+    def summary(self, outcomes: list[Meter], problems: Mapping[str, PairkitError]) -> AskSummary:
         """The calls, spending and failures of some stages."""
-        unanswered: Counter[str] = Counter()
-        details: set[str] = set()
-        if any(outcome.failed for outcome in outcomes):
-            for failure in self.store.failures():
-                if not failure.final and self.record.asks(failure.key):
-                    unanswered[failure.reason] += 1
-                    if len(details) < 2:
-                        details.add(failure.detail)
+        failures = self.store.failures() if any(outcome.failed for outcome in outcomes) else ()
+        missing = [failure for failure in failures if not failure.final and self.record.asks(failure.key)]
+        details = {failure.detail for failure in missing}
         # A limit that stopped an earlier round no longer matters if the last round went on.
         stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
         return AskSummary(
             sum(outcome.cached for outcome in outcomes[:2]),
+            sum(outcome.done for outcome in outcomes),
             sum((outcome.spent for outcome in outcomes), Spending()),
             stopped,
-            dict(unanswered),
+            dict(Counter(failure.reason for failure in missing)),
             problems,
             details.pop() if len(details) == 1 else "",
         )
@@ -78,7 +74,7 @@ async def ask_everything(session: AskSession, texts: Sequence[Text], screened: S
     """Ask for proposals, then ask the judges; repeat while the judges leave budget for further proposals."""
     record, options = session.record, session.options
     settings, task = record.settings, GenerationTask(record)
-    outcomes: list[AskOutcome] = []
+    outcomes: list[Meter] = []
     async with _asking(session) as (ask, failed, left_out):
         proposers = [name for name in settings.proposers if name not in left_out]
         total = len(texts) * sum(map(task.questions_per_text, proposers))
@@ -114,7 +110,7 @@ _SHARE_OF_JUDGES = 0.5  # of the budget: judging costs about as much as proposin
 
 # Asks a stage's questions: its name, the questions by LLM, their number, and the share of the budget to keep
 # for another stage.
-_AskStage = Callable[[str, Mapping[str, Iterable[Ask]], int | None, float], Awaitable[AskOutcome]]
+_AskStage = Callable[[str, Mapping[str, Iterable[Ask]], int | None, float], Awaitable[Meter]]
 
 
 @asynccontextmanager
@@ -127,7 +123,7 @@ async def _asking(
 
     async def ask(
         stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, kept_back: float
-    ) -> AskOutcome:
+    ) -> Meter:
         budget.keep_back(kept_back)
         ask_stage = run_batch if options.batch else partial(ask_all, breaker=settings.breaker, total=total)
         return await ask_stage(
@@ -329,9 +325,10 @@ def remote_llms(settings: LabelSettings, providers: Mapping[str, Provider]) -> l
 def refuse_unanswered(asked: AskSummary, alternative: str) -> None:
     """Raise an error if a question failed."""
     if asked.unanswered:
-        raise RemoteError(
-            f"no answer to {asked.unanswered_counts()}; run the same command again to ask them{alternative}"
-        )
+        remedy = f"run the same command again to ask them{alternative}"
+        if not asked.cached + asked.answered:
+            remedy = "check the server and its [llm.NAME], then run the same command again"
+        raise RemoteError(f"no answer to {asked.unanswered_counts()}; {remedy}")
 
 
 def _with_settings(recorded: RunRecord, settings: LabelSettings) -> RunRecord:

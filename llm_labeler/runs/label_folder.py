@@ -126,7 +126,7 @@ def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
 def load_run_record(work: Path) -> RunRecord:
     """Load the record of the last run in this folder."""
     path = work / RUN_FILE
-    if not path.is_file():
+    if not (work / TEXTS_FILE).is_file():  # the dataset has a run.json, too
         raise ConfigError(f"{work}: not a working folder of `label generate`; give its OUT.work as --work")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore, chunks
 from llm_labeler.dispatch.budget import PROMISE, Spending, money
-from llm_labeler.records import Provider, Text, TokenUsage
+from llm_labeler.records import Text, TokenUsage
 from llm_labeler.runs.label_folder import RunRecord
 from llm_labeler.runs.questions_and_votes import GenerationTask
 from llm_labeler.settings import RULES, BudgetSettings

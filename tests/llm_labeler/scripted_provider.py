@@ -9,9 +9,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.dispatch.budget import Budget
-from llm_labeler.dispatch.workers import AskOutcome, ask_all
+from llm_labeler.dispatch.workers import Meter, ask_all
 from llm_labeler.records import (
     POLARITIES,
     Ask,
@@ -57,7 +58,7 @@ def fails(error: Exception, when: Callable[[Ask, int], bool] = lambda ask, attem
 
 
 @dataclass
-class Scripted:
+class Scripted(Provider):
     """Returns or raises `script(ask, attempt)`; attempts of a question count from 1."""
 
     script: Script = answer_at_once
@@ -82,12 +83,6 @@ class Scripted:
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         return self.bounds(ask)
-
-    async def check(self) -> None:
-        return
-
-    async def close(self) -> None:
-        return
 
     async def reply(self, ask: Ask) -> LlmReply:
         self.asked[ask.key] += 1
@@ -142,7 +137,7 @@ async def ask_in(
     breaker: BreakerSettings | None = None,
     progress: Callable[[Progress], None] = lambda progress: None,
     **options: Any,
-) -> AskOutcome:
+) -> Meter:
     """`ask_all` with `count` questions for each provider, or with `questions`."""
     asks: Callable[[str], Iterable[Ask]] = lambda llm: (an_ask(number, llm) for number in range(count))  # noqa: E731
     streams = {provider.name: (questions or asks)(provider.name) for provider in providers}

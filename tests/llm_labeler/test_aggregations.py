@@ -101,11 +101,8 @@ def as_proposed(polarity: str) -> tuple[str, float]:
     return polarity, float(polarity == "positive")
 
 
-def test_union_keeps_all(aggregate: Aggregate) -> None:
+def test_union_keeps_all_and_vote_the_confirmed_ones(aggregate: Aggregate) -> None:
     assert aggregate("union") == {(p, letters): as_proposed(p) for p, letters, _ in VOTED}
-
-
-def test_vote(aggregate: Aggregate) -> None:
     assert aggregate("vote") == {(p, letters): reason or as_proposed(p) for p, letters, reason in VOTED}
 
 

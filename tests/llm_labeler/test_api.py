@@ -39,7 +39,7 @@ def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any
 
 
 def test_training_is_suggested_unless_most_texts_have_no_pair(tmp_path: Path) -> None:
-    whole = generate(TEXTS, tmp_path / "whole")
+    whole = generate(pl.Series(TEXTS), tmp_path / "whole")
     assert [step[:2] for _, step in whole.next_steps()] == [["aoe", "train"]]
 
     def mostly_mute(prompt: str) -> str:
@@ -219,7 +219,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"llm": "a,,b"}, "expected NAME or NAME,NAME"),
     ({"polarity": "up"}, "expected positive, negative or both"),
     ({"aggregation": answer}, "aggregation"),
-    ({"aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
+    ({"aggregation": "best"}, "input should be 'union', 'vote' or 'weighted'"),
     ({"out": None}, "^out = None: "),
     ({"work": 5}, "^work = 5: "),
     ({"settings": 5}, "^settings = 5: "),

@@ -169,13 +169,10 @@ def test_an_estimate_computed_by_hand(planned: Planned) -> None:
     assert one.leaves_machine
 
 
-def test_an_unknown_price_is_not_zero(planned: Planned) -> None:
+def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned: Planned) -> None:
     plan = planned()
     assert plan.cost is None
     assert plan.to_dict()["llms"]["a"]["cost"] is None
-
-
-def test_judging_is_estimated(planned: Planned) -> None:
     plain, judged = planned(*"abc"), planned(*"abc", aggregation="vote")
     assert all(m.tokens > few.tokens for m, few in zip(judged.estimates, plain.estimates, strict=True))
     only_judge = planned("a", judges="b", aggregation="vote").estimates[1]

@@ -14,7 +14,7 @@ from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.batch import run_batch
 from llm_labeler.dispatch.budget import Budget
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
-from llm_labeler.dispatch.workers import AskOutcome
+from llm_labeler.dispatch.workers import Meter
 from llm_labeler.records import Ask, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit import BadReply, ConfigError, RemoteError
@@ -41,12 +41,12 @@ def batch(
     budget: BudgetSettings | None = None,
     progress: Callable[[Any], None] = lambda progress: None,
     **fields: Any,
-) -> AskOutcome:
+) -> Meter:
     """Run a batch as one process."""
     asked = provider(base_url, **({"kind": "openai"} | PRICES | fields))
     questions = map(an_ask, range(asks)) if isinstance(asks, int) else asks
 
-    async def main() -> AskOutcome:
+    async def main() -> Meter:
         limits = Budget(budget or BudgetSettings(), store.spent())
         try:
             return await run_batch(
@@ -192,7 +192,7 @@ def test_reservations_of_a_failed_llm_are_freed(
 
     monkeypatch.setattr(OpenAiBatches, step, fails_for_one)
 
-    async def main(base_url: str) -> AskOutcome:
+    async def main(base_url: str) -> Meter:
         llms = {name: provider(base_url, name=name, kind="openai") for name in ("dead", "alive")}
         questions = {name: [an_ask(number, llm=name) for number in range(20)] for name in llms}
         budget = Budget(BudgetSettings(max_requests=30), store.spent())

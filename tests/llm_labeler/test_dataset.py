@@ -198,7 +198,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(
 @pytest.mark.parametrize(
     ("answer", "options", "message"),
     [
-        (lambda prompt: text_of(prompt), {}, r"no pair is left to write \(echo 6\); look at some with"),
+        (lambda prompt: text_of(prompt), {}, r"no pair is left .*\(echo 6\); a: 3 of 3 negatives repeat"),
         (lambda _: "", {}, r"\(empty_answer 6\); look at some"),
         (ann, {"max_requests": 0}, r"\(not_answered 6\): no question was answered; .* higher max_cost="),
         # With a warning that ends so, the advice is given once.

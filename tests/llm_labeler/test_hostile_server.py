@@ -34,13 +34,8 @@ REPLY = {
 }
 ERROR = {"error": {**FAULT, "innererror": {"code": "c"}}, "detail": [{"msg": "m"}]}
 MODELS = {"object": "list", "data": [{"id": "emulated"}, {"id": "b"}]}
-BATCH = {
-    "id": "b",
-    "output_file_id": "f",
-    "error_file_id": "g",
-    "metadata": {"tag": "t"},
-    "errors": {"data": [{"message": "m"}]},
-}
+FILES = {"output_file_id": "f", "error_file_id": "g"}
+BATCH = {"id": "b", **FILES, "metadata": {"tag": "t"}, "errors": {"data": [{"message": "m"}]}}
 
 
 class Mutating:
@@ -92,14 +87,14 @@ def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs: int, tmp_path
                 "base_url": server.base_url,
                 "attempts": 2,
                 "seed": 1,
-                "concurrency": 1,  # so that responses come in order
             }
+            llm |= {"concurrency": 1}  # so that responses come in order
             texts = [f"Patient {number} is fine." for number in range(4)]
             given: Any = {
                 "polarity": "positive",
                 "keep_going": True,
                 "progress": False,
-                "batch": seed % 2 == 1,
+                "batch": seed % 2 > 0,
             }
             try:
                 result = llm_labeler.generate(texts, llm={"a": llm}, out=tmp_path / str(seed), **given)

@@ -126,6 +126,8 @@ def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
     llms = {"a": judge_of("same"), "down": down}
     with pytest.raises(RemoteError, match=r"no answer to 2 questions \(rejected 2: <html>Login\)"):
         judged(tmp_path / "out", llm=llms)
+    with pytest.raises(RemoteError, match=r"Login\); check the server and its \[llm.NAME\], then run"):
+        judged(tmp_path / "none", llm={"down": down})
     result = judged(tmp_path / "out", llm=llms, keep_going=True)
     assert result.problem is not None
     assert result.problem.exit_code == 4

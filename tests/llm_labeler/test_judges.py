@@ -185,9 +185,7 @@ def test_weighted_label_computed_by_hand() -> None:
     same, opposite, unrelated = 0.5 * 0.8 * 0.2, 0.25 * 0.1 * 0.6, 0.25 * 0.1 * 0.2  # Bayes
     assert pair.label == pytest.approx(same / (same + opposite + unrelated))
     assert pair.reason is None
-
-
-def test_weighted_below_the_confidence_is_unsure() -> None:
+    # Below the confidence, it is unsure.
     assert weighted("positive", "s", j0=0.6, min_confidence=0.59).reason is None
     assert weighted("positive", "s", j0=0.6, min_confidence=0.61).reason == "unsure"
     # certainly not the same

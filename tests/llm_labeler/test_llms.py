@@ -98,11 +98,8 @@ def test_prices(number: int) -> None:
     entry, expected = PRICES[number]
     llm = priced()[f"llm-{number}"]
     assert (llm.price_in, llm.price_out) == expected, entry
-
-
-def test_the_built_in_members_have_known_prices() -> None:
-    for name in ("chatgpt", "llama", "chatglm"):
-        assert None not in (priced()[name].price_in, priced()[name].price_out)
+    built_in = [priced()[name] for name in ("chatgpt", "llama", "chatglm")]
+    assert None not in [price for llm in built_in for price in (llm.price_in, llm.price_out)]
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,7 @@ def test_list_formats(raw: str) -> None:
         f"{ZH_ONE}{ZH_TWO}",
         f"输出：\n1. {ZH_ONE}\n2. {ZH_TWO}",
         f"原句：{ZH_TEXT}\n同义句：{ZH_ONE}\n同义句：{ZH_TWO}",
-        f'["{ZH_ONE}", "{ZH_TWO}"]',
-        f"<think>用户想要同义句。\n1. 先想想</think>\n\n1. {ZH_ONE}\n2. {ZH_TWO}",
+        f'{{"sentences"：["{ZH_ONE}"，"{ZH_TWO}"]}}',
     ],
 )
 def test_chinese_formats(raw: str) -> None:
@@ -165,8 +164,6 @@ def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None
     "raw",
     [
         "I'm sorry, but I can't assist with that request.",
-        "I’m sorry, but I can’t help with that.",
-        "I apologize, but I cannot generate antonym sentences for this input.",
         "As an AI language model, I cannot write that.\n1. Ask a person.\n2. Ask a book.",
         "Sorry, I am unable to provide that.\n\nIs there another sentence?",
         "I cannot fulfill your request.",
@@ -174,7 +171,21 @@ def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None
         "很抱歉，我无法生成反义句。",
         "作为一个人工智能语言模型，我不能回答这个问题。",
         "对不起，我不太明白您的问题。",
-        "我无法提供这个请求的内容。",
+        "对不起，我还没有学会回答这个问题。",
+        "Es tut mir leid, aber ich kann bei dieser Anfrage nicht helfen.",
+        "Als KI-Sprachmodell kann ich dazu keine Ratschläge geben. Fragen Sie einen Arzt.",
+        "Je suis désolé, mais je ne peux pas vous aider avec cette demande.",
+        "Lo siento, pero no puedo ayudar con esa solicitud.",
+        "Mi dispiace, ma non posso aiutarti con questa richiesta.",
+        "Desculpe, mas não posso ajudar com esse pedido.",
+        "Het spijt me, maar ik kan niet helpen met dit verzoek.",
+        "Извините, я не могу помочь с этим запросом.",
+        "عذرًا، لا أستطيع المساعدة في هذا الطلب.",
+        "申し訳ございませんが、お手伝いできません。",
+        "죄송합니다. 그 요청은 도와드릴 수 없어요.",
+        "Przykro mi, ale nie mogę pomóc w tej sprawie.",
+        "Üzgünüm, ancak bu isteğe yardımcı olamam.",
+        "क्षमा करें, मैं इस अनुरोध में आपकी सहायता नहीं कर सकता।",
         "No further antonyms.",
     ],
 )
@@ -195,6 +206,7 @@ def test_refusals(raw: str) -> None:
 def test_empty_answers_have_the_reason_of_their_ending(finish: str, reason: str) -> None:
     assert reasons("", finish=finish) == [reason]
     assert finish != "refusal" or reasons("No.", finish=finish) == [reason]
+    assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
 
 
 @pytest.mark.parametrize("raw", ["", " \n", "<think>The user wants"])
@@ -229,6 +241,7 @@ def test_a_limit_reached_before_the_answer_is_reported(raw: str) -> None:
         ("Two things. They differ.", "There are two things. They are different."),
         ("He is a student.", "You are a helpful student."),
         ("我是一个学生。", "你是一个学生。"),
+        ("Ich kann morgen nicht helfen.", "Leider kann ich morgen nicht helfen."),
         ("Dr. Smith lives on St. John Ave.", "On St. John Ave. is where Dr. Smith lives."),
     ],
 )
@@ -310,10 +323,6 @@ def test_a_paragraph_is_split_by_the_sentences_of_the_text() -> None:
     four = "He came. He saw. She came. She saw."
     assert kept(four, "They came. They saw.", size=2) == ["He came. He saw.", "She came. She saw."]
     assert kept(four, "They came. They saw.", size=3) == [four]
-
-
-def test_a_truncated_note_does_not_cost_a_sentence() -> None:
-    assert reasons(f"1. {ONE}\n\nNote: I have", finish="length") == [None, "closing_note"]
 
 
 def test_dropped_pieces_are_shortened() -> None:

@@ -81,11 +81,8 @@ def test_the_kind_precedes_the_sentence(raw: str) -> None:
     assert read_changes(raw) == WANTED
 
 
-def test_sentences_without_a_kind() -> None:
+def test_sentences_without_a_kind_or_beyond_the_requested_size() -> None:
     assert read_changes(f"1. {NOT}\n2. entity: {SUMMER}") == [(NOT, None, None), (SUMMER, "entity", None)]
-
-
-def test_hard_negatives_beyond_the_requested_size_are_dropped() -> None:
     result = read_changes(f"1. negation: {NOT}\n2. entity: {SUMMER}", size=1)
     assert [reason for _, _, reason in result] == [None, "beyond_size"]
 

@@ -111,6 +111,9 @@ def test_only_answers_of_the_run_are_used(tmp_path: Path) -> None:
 
 def test_a_damaged_working_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"settings": {"size": 0}}')
+    with pytest.raises(ConfigError, match=r"not a working folder .*give its OUT\.work"):
+        llm_labeler.report(tmp_path)  # a dataset
+    (tmp_path / "texts.parquet").touch()
     with pytest.raises(DataError, match="damaged"):
         llm_labeler.report(tmp_path)
 

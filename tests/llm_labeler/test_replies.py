@@ -145,6 +145,7 @@ FAILURES: list[tuple[Any, str]] = [  # response and reason
         ({"error": {"message": "upstream says no", "code": code}}, "broken_reply")
         for code in (502, "402", None)
     ),
+    (completion({"content": ""}, error={"message": "upstream says no", "code": 502}), "broken_reply"),
     ({"choices": [{"error": {"message": "no", "code": 502}, "finish_reason": "error"}]}, "server_error"),
 ]
 RESPONSES = [
@@ -227,6 +228,7 @@ def test_a_refusal_in_a_response_with_status_200(
     code: Any, error: type[PairkitError], message: str, tmp_path: Path
 ) -> None:
     fault = {"error": {"message": "upstream says no: no such model", "code": code}}
-    for number, value in enumerate((fault, {**fault, "choices": []}, {"choices": [fault]})):
+    empty = {**fault, **completion({"content": None})}
+    for number, value in enumerate((fault, {**fault, "choices": []}, empty, {"choices": [fault]})):
         with pytest.raises(error, match=message):
             run(tmp_path / str(number), lambda _, value=value: value, ["A text."], keep_going=False)

@@ -129,6 +129,17 @@ def test_refused_fields_are_not_sent_again(tmp_path: Path) -> None:
         assert sent(server)[-1].keys() == {"model", "messages", "max_tokens"}
 
 
+def test_a_refused_system_message_becomes_a_part_of_the_question(tmp_path: Path) -> None:
+    def respond(path: str, body: Any) -> Any:
+        refuses = not path.endswith("models") and body["messages"][0]["role"] == "system"
+        return reply(400, '{"message": "System role not supported"}') if refuses else None
+
+    with serve(Options(respond=respond)) as server:
+        assert asked(server, tmp_path / "out", range(9), concurrency=1).asked.unanswered == {}
+        (instructions, _), *merged = [[m["content"] for m in body["messages"]] for body in sent(server)]
+    assert [text.startswith(f"{instructions}\n\nWrite 3 ") for (text,) in merged] == [True] * 9
+
+
 @pytest.mark.parametrize(
     ("refuses", "fields", "says"),
     [
@@ -149,7 +160,8 @@ def test_refused_settings_are_reported(
     [
         ('Invalid JSON payload received. Unknown name "seed": Cannot find field.', "the value of seed"),
         ("[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "the value of seed"),
-        ("`seed` is not supported", "the value of seed"),
+        ("Argument not supported on this model: seed", "the value of seed"),
+        ("invalid seed: only 1 is allowed for this model", "the value of seed"),
         ("max_tokens is too large: 512; at most 100 completion tokens are supported", "lower max_tokens in"),
     ],
 )

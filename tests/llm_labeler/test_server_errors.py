@@ -82,7 +82,7 @@ def test_a_wrong_key(how: object) -> None:
 
 
 def test_unlisted_models_can_be_allowed() -> None:
-    models = json.dumps({"data": [{"id": "other"}]})
+    models = json.dumps([{"id": "other"}])  # Together's; others are in an object
     with responding(200, models) as url:
         with pytest.raises(ConfigError, match="must_be_listed = false"):
             check(provider(url))

@@ -85,7 +85,7 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "belongs to the task paraphrase; leave it out"),
         ({"task": "query", "llm": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
-        ({"task": "triple"}, "expected 'paraphrase', 'triplet' or 'query'"),
+        ({"task": "triple"}, "input should be 'paraphrase', 'triplet' or 'query'"),
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],
 )

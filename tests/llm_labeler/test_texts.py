@@ -98,12 +98,6 @@ def test_tables(tmp_path: Path, name: str, column: str) -> None:
     assert (result.texts, result.rows) == (PLAIN, [2, 3, 4] if has_header else [1, 2, 3])
 
 
-def test_json_strings_are_sentences(tmp_path: Path) -> None:
-    (tmp_path / "s.json").write_text(json.dumps([*PLAIN, 7, None, [1]]))
-    result = read(tmp_path / "s.json", tmp_path)
-    assert (result.texts, result.dropped) == (PLAIN, {"empty": 1, "not_text": 2})
-
-
 def test_the_column_is_given_or_recognised_by_name(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text("title,text,body\nA title,A text,A body\n")
@@ -123,6 +117,9 @@ def test_some_objects_may_lack_the_column(tmp_path: Path) -> None:
     assert (result.texts, result.rows, result.dropped) == (["Tea is hot."], [3], {"empty": 1})
     with pytest.raises(DataError, match="no column 'notes' for text; there are id"):
         read(path, tmp_path, "notes")
+    (tmp_path / "s.json").write_text(json.dumps([*PLAIN, 7, None, [1]]))  # strings instead of objects
+    result = read(tmp_path / "s.json", tmp_path)
+    assert (result.texts, result.dropped) == (PLAIN, {"empty": 1, "not_text": 2})
 
 
 def test_a_sentence_as_header_is_refused(tmp_path: Path) -> None:

@@ -109,14 +109,11 @@ def test_siblings_are_not_in_the_sentence(hard: Hard) -> None:
     assert plural.split()[1].endswith("s")
 
 
-def test_the_best_of_each_kind_come_first(hard: Hard) -> None:
+def test_the_best_of_each_kind_come_first_and_contractions_last(hard: Hard, triplets: RuleAnswers) -> None:
     kinds = [kind for kind, _ in hard(SEVERAL)]
     first = len(set(kinds))
     assert first >= 3
     assert len(set(kinds[:first])) == first
-
-
-def test_a_paraphrase_that_differs_by_an_apostrophe_comes_last(triplets: RuleAnswers) -> None:
     result = triplets[FULL, "positive"]
     assert "'" in result[-1]
     assert "'" not in result[0]

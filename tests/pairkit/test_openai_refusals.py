@@ -54,13 +54,14 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # Azure
         (400, error("was filtered", code="content_filter", innererror={"code": "X"}), "question"),
         (400, error("no", innererror={"code": "ResponsibleAIPolicyViolation"}), "question"),
-        (401, error("Access denied due to invalid subscription key"), "key"),
         # OpenRouter
         (402, error("Insufficient credits", code=402), "credit"),
         (403, error("Your input was flagged", code=403, metadata={"reasons": ["x"]}), "question"),
         (403, error("This key may not use the model", code=403), "key"),
         (400, error("Provider returned error", metadata={"raw": '{"error":"context length"}'}), "question"),
         (502, error("Provider is down", code=502), "passing"),
+        (429, error("Rate limit exceeded: free-models-per-day. Add 10 credits", code=429), "credit"),
+        (400, error("opnai/gpt is not a valid model ID", code=400), "model"),
         # Gemini answers with a list
         (400, [error("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")], "key"),
         (429, [error("You exceeded your current quota, please check your plan and billing")], "passing"),
@@ -68,10 +69,25 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, {"object": "error", "message": "This model's maximum context length is 9 tokens."}, "question"),
         (400, error("exceeds the available", type="exceed_context_size_error", code=400), "question"),
         (422, {"error": "Validation: too many input tokens", "error_type": "validation"}, "question"),
-        (404, {"error": "model 'x' not found, try pulling it first"}, "model"),
+        (
+            422,
+            {"error": "`inputs` tokens + `max_new_tokens` must be <= 9", "error_type": "validation"},
+            "question",
+        ),
         # xAI
         (403, {"code": "No", "error": "Content violates usage guidelines. API key ID: 9"}, "question"),
         (400, {"code": "invalid_api_key", "error": "no"}, "key"),
+        (403, {"code": "No permission", "error": "Your team doesn't have any credits yet."}, "credit"),
+        (429, {"code": "Exhausted", "error": "Your team has used all available credits"}, "credit"),
+        # Mistral, Perplexity, Together, LiteLLM, LM Studio
+        (400, error("Invalid model: small", type="invalid_model", code="1500"), "model"),
+        (400, error("Unable to access non-serverless model x.", code="model_not_available"), "model"),
+        (400, error("/chat/completions: Invalid model name passed in model=gpt"), "model"),
+        (400, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "model"),
+        # Cohere, Moonshot
+        (429, {"message": "a Trial key, which is limited to 1000 API calls / month"}, "credit"),
+        (498, {"message": "the prompt violates our usage guidelines"}, "question"),
+        (429, error("your account is not active", type="exceeded_current_quota_error"), "credit"),
         # Groq
         (400, error("Failed to generate JSON.", code="json_validate_failed"), "answer"),
         (400, error("no", code="tool_use_failed", failed_generation="<function"), "answer"),
@@ -83,13 +99,12 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # GLM, Qwen
         (429, error("余额不足或无可用资源包,请充值。", code="1113"), "credit"),
         (400, error("模型不存在", code="1211"), "model"),
+        (400, error("Model not exist.", code="InvalidParameter"), "model"),
         (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"), "question"),
         (400, error("Prompt 超长", code="1261"), "question"),
         (400, error("Access denied", code="Arrearage"), "credit"),
         (400, error("no", code="data_inspection_failed"), "question"),
         # others
-        (413, "<html>Request Entity Too Large</html>", "question"),
-        (503, "busy", "passing"),
         (418, "teapot", "unknown"),
         # the prompt's text is ignored
         (422, {"detail": [{"msg": "bad", "input": "my api key"}]}, "unknown"),

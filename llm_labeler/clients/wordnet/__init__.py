@@ -16,10 +16,11 @@ import json
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from llm_labeler.clients.llms import Provider
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.hard_negatives import hard_negatives, same_meaning
 from llm_labeler.clients.wordnet.question_rules import queries
-from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage, content_hash
+from llm_labeler.records import Ask, LlmReply, Polarity, Prices, TokenUsage
 from llm_labeler.settings import LlmSettings
 from pairkit.similarity.terms import terms
 
@@ -40,38 +41,25 @@ def language_warning(texts: Sequence[str]) -> str | None:
     )
 
 
-class WordnetProvider:
+class WordnetProvider(Provider):
     """Rules over WordNet (`kind = "wordnet"`); they use the text of a question, not its prompt."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
-        self.name = name
-        self.model = settings.model or "wordnet rules"
         # Equal versions give equal answers on every machine.
         versions = {"rules": VERSION, **{library: version(library) for library in ("hanta", "lemminflect")}}
-        self.parameters_text = json.dumps({"kind": "wordnet", "llm": False, **versions}, sort_keys=True)
-        self.parameters = content_hash(self.parameters_text)
-        self.prices = Prices(0.0, 0.0)
-        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
-        self.attempts = 1
-        self.key_variable: str | None = None
-        self.refused = set[str]()
-        self.leaves_machine = False
+        parameters = json.dumps({"kind": "wordnet", "llm": False, **versions}, sort_keys=True)
+        super().__init__(name, settings, parameters, Prices(0.0, 0.0))
+        self.model = settings.model or "wordnet rules"
 
     def max_usage(self, ask: Ask) -> TokenUsage:  # noqa: ARG002 - a Provider
         """Rules use no tokens."""
         return TokenUsage(0, 0)
-
-    async def check(self) -> None:
-        """Rules are always available."""
 
     async def reply(self, ask: Ask) -> LlmReply:
         """A numbered list of candidates by falling confidence; may be empty."""
         await asyncio.sleep(0)  # let other tasks run
         raw = "\n".join(f"{number}. {line}" for number, line in enumerate(_lines(ask), 1))
         return LlmReply(raw, "stop", TokenUsage(0, 0), self.model)
-
-    async def close(self) -> None:
-        """Rules have no resources to release."""
 
 
 def _lines(ask: Ask) -> list[str]:

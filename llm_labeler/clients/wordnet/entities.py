@@ -7,13 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from llm_labeler.clients.wordnet.substitutions import read_table
-from llm_labeler.clients.wordnet.tagged_sentence import (
-    Edit,
-    MeaningChange,
-    TaggedSentence,
-    meaning_change,
-    word_set,
-)
+from llm_labeler.clients.wordnet.tagged_sentence import Change, Edit, TaggedSentence, meaning_change, word_set
 from llm_labeler.clients.wordnet.wordnet_lexicon import is_compound, lemmas, plural
 from pairkit.base.system.seeded import keyed_hash
 
@@ -48,7 +42,7 @@ class _SiblingGroup(NamedTuple):
     governs: bool  # only before a preposition
 
 
-def entity_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def entity_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each thing that has a sibling which the sentence doesn't mention."""
     start = 0
     while start < len(sentence.words):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from llm_labeler.clients.wordnet.annotator import candidates, distinct, opposites, rephrased
 from llm_labeler.clients.wordnet.denials import UNDENIABLE
@@ -17,7 +18,6 @@ from llm_labeler.clients.wordnet.substitutions import in_compound, phrase_table
 from llm_labeler.clients.wordnet.tagged_sentence import (
     Change,
     Edit,
-    MeaningChange,
     TaggedSentence,
     has_later_verb,
     main_verb,
@@ -34,7 +34,7 @@ _POSSIBLE = word_set("may might could")
 _AMISS = word_set("called having click stage iron slow marks scans little alone well long appear appears")
 
 
-def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def opposite_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that negate a sentence or replace a word by an antonym."""
     for change in opposites(sentence):
         edit = change.edits[0]
@@ -45,7 +45,7 @@ def opposite_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
     for change in phrase_table("opposites").changes(sentence):
         edit = change.edits[0]
         if not in_compound(sentence, edit) and _fits(sentence, edit):
-            yield MeaningChange("antonym", change)
+            yield replace(change, kind="antonym")
 
 
 def _is_misread(sentence: TaggedSentence, edit: Edit) -> bool:
@@ -71,16 +71,16 @@ def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
     return not (start and low[start - 1] in _DEGREES and end == start + 1 and sentence.codes[start] in "JR")
 
 
-def _of_kind(sentence: TaggedSentence, change: Change) -> MeaningChange:
+def _of_kind(sentence: TaggedSentence, change: Change) -> Change:
     edit = change.edits[0]
     removed = {*sentence.low[edit.start : edit.end]}
     negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & removed)
     if negates and removed & _POSSIBLE:
-        return MeaningChange("negation", Change(0.0, change.edits))  # "may" and "may not" can both be true
-    return MeaningChange("negation" if negates else "antonym", change)
+        return meaning_change("negation", 0.0, *change.edits)  # "may" and "may not" can both be true
+    return replace(change, kind="negation" if negates else "antonym")
 
 
-def _impossible(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def _impossible(sentence: TaggedSentence) -> Iterator[Change]:
     """Change `may cause` to `cannot cause`."""
     index = main_verb(sentence)
     if index is None or sentence.low[index] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
@@ -108,7 +108,7 @@ _HAPPENING = word_set("have be feel need experience develop notice also lose get
 _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventually first only")
 
 
-def modality_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Replace the modal verb of the main clause."""
     index = main_verb(sentence)
     if index is None or sentence.codes[index] != "M" or sentence.is_negative or sentence.is_question:
@@ -135,7 +135,7 @@ _FREQUENCY = word_set(
 _PERFECT = ("has", "have")
 
 
-def tense_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Change the tense of the main clause's verb."""
     index = main_verb(sentence)
     if index is None or sentence.is_negative or sentence.is_question:
@@ -178,7 +178,7 @@ _DATED = word_set("in since by until")
 _NUMBER_CONFIDENCE = 0.94
 
 
-def number_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def number_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """One change for each number that counts or measures something; references are left out."""
     for index in range(len(sentence.low)):
         end = _end(sentence, index)
@@ -258,8 +258,8 @@ def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[
     if not is_fit(sentence):
         return []
     best: dict[str, tuple[float, ChangeKind, str]] = {}
-    for kind, change in changes(sentence):
-        if kind in kinds and change.confidence >= _MIN_CONFIDENCE:
+    for change in changes(sentence):
+        if (kind := change.kind) and kind in kinds and change.confidence >= _MIN_CONFIDENCE:
             for candidate, confidence in distinct(sentence, [change]):
                 key = candidate.casefold()
                 if key not in best or best[key][0] < confidence:
@@ -273,7 +273,7 @@ def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[
     return [(kind, candidate) for _, _, candidate, kind in sorted(placed)[:size]]
 
 
-def changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def changes(sentence: TaggedSentence) -> Iterator[Change]:
     """All changes of all kinds."""
     yield from opposite_changes(sentence)
     yield from entity_changes(sentence)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from llm_labeler.clients.wordnet.tagged_sentence import (
     WITH_PHRASES,
+    Change,
     Edit,
-    MeaningChange,
     TaggedSentence,
     capital,
     is_plural,
@@ -53,7 +53,7 @@ def has_odd_plural(sentence: TaggedSentence) -> bool:
     )
 
 
-def role_changes(sentence: TaggedSentence) -> Iterator[MeaningChange]:
+def role_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that swap the roles of two things."""
     if (
         len(sentence.words) > 32

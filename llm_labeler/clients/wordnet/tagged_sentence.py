@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import NamedTuple
 
 from HanTa.HanoverTagger import HanoverTagger
 
@@ -131,6 +130,7 @@ class Change:
 
     confidence: float  # in [0, 1]
     edits: tuple[Edit, ...]
+    kind: ChangeKind | None = None  # of a hard negative
 
 
 @dataclass(frozen=True)
@@ -295,13 +295,6 @@ def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: i
     return code in _FINITE
 
 
-class MeaningChange(NamedTuple):
+def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> Change:
     """A change of the meaning, for hard negatives."""
-
-    kind: ChangeKind
-    change: Change
-
-
-def meaning_change(kind: ChangeKind, confidence: float, *edits: Edit) -> MeaningChange:
-    """Make a `MeaningChange` from edits."""
-    return MeaningChange(kind, Change(confidence, edits))
+    return Change(confidence, edits, kind)

@@ -23,12 +23,13 @@ _MAX_CODE = 64  # characters of a code
 # Errors that waiting doesn't solve: unpaid or locked accounts, daily limits (GLM's codes are numbers).
 _EXHAUSTED_CODES = """
     insufficient_quota billing_hard_limit_reached billing_not_active account_deactivated budget_exceeded
-    Arrearage 1110 1111 1112 1113 1121 1304 1308 1309 1310
+    exceeded_current_quota_error Arrearage 1110 1111 1112 1113 1121 1304 1308 1309 1310
 """
 _EXHAUSTED = frozenset(_EXHAUSTED_CODES.split())
 _CREDIT = re.compile(
     r"credit balance is too low|insufficient[ _](?:account )?(?:balance|credits?|funds|quota)"
-    r"|(?:not enough|out of|no) credits?\b|budget has been exceeded|exceeded ?budget|(?:over|crossed) budget"
+    r"|(?:not enough|out of|no|any|all available) credits?\b|budget has been exceeded|exceeded ?budget"
+    r"|(?:over|crossed) budget|free-models-per-day|calls / month"
     r"|billing hard limit|arrearage|余额不足|欠费",
     re.IGNORECASE,
 )
@@ -49,6 +50,7 @@ _QUESTION_CODES = frozenset(_OF_QUESTIONS.split())
 _QUESTION = re.compile(
     r"context.{0,3}(?:length|window|size|limit)|(?:maximum|max) (?:context|input|prompt|sequence)"
     r"|(?:prompt|input|text|request) (?:is |was )?too (?:long|large)|too many (?:input |prompt )?tokens"
+    r"|inputs?`? tokens"
     r"|content.{0,12}(?:polic|filter)|\bflagged\b|moderation|safety|unsafe|sensitive|inappropriate"
     r"|usage guidelines"
     r"|敏感|超长|不安全",
@@ -57,8 +59,14 @@ _QUESTION = re.compile(
 _LIMIT = re.compile(
     r"max_(?:completion_)?tokens\W{0,3}(?:\S+ ){0,3}(?:is )?(?:too large|at most)", re.IGNORECASE
 )
-_PASSING = frozenset((408, 409, 425, 429, 498))  # 498: Groq has no capacity
-_NO_MODEL = frozenset(("model_not_found", "1211"))
+_PASSING = frozenset((408, 409, 425, 429, 498))  # 498: Groq has no capacity, or Cohere blocks
+_NO_MODEL = frozenset(
+    ("model_not_found", "model_not_available", "model_decommissioned", "invalid_model", "1211")
+)
+# Also of a URL without /v1.
+_MODEL = re.compile(
+    r"valid model (?:id|name)|model\b.{0,80}\bnot (?:found|exist)|unexpected endpoint", re.IGNORECASE
+)
 # The server checked an answer, which another attempt may change.
 _ANSWER = re.compile(r"json_validate_failed|tool_use_failed|failed[_ ](?:to )?generat", re.IGNORECASE)
 
@@ -116,8 +124,8 @@ class Refusal:
     @property
     def may_pass(self) -> bool:
         """Whether the same call may succeed later."""
-        is_temporary = self.status in _PASSING or self.status >= 500 or self.is_about_answer
-        return is_temporary and not self.is_exhausted
+        is_passing = self.status in _PASSING and not self.is_about_question
+        return (is_passing or self.status >= 500 or self.is_about_answer) and not self.is_exhausted
 
     @property
     def is_exhausted(self) -> bool:
@@ -133,7 +141,7 @@ class Refusal:
         """Whether the prompt is too long or was filtered, so that other prompts may succeed."""
         if self.status == 413:
             return True
-        if self.status not in (400, 403, 422) or self.is_about_limit:
+        if self.status not in (400, 403, 422, 498) or self.is_about_limit:
             return False
         names = {self.code, self.kind, *self.more.split()}
         return bool(names & _QUESTION_CODES) or _QUESTION.search(self._words) is not None
@@ -152,7 +160,7 @@ class Refusal:
     @property
     def is_about_key(self) -> bool:
         """Whether the key is missing, wrong or lacks rights."""
-        if self.is_about_question:
+        if self.is_about_question or self.is_exhausted:
             return False
         named = bool({self.code, self.kind} & _KEY_CODES) or _KEY.search(self._words) is not None
         return self.status in (401, 403) or (self.status == 400 and named)
@@ -160,7 +168,8 @@ class Refusal:
     @property
     def is_about_model(self) -> bool:
         """Whether the model or the URL doesn't exist."""
-        return self.status in (404, 405) or self.code in _NO_MODEL
+        named = bool({self.code, self.kind} & _NO_MODEL) or _MODEL.search(self.message) is not None
+        return self.status in (404, 405) or (self.status == 400 and named)
 
     @property
     def is_about_limit(self) -> bool:

@@ -51,6 +51,8 @@ def contents_of(source: Source) -> str | Path | InMemory:
     """The file, folder or rows of a result; other sources as they are."""
     if isinstance(source, str | Path | PairDataset):
         return source
+    if type(source).__name__ == "Series":  # a column of polars or pandas
+        return cast("list[str]", cast("Any", source).to_list())
     parts: Iterator[Any] = (getattr(source, name, None) for name in ("out", "pairs", "splits", "path"))
     kinds = (Path, PairDataset, pl.DataFrame, Mapping)
     return next((part for part in parts if isinstance(part, kinds)), cast("InMemory", source))
