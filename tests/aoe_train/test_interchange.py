@@ -154,6 +154,11 @@ def test_named_prompts_equal_sentence_transformers(which, pooling, include_promp
 
 def test_encode_document_uses_the_prompt_passage(bert, tmp_path):
     model = theirs(bert, tmp_path / "m", prompts={"query": "the man: ", "passage": "a road "})
+    (network := tmp_path / "m/0_Transformer").mkdir()  # as before release 2.0
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "m" / name).rename(network / name)
+    modules = (tmp_path / "m/modules.json").read_text()
+    (tmp_path / "m/modules.json").write_text(modules.replace('"path": ""', '"path": "0_Transformer"'))
     ours = Encoder.load(tmp_path / "m", device="cpu")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
     assert difference(ours.encode_document(["a cat"]), expected) < 1e-6

@@ -47,6 +47,7 @@ def changed(**fields: object) -> Any:
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
         (cut_in_half, DataError, "not loadable"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), DataError, "has no tokenizer"),
         (changed(num_hidden_layers=3), DataError, "match config.json"),
         (changed(num_hidden_layers=1), DataError, "match config.json"),
         (changed(intermediate_size=40), DataError, "match config.json"),
