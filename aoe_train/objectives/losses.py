@@ -88,12 +88,7 @@ class _Loss(nn.Module):
         super().__init__()
         self.model = model
         self.guide = guide
-        # Whether the guide can read the model's tokens: same vocabulary and same truncation.
-        self._shares_tokens = (
-            guide is not None
-            and model.tokenizer.get_vocab() == guide.tokenizer.get_vocab()
-            and guide.max_seq_length == model.max_seq_length
-        )
+        self._shares_tokens = guide is not None and _share_tokens(model, guide)
         self.objective = Objective(
             load_settings(ObjectiveSettings, flags=settings),
             dim=int(model.get_embedding_dimension() or 0),
@@ -160,13 +155,6 @@ class _Loss(nn.Module):
         return dict(self._config)
 
 
-def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among the arguments of a loss, for the model card."""
-    return {
-        name: arguments[name] for name in arguments if name not in ("self", "model", "guide", "__class__")
-    }
-
-
 class AoELoss(_Loss):
     """Angle and contrastive loss: AoE (ACL 2024), Eq. 5."""
 
@@ -182,14 +170,12 @@ class AoELoss(_Loss):
         positive_from: float = POSITIVE_SHARE,
     ) -> None:
         """Set weights and temperatures."""
-        super().__init__(
-            model,
-            _options(locals()),
-            weights={"angle": angle_weight, "contrastive": contrastive_weight},
-            tau={"angle": angle_tau, "contrastive": contrastive_tau},
-            hard_negatives=hard_negatives,
-            positive_from=positive_from,
-        )
+        shared: dict[str, Any] = {"hard_negatives": hard_negatives, "positive_from": positive_from}
+        weights = {"angle": angle_weight, "contrastive": contrastive_weight}
+        taus = {"angle": angle_tau, "contrastive": contrastive_tau}
+        config = {f"{part}_weight": weight for part, weight in weights.items()}
+        config |= {f"{part}_tau": tau for part, tau in taus.items()}
+        super().__init__(model, config | shared, weights=weights, tau=taus, **shared)
 
 
 class AngleLoss(_Loss):
@@ -207,7 +193,7 @@ class CoSENTLoss(_Loss):
 
     def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
         """Set temperature and margin."""
-        config = _options(locals())
+        config = {"tau": tau, "margin": margin}
         super().__init__(model, config, weights={"cosent": 1}, tau={"cosent": tau}, margin=margin)
 
 
@@ -231,9 +217,24 @@ class ContrastiveLoss(_Loss):
         contrast_positives: bool = False,
     ) -> None:
         """Set the temperature and the choice of negatives."""
-        config = _options(locals())
+        config: dict[str, Any] = {
+            "hard_negatives": hard_negatives,
+            "symmetric": symmetric,
+            "positive_from": positive_from,
+            "guide_margin": guide_margin,
+            "guide_margin_strategy": guide_margin_strategy,
+            "contrast_anchors": contrast_anchors,
+            "contrast_positives": contrast_positives,
+        }
         parts = {"weights": {"contrastive": 1}, "tau": {"contrastive": tau}}
-        super().__init__(model, config, guide, **config | parts)
+        super().__init__(model, {"tau": tau, **config}, guide, **parts, **config)
+
+
+def _share_tokens(model: SentenceTransformer, guide: SentenceTransformer) -> bool:
+    """Whether the guide can read the model's tokens: same vocabulary and same truncation."""
+    if model.tokenizer.get_vocab() != guide.tokenizer.get_vocab():
+        return False
+    return bool(guide.max_seq_length == model.max_seq_length)
 
 
 def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | None:
