@@ -132,12 +132,15 @@ def generate(
         >>> result.pairs.splits["train"]["text2"].sort().to_list()
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
-    given = locals()  # all arguments
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
 
+    given: dict[str, Any] = {"llm": llm, "judges": judges, "task": task, "size": size, "samples": samples}
+    given |= {"examples": examples, "prompt": prompt, "polarity": polarity, "aggregation": aggregation}
+    given |= {"limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
+    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
     resolved, functions = read_arguments(setting_keys(generate), given, config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
     how_to_ask = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
@@ -256,13 +259,14 @@ def judge(
         DataError: The pairs can't be read, or every pair stayed undecided.
         RemoteError: A server failed; the same call continues.
     """
-    given = locals()  # all arguments
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.judge_pairs import judge_pairs
     from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
+    given: dict[str, Any] = {"llm": llm, "limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
+    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
     resolved, functions = read_arguments(setting_keys(judge), given, config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
     return judge_pairs(

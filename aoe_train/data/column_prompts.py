@@ -51,7 +51,8 @@ class ColumnPrompts:
                 f"prompts: found {', '.join(self.by_key)}, but no prompt for rows of {', '.join(columns)}:"
                 f" add one, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
             )
-        return [self._prompt(column, columns) for column in columns]
+        keys = (_column_keys(column, columns) for column in columns)
+        return [next((self.by_key[key] for key in each if key in self.by_key), self.default) for each in keys]
 
     def applied(self, examples: Examples) -> Examples:
         """The rows with a prompt for each text; a text with two prompts becomes two texts."""
@@ -68,10 +69,6 @@ class ColumnPrompts:
             prompts=TextSelection(distinct, prompt_ids),
             content_ids=content_ids,
         )
-
-    def _prompt(self, column: str, columns: list[str]) -> str:
-        keys = _column_keys(column, columns)
-        return next((self.by_key[key] for key in keys if key in self.by_key), self.default)
 
 
 def _encode_pairs(examples: Examples, prompts: list[int], count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from aoe_train.objectives.kinds import positive_threshold
+from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, ObjectiveSettings
 from aoe_train.objectives.training_rows import (
     ABSENT,
     Examples,
@@ -19,7 +21,7 @@ from aoe_train.objectives.training_rows import (
 from aoe_train.settings.run_settings import Conflicts
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.dataset.labels import AS_FOUND, LabelRules
+from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
 from pairkit.dataset.negative_columns import NEGATIVES
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.reader import read_rows, split_names
@@ -50,7 +52,11 @@ def read_examples(
     Anchor and positive make `positive` rows, with negatives `triplet` rows. One text column or a text file
     makes `single` texts.
     """
-    read = read_rows(source, columns=columns, split=split or _default_split(source), rules=rules)
+    if split is None:
+        split, *others = splits = split_names(source)  # train comes first
+        if others and split != "train":
+            raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
+    read = read_rows(source, columns=columns, split=split, rules=rules)
     ((name, frame),) = read.splits.items()
     if read.bad_rows.height:
         say(f"{source_name(source)}: rows left out: {format_bad_rows(read.bad_rows)}")
@@ -99,22 +105,24 @@ def negatives_in_words(counts: Mapping[str, int]) -> str:
     return f"{low} to {high} a row; {fewer:,} of {sum(counts.values()):,} rows have fewer than {high}"
 
 
-def check_labels(examples: Examples, source: Source) -> None:
-    """Refuse labels that are all equal, for objectives that rank pairs."""
-    labels = examples.labels
-    if labels is not None and (labels == labels[0]).all():
+def check_labels(examples: Examples, source: Source, objective: ObjectiveSettings) -> None:
+    """Refuse labels from which an objective can't learn."""
+    labels, active = examples.labels, objective.weights.active.keys()
+    if labels is None:
+        return
+    low, high = float(labels.min()), float(labels.max())
+    if low == high and RANKED & active:
         raise DataError(
-            f"all {len(labels)} labels are {labels[0]:g}; this objective needs different labels (positives"
-            " only can train in_batch or contrastive, in columns anchor and positive)",
+            f"all {len(labels)} labels are {low:g}, so there is nothing to rank; add pairs with other labels,"
+            " or train positives only with --preset=simcse",
             path=source_name(source),
         )
-
-
-def _default_split(source: Source) -> str:
-    splits = split_names(source)
-    if len(splits) > 1 and "train" not in splits:
-        raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
-    return splits[0]  # train comes first
+    if active <= IN_BATCH and high < positive_threshold(objective, examples.kind, score_scale(low, high)):
+        raise DataError(
+            f"the highest label is {high:g}, so there are no positives, which {', '.join(active)} needs; add"
+            " some, or lower objective.positive_from for scores",
+            path=source_name(source),
+        )
 
 
 def distinct(frame: pl.DataFrame) -> Examples:

@@ -116,46 +116,35 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
 
 def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
     """Statistics of the first epoch's batches, over all ranks."""
-    return describe_all([(batches.plan(0), batches, store)], left_out=batches.left_out)
+    return describe_all([(batches.plan(0), batches, store)])
 
 
-def describe_all(
-    datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]], *, left_out: int
-) -> dict[str, float]:
+def describe_all(datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]]) -> dict[str, float]:
     """Statistics of the batches of several datasets."""
     per_batch, one_label = [], 0
     for plan, batches, store in datasets:
         examples, lengths = batches.examples, store.lengths
-        per_batch += [
-            (
-                len(batch),
-                batches.copies,
-                *_sizes(examples.rows[batch], examples.token_counts(lengths, batch), lengths),
-            )
-            for batch in plan
-        ]
+        for batch in plan:
+            columns, counts = examples.rows[batch], examples.token_counts(lengths, batch)
+            distinct, present = distinct_texts(columns), np.count_nonzero(columns != ABSENT)
+            if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
+            sizes = lengths[distinct].sum(), len(distinct), present, counts.sum(), if_padded
+            per_batch.append((len(batch), batches.copies, *sizes))
         if examples.labels is not None:
             one_label += one_label_batches([np.asarray(batch) for batch in plan], examples.labels)
-    rows, copies, tokens, distinct, texts, all_tokens, padded = np.array(per_batch).T
+    rows, copies, tokens, different, texts, all_tokens, padded = np.array(per_batch).T
     return {
         "steps": len(per_batch),
         "rows_mean": float(rows.mean()),
         "rows_max": int(rows.max()),
         "tokens_mean": float((tokens * copies).mean()),
         "tokens_max": int((tokens * copies).max()),
-        "distinct_share": float(distinct.sum() / texts.sum()),
+        "distinct_share": float(different.sum() / texts.sum()),
         "padding_share": float(1 - all_tokens.sum() / padded.sum()),
         "one_label_batches": one_label,
-        "left_out": left_out,
+        "left_out": sum(batches.left_out for _, batches, _ in datasets),
         "truncated_texts": sum(store.truncated for _, _, store in datasets),
     }
-
-
-def _sizes(columns: np.ndarray, counts: np.ndarray, lengths: np.ndarray) -> tuple[int, int, int, int, int]:
-    """Tokens of distinct texts, distinct texts, texts, tokens of all texts, tokens if columns were padded."""
-    distinct = distinct_texts(columns)
-    texts = int(np.count_nonzero(columns != ABSENT))
-    return lengths[distinct].sum(), len(distinct), texts, counts.sum(), counts.max(axis=0).sum() * len(counts)
 
 
 def distinct_texts(columns: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ import numpy as np
 
 from aoe_train.data.defaults import FROM_NEIGHBOURHOOD, seeds_in
 from aoe_train.data.token_batches import Batches
+from aoe_train.model.similarity import scaled_to_one
 from aoe_train.objectives.training_rows import ColumnVectors, TeacherVectors
 from aoe_train.settings.run_settings import BatchSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -64,35 +65,24 @@ def neighbour_teacher(
     texts: Sequence[str], vectors: Float[np.ndarray, "text dim"], settings: TeacherSettings
 ) -> NeighbourTeacher:
     """The teacher of these texts, from the vectors of a model."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     weight, smoothing = settings.lexical_weight or 0.0, settings.smoothing or 0.0
-    centred = _unit(vectors - vectors.mean(axis=0))
-    lexical = _tf_idf(texts)
+    centred = scaled_to_one(vectors - vectors.mean(axis=0))
+    # Sublinear counts; a text without words is a term of its own.
+    tf_idf = TfidfVectorizer(analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32)
+    lexical: csr_matrix = tf_idf.fit_transform(texts)
     similarity = (1 - weight) * (centred @ centred.T) + weight * (lexical @ lexical.T).toarray()
     np.fill_diagonal(similarity, -np.inf)
     size = min(max(_NEIGHBOURHOOD, settings.neighbours), len(texts) - 1)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
     linked = np.zeros(similarity.shape, np.bool_)
     np.put_along_axis(linked, nearest[:, : settings.neighbours], values=True, axis=1)
-    smoothed = _unit((linked & linked.T).astype(np.float32) @ centred + centred)
+    smoothed = scaled_to_one((linked & linked.T).astype(np.float32) @ centred + centred)
     shares = ((1 - weight) * smoothing, smoothed), ((1 - weight) * (1 - smoothing), centred)
     dense = np.concatenate([np.sqrt(share) * part for share, part in shares if share], axis=1)
     column = ColumnVectors(dense.astype(np.float32), np.arange(len(texts)))
     return NeighbourTeacher([column] * 2, np.sqrt(weight) * lexical, nearest)
-
-
-def _unit(rows: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text dim"]:
-    lengths: np.ndarray = np.linalg.norm(rows, axis=1, keepdims=True)
-    units: np.ndarray = rows / np.maximum(lengths, 1e-9)
-    return units
-
-
-def _tf_idf(texts: Sequence[str]) -> csr_matrix:
-    """Unit rows of TF-IDF with sublinear counts, float32; a text without words is a term of its own."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    make = TfidfVectorizer(analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32)
-    rows: csr_matrix = make.fit_transform(texts)
-    return rows
 
 
 def draw_texts(examples: Examples, seed: int) -> Examples:

@@ -18,7 +18,6 @@ from aoe_train.data.examples import (
     read_examples,
     silent,
 )
-from aoe_train.objectives.objective_settings import RANKED
 from aoe_train.objectives.training_rows import Examples
 from aoe_train.settings.train_settings import TrainSettings
 from pairkit.base.errors import ConfigError, DataError
@@ -55,19 +54,17 @@ class Sources:
 
     def names(self) -> dict[str, str | dict[str, str] | None]:
         """Names of the inputs for run.json; by dataset if there are several."""
-        dev = None if self.dev_data is None else unwrap_single(_source_names(self.dev_data))
+        data, dev = (
+            unwrap_single({name: source_name(source) for name, source in given.items()}) if given else None
+            for given in (self.data, self.dev_data)
+        )
         judged = {} if self.judged is None else {"judged": source_name(self.judged)}
-        data = unwrap_single(_source_names(self.data))
         return {"data": data, "backbone": self.backbone, "dev_data": dev} | judged
 
 
 def unwrap_single(by_name: Mapping[str, Any]) -> Any:
     """The only value without its name, or all values by name."""
     return next(iter(by_name.values())) if len(by_name) == 1 else dict(by_name)
-
-
-def _source_names(sources: Mapping[str, Source]) -> dict[str, str]:
-    return {name: source_name(source) for name, source in sources.items()}
 
 
 _SMALL = 1 << 20  # bytes of files that are read twice, which takes milliseconds
@@ -114,9 +111,8 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> D
             if len(counts := negative_counts(rows)) > 1:
                 say_of(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
             reported[name] = _report_labels(rows, source, say_of)
-            objective = default_objective(settings.of(name), rows.kind)
-            if name not in sources.losses and RANKED & objective.weights.active.keys():
-                check_labels(rows, source)
+            if name not in sources.losses:
+                check_labels(rows, source, default_objective(settings.of(name), rows.kind))
     return Data(train, _read_dev(sources, settings, reported, say))
 
 
@@ -130,7 +126,8 @@ def _read_dev(
         with _named_errors(name, sources):
             read = _reader(name, sources, settings, say_of)
             if sources.dev_data is not None:
-                rows = read(source, split=_dev_split(source))
+                splits = split_names(source)
+                rows = read(source, split="validation" if "validation" in splits else None)
                 _report_labels(rows, source, say_of, reported.get(name, next(iter(reported.values()))))
                 if reason := _not_scorable(rows):
                     raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(source))
@@ -210,8 +207,3 @@ def _not_scorable(dev: Examples) -> str | None:
     if dev.labels is not None and (dev.labels == dev.labels[0]).all():
         return f"all {len(dev)} labels are {dev.labels[0]:g}, so there is nothing to rank"
     return None
-
-
-def _dev_split(source: Source) -> str | None:
-    splits = split_names(source)
-    return "validation" if "validation" in splits else splits[0] if len(splits) == 1 else None

@@ -157,18 +157,13 @@ class Batches(PlannedSampler):
         if self._strategy == "shuffle":
             return batches
         # Rows of similar length go to different ranks, so that no rank has all the long ones.
-        turns = self._turns(batches, random)
+        turns = random.permutation(len(batches))
+        first = int(np.argmax([self._lengths[batches[turn]].sum() for turn in turns]))
+        turns[[0, first]] = turns[[first, 0]]  # the largest comes first
         return [batches[turn].reshape(-1, self._world).T.ravel() for turn in turns]
 
     def _sorted(self, rows: np.ndarray) -> np.ndarray:
         return rows[np.argsort(self._lengths[rows], kind="stable")]
-
-    def _turns(self, batches: list[np.ndarray], random: np.random.Generator) -> np.ndarray:
-        """A random order of the batches with the largest one first."""
-        turns = random.permutation(len(batches))
-        first = int(np.argmax([self._lengths[batches[turn]].sum() for turn in turns]))
-        turns[[0, first]] = turns[[first, 0]]
-        return turns
 
 
 def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:

@@ -100,8 +100,8 @@ def _read_weights(layer: nn.Module, folder: Path) -> None:
     path = folder / _WEIGHTS
     if not path.is_file() and (pickled := sorted(folder.glob("*.bin"))):
         raise ConfigError(
-            f"{folder}: its only weights are {pickled[0].name}, a pickle, which can run code when loaded;"
-            f" convert it to {_WEIGHTS} if you trust it"
+            f"{folder}: its only weights are {pickled[0].name}, a pickle, which can run code when loaded; if"
+            " you trust it, load and save the model with a new release of sentence-transformers"
         )
     try:
         stored = load_file(path)

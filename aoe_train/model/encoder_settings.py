@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aoe_train.model.backbones.changes import default_pooling
+from aoe_train.model.backbones.changes import is_causal
 from aoe_train.model.backbones.static import StaticTable, check_static
 from aoe_train.model.dense_layers import DenseLayers, dense_names, read_dense_layers
 from aoe_train.model.folder_checks import (
@@ -103,8 +103,10 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
         return settings.model_copy(update={"pooling": "avg"})
     packed = backbone if isinstance(backbone, PackedBackbone) else None
     pooling: str = settings.pooling
-    if pooling == "auto":
-        pooling = default_pooling(backbone) if packed is None else packed.poolings[0]
+    if pooling == "auto" and packed is not None:
+        pooling = packed.poolings[0]
+    elif pooling == "auto":  # the token that attends to the whole text
+        pooling = "last" if is_causal(backbone) else "cls"
     if packed is not None and pooling not in packed.poolings:
         raise ConfigError(f"pooling {pooling}: expected {', '.join(packed.poolings)} for a {packed.title}")
     if packed is None and pooling == "cells":

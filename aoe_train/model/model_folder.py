@@ -122,9 +122,6 @@ def clear(work: Path) -> None:
             remove(path)
 
 
-_ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures")  # of a configuration
-
-
 def hash_examples(examples: Examples) -> str:
     """SHA-256 of texts, rows and labels, independent of their file."""
     digest = hashlib.sha256(examples.kind.encode())
@@ -156,7 +153,8 @@ def hash_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
 
 def hash_config(config: PretrainedConfig) -> str:
     """SHA-256 of a backbone's configuration, except for its origin."""
-    parts = {key: value for key, value in config.to_dict().items() if key not in _ORIGIN_KEYS}
+    origin = ("_name_or_path", "transformers_version", "architectures")
+    parts = {key: value for key, value in config.to_dict().items() if key not in origin}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 

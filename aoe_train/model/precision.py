@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
@@ -22,8 +22,6 @@ from aoe_train.settings.train_settings import PRECISIONS
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jaxtyping import Float, UInt8
     from torch import Tensor
 
@@ -83,23 +81,18 @@ def product_time(dtype: torch.dtype) -> float:
     """
     # The layers draw random weights, which must not change a run's random numbers.
     with one_thread(), torch.inference_mode(), torch.random.fork_rng(devices=[]):
-        return _seconds(_product(dtype)) / _seconds(_product(torch.float32))
+        return _product_seconds(dtype) / _product_seconds(torch.float32)
 
 
-def _product(dtype: torch.dtype) -> Callable[[], Tensor]:
-    """A product of a small model's size."""
-    layer = FastLinear(_DIM, _DIM)  # as in models; torch's own may be half as fast
-    if dtype == torch.int8:
-        return partial(Int8Linear(layer), torch.ones(_ROWS, _DIM))
-    return partial(layer.to(dtype), torch.ones(_ROWS, _DIM, dtype=dtype))
-
-
-def _seconds(work: Callable[[], Tensor]) -> float:
-    """The lowest CPU time of a few runs after a warm-up."""
-    times = []
+def _product_seconds(dtype: torch.dtype) -> float:
+    """The lowest CPU time of a few products of a small model's size, after a warm-up."""
+    # As in models: torch's own layer may be half as fast.
+    linear, x, times = FastLinear(_DIM, _DIM), torch.ones(_ROWS, _DIM), list[float]()
+    is_int8 = dtype == torch.int8
+    layer, x = (Int8Linear(linear), x) if is_int8 else (linear.to(dtype), x.to(dtype))
     for _ in range(_RUNS + 1):
         start = time.thread_time()
-        work()
+        layer(x)
         times.append(time.thread_time() - start)
     return min(times[1:])
 
@@ -125,7 +118,8 @@ def weights_dtype(precision: EncodingPrecision, device: torch.device) -> torch.d
     if precision == "int8":
         if device.type != "cpu":
             raise ConfigError(f"precision int8: only available on a CPU, not {device.type}; use bf16 or fp32")
-        if not has_int8_products():
+        supported = "onednn" in torch.backends.quantized.supported_engines
+        if not (supported and hasattr(torch.ops.onednn, "qlinear_pointwise")):
             raise ConfigError("precision int8: this build of torch lacks oneDNN's int8 products; use fp32")
         return torch.float32
     return DTYPES[_auto(device) if precision == "auto" else precision]
@@ -182,13 +176,6 @@ def largest_weight_code() -> int:
         *(rows, 1.0, 0, packed, scale, zero_bias, None, 1.0, 0, torch.float32, "none", [], "")
     )
     return _MAX_SIGNED if product.item() == 64 * _MAX_UNSIGNED * _MAX_SIGNED else _MAX_16_BIT
-
-
-def has_int8_products() -> bool:
-    """Whether this build of torch has oneDNN's int8 products."""
-    return "onednn" in torch.backends.quantized.supported_engines and hasattr(
-        torch.ops.onednn, "qlinear_pointwise"
-    )
 
 
 class Int8Linear(nn.Module):

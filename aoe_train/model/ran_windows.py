@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def count_windows(length: int, window_size: int, min_window_size: int) -> int:
-    """Windows of a sequence, at least one; a tail below `min_window_size` is part of the previous window."""
-    full, tail = divmod(length, window_size)
-    return max(1, full + (tail >= min_window_size))
-
-
 @dataclass(frozen=True)
 class Step:
     """The t-th window of each sequence that has one, with a slot for the memory at the start."""
@@ -64,7 +58,9 @@ class WindowLayout:
         begins = tokens.cumsum(0) - tokens
         rank = tokens.argsort(descending=True, stable=True)
         tokens, begins = tokens[rank], begins[rank]
-        counts = [count_windows(length, window_size, min_window_size) for length in tokens.tolist()]
+        # At least one window; a tail below `min_window_size` is part of the window before it.
+        windows_and_tails = (divmod(length, window_size) for length in tokens.tolist())
+        counts = [max(1, full + (tail >= min_window_size)) for full, tail in windows_and_tails]
         windows = torch.tensor(counts, dtype=torch.long)
         steps, order = [], []
         for number in range(max(counts, default=0)):

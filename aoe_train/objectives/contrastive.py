@@ -41,56 +41,39 @@ class Guide(NamedTuple):
 Duplicates = Literal["exclude", "positive", "negative"]
 
 
-class ExtraCandidates(NamedTuple):
-    """Candidates beyond the papers'; all of them together are GISTEmbed's loss (Eq. 5 to 7)."""
-
-    anchors: bool = False
-    positives: bool = False
-    guide: Guide | None = None
-
-
-NO_EXTRA_CANDIDATES = ExtraCandidates()
-
-
 def in_batch_part(context: LossContext) -> Loss:
     """The part `in_batch`."""
-    tau, duplicates = context.tau("in_batch"), context.settings.duplicates
-    return lambda pairs: contrastive_loss(
-        *_inputs(pairs, context), tau, _extra_candidates(pairs, context), duplicates=duplicates
-    )
+    return _part(context, "in_batch")
 
 
 def contrastive_part(context: LossContext) -> Loss:
     """The part `contrastive`."""
     settings = context.settings
-    return lambda pairs: contrastive_loss(
-        *_inputs(pairs, context),
-        context.tau("contrastive"),
-        _extra_candidates(pairs, context),
-        hard_negatives=settings.hard_negatives,
-        symmetric=settings.symmetric,
-        duplicates=settings.duplicates,
-    )
+    return _part(context, "contrastive", hard_negatives=settings.hard_negatives, symmetric=settings.symmetric)
 
 
-def _inputs(
-    pairs: Pairs, context: LossContext
-) -> tuple[
-    Float[Tensor, "anchor dim"],
-    Float[Tensor, "candidate dim"],
-    Int[Tensor, "candidate 2"],
-    Bool[Tensor, " anchor"],
-]:
-    anchors = pairs.anchors
-    return pairs.first[:anchors], pairs.second, pairs.texts, pairs.labels[:anchors] >= context.positive_from
+def _part(context: LossContext, name: str, **how: bool) -> Loss:
+    settings, tau = context.settings, context.tau(name)
 
+    def loss(pairs: Pairs) -> Tensor:
+        count, guide = pairs.anchors, None
+        if pairs.guide is not None:
+            first, second = unit(pairs.guide.first[:count]), unit(pairs.guide.second)
+            guide = Guide(first, second, settings.guide_margin, settings.guide_margin_strategy)
+        return contrastive_loss(
+            pairs.first[:count],
+            pairs.second,
+            pairs.texts,
+            pairs.labels[:count] >= context.positive_from,
+            tau,
+            guide,
+            contrast_anchors=settings.contrast_anchors,
+            contrast_positives=settings.contrast_positives,
+            duplicates=settings.duplicates,
+            **how,
+        )
 
-def _extra_candidates(pairs: Pairs, context: LossContext) -> ExtraCandidates:
-    settings, guide = context.settings, None
-    if pairs.guide is not None:
-        first, second = pairs.guide.first[: pairs.anchors], pairs.guide.second
-        guide = Guide(unit(first), unit(second), settings.guide_margin, settings.guide_margin_strategy)
-    return ExtraCandidates(settings.contrast_anchors, settings.contrast_positives, guide)
+    return loss
 
 
 def contrastive_loss(
@@ -99,8 +82,10 @@ def contrastive_loss(
     texts: Int[Tensor, "candidate 2"],
     positive: Bool[Tensor, " anchor"],
     tau: float,
-    extra: ExtraCandidates = NO_EXTRA_CANDIDATES,
+    guide: Guide | None = None,
     *,
+    contrast_anchors: bool = False,
+    contrast_positives: bool = False,
     hard_negatives: bool = True,
     symmetric: bool = False,
     duplicates: Duplicates = "exclude",
@@ -112,7 +97,7 @@ def contrastive_loss(
     change its own loss, but its second text counts twice as a negative of others, as in the equations.
     Without positive pairs, loss and gradient are 0.
     """
-    anchors, guide = len(positive), extra.guide
+    anchors = len(positive)
     queries, candidates = unit(first), unit(second)
     copies, absent = false_negatives(texts, positive), texts[:, 1] == ABSENT
     excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
@@ -124,12 +109,12 @@ def contrastive_loss(
     if not hard_negatives:
         blocks = [(queries @ partners.T, excluded[:, :anchors] | ~positive)]
         also_positive = also_positive[:, :anchors] & positive
-    if extra.anchors:
+    if contrast_anchors:
         excluded = _same_side(texts, positive, 0) | false_negatives(texts[:anchors], positive).T
         if guide is not None:
             excluded = excluded | guide.too_near(guide.first, guide.first)
         blocks.append((queries @ queries.T, excluded))
-    if extra.positives:
+    if contrast_positives:
         excluded = _same_side(texts, positive, 1) | false_negatives(texts[:anchors], positive) | ~positive
         if guide is not None:
             excluded = excluded | guide.too_near(guide.second[:anchors], guide.second[:anchors])

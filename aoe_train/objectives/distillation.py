@@ -43,13 +43,8 @@ def margin_mse_loss(
     return _masked_mean(differences.square(), counted)
 
 
-def embed_distill_part(context: LossContext) -> Loss:
-    """The part `embed_distill`."""
-    return EmbedDistillation(context)
-
-
 class EmbedDistillation(nn.Module):
-    """Distance between the model's and the teacher's vectors, as a mean over the rows' texts.
+    """The part `embed_distill`: distance of the model's from the teacher's vectors, a mean over texts.
 
     If sizes differ, a linear map without bias (`learned`) takes the model's vectors to the teacher's. It
     trains with the model and is discarded afterwards. It starts as the least-squares map of a sample of

@@ -48,7 +48,7 @@ PARTS: Mapping[str, LossPart] = {
     "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
     "sbert": LossPart("ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression loss"),
     "embed_distill": LossPart(
-        "distillation.embed_distill_part", "teacher", None, "the distance from the teacher's vectors"
+        "distillation.EmbedDistillation", "teacher", None, "the distance from the teacher's vectors"
     ),
     "score_distill": LossPart(
         "distillation.score_distill_part", "teacher", 0.05, "the loss on the teacher's scores of pairs"
@@ -65,6 +65,9 @@ RANKED, IN_BATCH, TAUGHT = (
     frozenset(name for name, part in PARTS.items() if part.learns_from == source)
     for source in ("ranking", "batch", "teacher")
 )
+
+
+_SCALES_FROM = 10  # other libraries multiply cosines by a scale, mostly 20
 
 
 class _Weights(Settings):
@@ -84,6 +87,13 @@ class _Weights(Settings):
 
 class _Taus(Settings):
     """Temperature of each part, by which similarities are divided. The defaults are the papers'."""
+
+    @model_validator(mode="after")
+    def _check_scale(self) -> _Taus:
+        for part, tau in self:
+            if part in RANKED | IN_BATCH and tau >= _SCALES_FROM:
+                raise ValueError(f"{part} = {tau:g}: is a scale; the temperature is {1 / tau:g}")
+        return self
 
 
 if TYPE_CHECKING:

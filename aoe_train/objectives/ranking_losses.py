@@ -80,7 +80,13 @@ def sbert_part(context: LossContext) -> Loss:
     low, high = context.label_range
     if context.kind != "graded":
         return Classifier(context.dim)
-    return lambda pairs: regression_loss(pairs.first, pairs.second, (pairs.labels - low) / (high - low))
+
+    def regression(pairs: Pairs) -> Tensor:
+        """Mean squared error of the cosine against labels scaled to [0, 1]."""
+        targets = (pairs.labels - low) / (high - low)
+        return F.mse_loss(cosine(pairs.first, pairs.second), targets.to(pairs.first.dtype))
+
+    return regression
 
 
 class Classifier(nn.Module):
@@ -107,10 +113,3 @@ def softmax_loss(
     features = torch.cat([first, second, (first - second).abs()], dim=-1)
     logits = F.linear(features, weight.to(features.dtype), bias.to(features.dtype))
     return F.cross_entropy(logits, classes, ignore_index=IGNORED)
-
-
-def regression_loss(
-    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"], targets: Float[Tensor, " pair"]
-) -> Float[Tensor, ""]:
-    """Mean squared error of the cosine against targets in [0, 1]."""
-    return F.mse_loss(cosine(first, second), targets.to(first.dtype))

@@ -68,7 +68,8 @@ class NamedPrompts:
     def named(self, name: str) -> str:
         """The words of a prompt."""
         if name not in self.known:
-            raise ConfigError(f"no prompt {one_line(name, 80)!r}; this model has {_listed(self.known)}")
+            known = ", ".join(f"{one_line(each, 80)!r}" for each in self.known)
+            raise ConfigError(f"no prompt {one_line(name, 80)!r}; this model has {known}")
         return self.known[name]
 
     def chosen(self, *, prompt: str | None = None, name: str | None = None) -> str:
@@ -103,7 +104,3 @@ class NamedPrompts:
     def after_text(self) -> str | None:
         """The name of a prompt with words after the text, if there is one."""
         return next((name for name, words in self.prompts.items() if read_prompt(words).after), None)
-
-
-def _listed(prompts: Mapping[str, str]) -> str:
-    return ", ".join(f"{one_line(name, 80)!r}" for name in prompts)

@@ -18,6 +18,7 @@ from aoe_train.settings.run_settings import (
     GuideSettings,
     LogSettings,
     MixSettings,
+    Names,
     OptimSettings,
     RunSettings,
     TeacherSettings,
@@ -42,7 +43,8 @@ def named_precision(given: str | None) -> EncodingPrecision:
     return cast("EncodingPrecision", given or "auto")
 
 
-_PAPERS_NAMES = {"last-avg": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
+# Names of the papers, sentence-transformers and angle-emb.
+_POOLINGS = {"last-avg": "avg", "mean": "avg", "last-max": "max", "cls-last-avg": "cls-avg"}
 Activation = Literal[
     "identity",
     "elu",
@@ -117,8 +119,9 @@ class EncoderSettings(Settings):
 
     @field_validator("pooling", mode="before")
     @classmethod
-    def _papers_names(cls, value: object) -> object:
-        return _PAPERS_NAMES.get(value, value) if isinstance(value, str) else value
+    def _other_names(cls, value: object) -> object:
+        name = value.replace("_", "-") if isinstance(value, str) else value
+        return _POOLINGS.get(str(name), name)
 
     @model_validator(mode="after")
     def _check_prompts(self) -> EncoderSettings:
@@ -143,7 +146,7 @@ class LoraSettings(Settings):
     rank: int = setting(32, "Rank of the adapters: the inner dimension of B A.", ge=1)
     alpha: int = setting(32, "Scale of the adapters' product B A, divided by the rank.", ge=1)
     dropout: float = setting(0.1, "Dropout probability on the inputs of the adapters.", ge=0, lt=1)
-    targets: Literal["auto"] | tuple[str, ...] = setting(
+    targets: Literal["auto"] | Names = setting(
         "auto", 'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.'
     )
     four_bit: bool = setting(

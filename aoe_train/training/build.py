@@ -33,7 +33,7 @@ from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
-from aoe_train.objectives.objective import LossFunction, make_objective
+from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
 from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective
@@ -127,7 +127,16 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         _set_trained_weights(encoder, settings)
         datasets = [_dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()]
         model = _model(encoder, datasets, loaded)
-        batches = _batches(datasets, loaded)
+        batches: Batches | Mixture = datasets[0].batches
+        if len(datasets) > 1:
+            batches = Mixture(
+                [dataset.batches for dataset in datasets],
+                dataset_weights(settings, [dataset.name for dataset in datasets]),
+                settings.mix,
+                seed=settings.seed,
+                world=args.world_size,
+                rank=args.process_index,
+            )
     args = completed(
         args,
         settings,
@@ -205,7 +214,10 @@ def _dataset(
     name: str, examples: Examples, encoder: Encoder, loaded: Loaded, teacher_outputs: TeacherOutputs
 ) -> Dataset:
     settings, process = loaded.datasets[name], loaded.process
-    args, views = process.args, _compares_views(settings, loaded.sources.losses.get(name))
+    args, custom_loss = process.args, loaded.sources.losses.get(name)
+    views = not settings.objective.weights.active.keys() <= TAUGHT
+    if custom_loss is not None:
+        views = not isinstance(custom_loss, TextObjective)
     if examples.kind == "single" and views:
         _check_dropout(encoder.model.backbone)
     store = encoder.tokens(
@@ -230,13 +242,6 @@ def _dataset(
     return Dataset(name, examples, store, batches, views, teacher_outputs)
 
 
-def _compares_views(settings: TrainSettings, custom_loss: LossFunction | None) -> bool:
-    """Whether the objective compares two views of a single text."""
-    if custom_loss is not None:
-        return not isinstance(custom_loss, TextObjective)
-    return not settings.objective.weights.active.keys() <= TAUGHT
-
-
 def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]) -> nn.Module:
     examples, settings = dataset.examples, loaded.datasets[dataset.name]
     custom_loss, labels = loaded.sources.losses.get(dataset.name), examples.labels
@@ -256,21 +261,6 @@ def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int,
         if not loaded.settings.datasets:
             raise
         raise ConfigError(f"dataset {dataset.name}: {error}") from error
-
-
-def _batches(datasets: Sequence[Dataset], loaded: Loaded) -> Batches | Mixture:
-    """The batches of a run."""
-    if len(datasets) == 1:
-        return datasets[0].batches
-    settings, args = loaded.settings, loaded.process.args
-    return Mixture(
-        [dataset.batches for dataset in datasets],
-        dataset_weights(settings, [dataset.name for dataset in datasets]),
-        settings.mix,
-        seed=settings.seed,
-        world=args.world_size,
-        rank=args.process_index,
-    )
 
 
 def _loader(datasets: Sequence[Dataset], batches: Batches | Mixture, loaded: Loaded) -> DataLoader[int]:

@@ -31,6 +31,7 @@ from transformers.integrations.integration_utils import (
     TensorBoardCallback,
     TrackioCallback,
     WandbCallback,
+    get_available_reporting_integrations,
     get_reporting_integration_callbacks,
 )
 
@@ -54,17 +55,8 @@ class Stopwatch:
     """Adds up the time inside `running`, without the time inside `paused`."""
 
     def __init__(self) -> None:
-        self._stopped = 0.0
+        self.seconds = 0.0  # up to the last pause
         self._since: float | None = None
-
-    def add(self, seconds: float) -> None:
-        """Add time that an earlier process has counted."""
-        self._stopped += seconds
-
-    @property
-    def seconds(self) -> float:
-        """The time counted so far."""
-        return self._stopped + (0.0 if self._since is None else time.perf_counter() - self._since)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -73,17 +65,22 @@ class Stopwatch:
         try:
             yield
         finally:
-            self._stopped, self._since = self.seconds, None
+            self._pause()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Don't count the time inside."""
         running = self._since is not None
-        self._stopped, self._since = self.seconds, None
+        self._pause()
         try:
             yield
         finally:
             self._since = time.perf_counter() if running else None
+
+    def _pause(self) -> None:
+        if self._since is not None:
+            self.seconds += time.perf_counter() - self._since
+            self._since = None
 
 
 class Stopped(KeyboardInterrupt):
@@ -236,16 +233,11 @@ def check_reports(names: Sequence[str]) -> None:
     """Refuse unknown or uninstalled trackers before anything is loaded."""
     for name in names:
         try:
-            callbacks = get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
+            get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
         except ValueError as error:
             raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
-        for callback in callbacks:
-            try:
-                callback()
-            except (RuntimeError, ImportError) as error:
-                raise ConfigError(
-                    f"log.report_to {name!r}: its package is not installed; pip install {name}"
-                ) from error
+        if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
+            raise ConfigError(f"log.report_to {name!r}: its package is not installed; pip install {name}")
 
 
 def open_trackers(

@@ -34,8 +34,6 @@ if TYPE_CHECKING or torch.distributed.is_available():
 if TYPE_CHECKING:
     from aoe_train.training.training_run import TrainingRun
 
-_REMEDY = "start again with --fresh"
-
 
 def newest(work: Path) -> Path | None:
     """The newest checkpoint, if there is one."""
@@ -53,6 +51,7 @@ def save(run: TrainingRun) -> None:
     process, model, scaler = run.built.loaded.process, run.built.model, run.step.accelerator.scaler
     path = process.work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
+        stateful: Any = [each for each in run.events.callbacks if isinstance(each, ExportableState)]
         weights = {"weights": trained_weights(model), "best": run.best, "average": run.average.mean}
         content = {
             **{name: each and gather_weights(each, main=process.is_main) for name, each in weights.items()},
@@ -60,7 +59,7 @@ def save(run: TrainingRun) -> None:
             "schedule": run.step.schedule.state_dict(),
             "scaler": None if scaler is None else scaler.state_dict(),  # with fp16
             "random": gather_objects(_random_state(run.built.args.device)),
-            "history": _history(run.state, run.events.callbacks),
+            "history": json.dumps(asdict(replace(run.state, stateful_callbacks=stateful))),
             "losses": run.losses.pending(),
             "seconds": run.clock.seconds,
             "name": run.name,
@@ -78,14 +77,14 @@ def save(run: TrainingRun) -> None:
 def restore(run: TrainingRun, checkpoint: Path) -> None:
     """Restore a run, except for its random state; all processes must call it."""
     model, step, content = run.built.model, run.step, read(checkpoint)
-    restore_weights(model, content["weights"], checkpoint)
+    restore_weights(model, content["weights"])
     trained = trained_weights(model)
     run.best = content["best"]
     if run.best is not None and is_sharded(model):
         run.best = {name: shard_like(weight, trained[name]) for name, weight in run.best.items()}
     if (mean := content["average"]) is not None:
         run.average.mean = {name: shard_like(weight, trained[name]) for name, weight in mean.items()}
-    run.clock.add(content["seconds"])
+    run.clock.seconds += content["seconds"]
     run.name = content["name"]
     run.losses.restore(content["losses"], run.built.args.device)
     run.events.state = replace(
@@ -109,7 +108,9 @@ def read(path: Path) -> dict[str, Any]:
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception as error:  # torch raises various errors
         reason = f"{type(error).__name__}: {one_line(str(error), 120)}"
-        raise DataError(f"can't continue from this file ({reason}); {_REMEDY}", path=path) from error
+        raise DataError(
+            f"can't continue from this file ({reason}); start again with --fresh", path=path
+        ) from error
     return content
 
 
@@ -119,12 +120,9 @@ def trained_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def restore_weights(model: nn.Module, weights: dict[str, Tensor], source: Path | str) -> None:
+def restore_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
     """Copy `weights` into the model's trained weights."""
-    trained = trained_weights(model)
-    if trained.keys() != weights.keys() or any(trained[n].shape != weights[n].shape for n in trained):
-        raise DataError(f"has the weights of another model; {_REMEDY}", path=source)
-    for name, weight in trained.items():
+    for name, weight in trained_weights(model).items():
         weight.copy_(shard_like(weights[name], weight))
 
 
@@ -163,12 +161,6 @@ def restore_random_state(states: dict[str, Any], device: torch.device) -> None:
     torch.random.set_rng_state(states["cpu"])
     if device.type != "cpu":
         torch.get_device_module(device).set_rng_state(states["device"])
-
-
-def _history(state: TrainerState, callbacks: Sequence[TrainerCallback]) -> str:
-    """The log and the callbacks' states, as JSON."""
-    stateful: Any = [callback for callback in callbacks if isinstance(callback, ExportableState)]
-    return json.dumps(asdict(replace(state, stateful_callbacks=stateful)))
 
 
 def _restored_history(history: str, callbacks: Sequence[TrainerCallback]) -> TrainerState:

@@ -90,7 +90,7 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
             run_epochs(run)
             run.check_divergence()
         if (best := run.best or run.average.chosen(model)) is not None:
-            checkpoints.restore_weights(model, best, loaded.process.work)
+            checkpoints.restore_weights(model, best)
         unshard(model)
     dev_gain, gain = None, None
     can_resample = sum(map(len, built.data.dev.values())) <= MOST_RESAMPLED
@@ -102,7 +102,7 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
         )
     keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
     if is_main and not keeps_model:
-        checkpoints.restore_weights(model, weights_before, loaded.sources.backbone)
+        checkpoints.restore_weights(model, weights_before)
     return Fitted(built, run.state, run.clock.seconds, before, dev_gain, gain, keeps_model)
 
 
@@ -207,7 +207,7 @@ def _begin(
             DefaultFlowCallback(),
             *(tracker() for tracker in trackers),
             *([] if optim.patience is None else [EarlyStoppingCallback(optim.patience)]),
-            *callbacks,
+            *(callback() if isinstance(callback, type) else callback for callback in callbacks),
         ],
         args,
         state,
@@ -238,8 +238,7 @@ def _sound_weights(run: TrainingRun) -> Iterator[None]:
 def _resume(run: TrainingRun) -> None:
     """Restore the newest checkpoint, if there is one, and open the trackers."""
     process = run.built.loaded.process
-    newest = checkpoints.newest(process.work)
-    if newest is not None:
+    if (newest := checkpoints.newest(process.work)) is not None:
         process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
         checkpoints.restore(run, newest)
     if process.is_main:
@@ -256,7 +255,7 @@ def _save_sound_weights(run: TrainingRun) -> str:
         weights = checkpoints.read(run.sound)["weights"]
     else:
         return ""
-    checkpoints.restore_weights(model, weights, process.work)
+    checkpoints.restore_weights(model, weights)
     unshard(model)
     folder = process.work / BEFORE_DIVERGENCE
     if process.is_main:

@@ -48,7 +48,7 @@ from aoe_train.model.packing.attention import NAME as PACKED_ATTENTION
 from aoe_train.model.precision import Computed, choose_precision, training_note
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.model.tokens.coverage import language_warning
-from aoe_train.objectives.training_rows import TextSelection
+from aoe_train.objectives.training_rows import ABSENT, TextSelection
 from aoe_train.training.processes import on_main
 from aoe_train.training.teachers import load_teachers
 from pairkit.base.cli.progress import stage
@@ -100,7 +100,13 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
             filled = with_domain_preset(filled)
         neighbours = learns_neighbours(filled.of(name), rows.kind)
         if neighbours:
-            data = replace(data, train={name: _drawn(rows, sources.data[name], filled, process)})
+            with stage("draw texts", show):
+                rows = draw_texts(rows, filled.seed)
+            data = replace(data, train={name: rows})
+            left_out = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in rows.reading.left_out.items()]
+            if left_out:
+                source = source_name(sources.data[name])
+                say(f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}")
         elif depends_on_auc(filled):
             auc = _backbone_auc(sources, data, encoder, filled, say, show)
     facts = {
@@ -122,6 +128,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         warnings.append(UNSUITED)
     for name, rows in data.train.items():
         warnings += _warnings(name, rows, datasets[name], sources, encoder)
+    warnings += _trained_on(data)
     return Loaded(
         process=process,
         sources=sources,
@@ -134,16 +141,6 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         judged=judged,
         warnings=[warning for warning in warnings if warning],
     )
-
-
-def _drawn(rows: Examples, source: Source, settings: TrainSettings, process: Process) -> Examples:
-    """The texts to train on with their neighbourhoods."""
-    with stage("draw texts", process.show):
-        rows = draw_texts(rows, settings.seed)
-    if left_out := rows.reading.left_out:
-        reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in left_out.items())
-        process.say(f"{source_name(source)}: {len(rows):,} texts are trained on; {reasons}")
-    return rows
 
 
 def _facts(
@@ -160,13 +157,31 @@ def _facts(
 def _warnings(
     name: str, rows: Examples, settings: TrainSettings, sources: Sources, encoder: Encoder
 ) -> Iterator[str | None]:
-    """Warnings of rows that make a model worse, and of similarities that are trained only in part."""
+    """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
     if rows.kind in ("single", "triplet") and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS:
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
+    unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
+    if unused and settings.prompts is None and encoder.settings.default_prompt_name is None:
+        yield (
+            f"warning: {name}: texts get none of the model's prompts ({', '.join(unused)}); name one with"
+            " --prompts, or one each for the columns query (the first) and document; '{text}' means none"
+        )
     note = unused_lengths_warning(settings, rows.kind, encoder.settings)
     if note is not None and name not in sources.losses:
         yield f"{name}: {note}" if sources.several else note
+
+
+def _trained_on(data: Data) -> Iterator[str]:
+    """Warnings of held-out rows of which all texts are training texts."""
+    known = {text for rows in data.train.values() for text in rows.texts} if data.dev else set()
+    for name, rows in data.dev.items():
+        is_known = np.fromiter((text in known for text in rows.texts), np.bool_, len(rows.texts))
+        if count := int((is_known[rows.rows] | (rows.rows == ABSENT)).all(axis=1).sum()):
+            yield (
+                f"warning: {count:,} of the {len(rows):,} dev rows of {name} have only training texts, so"
+                " their score is too high"
+            )
 
 
 def _backbone_auc(
@@ -212,7 +227,10 @@ def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tup
     """
     check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
     folder = find_folder(sources.backbone, revision=sources.revision)
-    settings = _for_decoder(settings, folder, trust_remote_code=sources.trust_remote_code)
+    is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
+    # Remote code can't be recognised as a decoder.
+    if not (is_encoder or sources.trust_remote_code) and is_causal(outline(folder)):
+        settings = with_decoder_defaults(settings)
     encoder = Encoder.load(
         folder,
         trust_remote_code=sources.trust_remote_code,
@@ -234,14 +252,6 @@ def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tup
     if settings.run.gradient_checkpointing:
         _recompute_layers(encoder)
     return encoder, settings
-
-
-def _for_decoder(settings: TrainSettings, folder: Path, *, trust_remote_code: bool) -> TrainSettings:
-    """Defaults for a decoder, before its weights are read; remote code can't be recognised as a decoder."""
-    is_encoder = is_static(folder) or "pooling" in stored_settings(folder)
-    if is_encoder or trust_remote_code or not is_causal(outline(folder)):
-        return settings
-    return with_decoder_defaults(settings)
 
 
 def _recompute_layers(encoder: Encoder) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
+from aoe_train.model.similarity import unit
 from aoe_train.training.processes import gather_objects
 from pairkit.base.errors import ConfigError, DataError
 
@@ -106,7 +107,6 @@ class LossLog:
 # Embeddings have collapsed if the mean of 1 - cosine is below _SMALL_SPREAD and _SHRUNK times smaller than
 # before training, or _FAR_SHRUNK times smaller.
 _SMALL_SPREAD, _SHRUNK, _FAR_SHRUNK = 1e-3, 4, 100
-_TINY = 1e-30  # avoids a division by 0
 _TEXTS = 16  # from each dataset and dev set
 _ENTRIES = 3
 # A gradient explodes if its norm exceeds _GROWTH times the first entries' norms, and _LARGE_NORM.
@@ -161,8 +161,7 @@ def spread(vectors: np.ndarray) -> float:
     """The mean of 1 - cosine over all pairs of vectors (text, dim); NaN if undefined."""
     if len(vectors) < 2 or not np.isfinite(vectors).all():
         return math.nan
-    exact = vectors.astype(np.float64)
-    units = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), _TINY)
+    units = unit(vectors)
     return float(np.square(units - units.mean(axis=0)).sum() / (len(units) - 1))
 
 

@@ -55,8 +55,8 @@ def exit_cleanly() -> None:
     shutting down already, the process aborts (PyTorch pull request 179291).
     """
     if _is_in_group():
-        atexit.unregister(_delay_exit)  # register it once only
-        atexit.register(_delay_exit)
+        atexit.unregister(time.sleep)  # register it once only
+        atexit.register(time.sleep, _EXIT_DELAY_S)  # releases the interpreter
 
 
 def leave_group() -> None:
@@ -105,10 +105,6 @@ class _Gather(torch.autograd.Function):
 
 def _is_in_group() -> bool:
     return dist.is_available() and dist.is_initialized()
-
-
-def _delay_exit() -> None:
-    time.sleep(_EXIT_DELAY_S)  # releases the interpreter
 
 
 if TYPE_CHECKING or torch.distributed.is_available():

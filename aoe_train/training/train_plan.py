@@ -155,7 +155,12 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
             **({"dev_sets": dev_sets} if len(dev_sets) > 1 else {}),
             "batches": planned,
             "steps": math.ceil(batches / settings.optim.accumulation),
-            "parameters": _parameters(built.model),
+            "parameters": {
+                "total": sum(
+                    each.numel() for each in built.model.state_dict().values() if each.is_floating_point()
+                ),
+                "trained": sum(each.numel() for each in built.model.parameters() if each.requires_grad),
+            },
             "memory_mb": memory,
             "seconds": round(batches * seconds_a_batch, 3),
             "pairs_per_s": round(planned["rows_mean"] / seconds_a_batch, 1),
@@ -209,13 +214,6 @@ def _labels(labels: np.ndarray | None) -> dict[str, int]:
         return {}
     distinct, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
     return {str(label): count for label, count in zip(distinct.tolist(), counts.tolist(), strict=True)}
-
-
-def _parameters(model: torch.nn.Module) -> dict[str, int]:
-    return {
-        "total": sum(weight.numel() for weight in model.state_dict().values() if weight.is_floating_point()),
-        "trained": sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
-    }
 
 
 def _memory(built: Built) -> dict[str, float]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
@@ -30,19 +30,12 @@ if TYPE_CHECKING:
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
-    from pairkit.dataset.reading.in_memory import Source
 
 
 Counts = dict[str, int | float]
 
 
-class _Record(BaseModel):
-    """Base of the parts of run.json; fields that aren't set are left out."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class DevSetRecord(_Record):
+class DevSetRecord(BaseModel):
     """Metric and scores of one of several dev sets, before training and with the saved weights."""
 
     metric: str
@@ -50,7 +43,7 @@ class DevSetRecord(_Record):
     dev: float | None
 
 
-class ResultRecord(_Record):
+class ResultRecord(BaseModel):
     """What a run has reached; `dev_set` is the name of the deciding dev set, or None for a mean."""
 
     out: str
@@ -78,7 +71,7 @@ class ResultRecord(_Record):
         return "model" if self.judged is None else str(self.judged["kept"])
 
 
-class SourceNames(_Record):
+class SourceNames(BaseModel):
     """Names of the inputs; by dataset if there are several."""
 
     data: str | dict[str, str]
@@ -87,7 +80,7 @@ class SourceNames(_Record):
     judged: str | None = None
 
 
-class TeacherRecord(_Record):
+class TeacherRecord(BaseModel):
     """A guide or teacher: a model, a file of vectors, or a file of scores."""
 
     model: str | None = None
@@ -99,7 +92,7 @@ class TeacherRecord(_Record):
     file: str | None = None
 
 
-class RowsRecord(_Record):
+class RowsRecord(BaseModel):
     """The training rows: `kind`, `reading` and `negatives` of a single dataset."""
 
     train: int
@@ -109,7 +102,7 @@ class RowsRecord(_Record):
     dev: int = 0
 
 
-class DatasetRecord(_Record):
+class DatasetRecord(BaseModel):
     """The rows of one of several datasets, and their share of an epoch."""
 
     rows: int
@@ -120,8 +113,8 @@ class DatasetRecord(_Record):
     batches: Counts
 
 
-class RunRecord(_Record):
-    """The run.json of a finished run."""
+class RunRecord(BaseModel):
+    """The run.json of a finished run; fields that aren't set are left out."""
 
     made_by: str
     result: ResultRecord
@@ -222,7 +215,10 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         result=result,
         origin=dict(origin),
         sources=SourceNames(**sources.names()),  # type: ignore[arg-type]
-        files={"data": _hashes(sources.data), "dev_data": _hashes(sources.dev_data or {})},
+        files={
+            key: unwrap_single({name: hash_files(source) for name, source in given.items()})
+            for key, given in (("data", sources.data), ("dev_data", sources.dev_data or {}))
+        },
         encoder=built.encoder.settings,
         **_rows(built),
         languages=languages([text for rows in built.data.train.values() for text in rows.texts]),
@@ -281,15 +277,12 @@ def _reading(examples: Examples) -> dict[str, Any]:
     return record | ({"negatives": negatives} if negatives else {})
 
 
-def _hashes(sources: Mapping[str, Source]) -> dict[str, Any]:
-    """Hashes of the files, by dataset if there are several."""
-    hashes: dict[str, Any] = unwrap_single({name: hash_files(source) for name, source in sources.items()})
-    return hashes
-
-
 def format_run_choices(built: Built) -> Iterator[str]:
     """Lines on the chosen settings of a run; with several datasets, on each."""
     loaded, settings, optim = built.loaded, built.loaded.settings, built.loaded.settings.optim
+    if cut := sum(dataset.store.truncated for dataset in built.datasets):
+        texts, limit = sum(len(each.examples.texts) for each in built.datasets), built.encoder.settings
+        yield f"{cut:,} of {texts:,} texts are truncated to {limit.max_length} tokens (--max-length)"
     if not isinstance(built.batches, Mixture):
         (dataset,) = built.datasets
         if not settings.preset.endswith(PAPERS):
@@ -318,10 +311,8 @@ def batches_of(built: Built) -> dict[str, float]:
     for rows in built.batches.plan(0):
         number, numbers = built.batches.locate(rows.tolist())
         plans[number].append(numbers)
-    return describe_all(
-        [(plan, each.batches, each.store) for plan, each in zip(plans, built.datasets, strict=True)],
-        left_out=sum(dataset.batches.left_out for dataset in built.datasets),
-    )
+    each = zip(plans, built.datasets, strict=True)
+    return describe_all([(plan, dataset.batches, dataset.store) for plan, dataset in each])
 
 
 def rows_trained(batches: Batches | Mixture, steps: int, accumulation: int) -> int:

@@ -57,7 +57,8 @@ def crawl(
     from gis_builder.store import RepoOutcome
     from gis_builder.store.store import held_store
 
-    merged = merged_settings(crawl, locals())
+    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "seed": seed}
+    merged = merged_settings(crawl, given, config, settings)
     names, folder = read_repos(repos), path_of("work", work)
     with display(progress) as show:
         open_github = opener(merged, token, token_file, show)
@@ -122,7 +123,10 @@ def import_tracker(
     from gis_builder.store.store import held_store
 
     work_folder, saved = path_of("work", work), path_of("folder", folder)
-    how_to_read = _import_options(locals())
+    how_to_read = _import_options(
+        {"links": links, "link_columns": link_columns, "columns": columns, "date_format": date_format}
+        | {"repo": repo, "skip_broken": skip_broken}
+    )
     with display(progress) as show, held_store(work_folder) as store:
         rows = _crawl.import_tracker(store, saved, show.say, how_to_read)
         return Crawled(work_folder, rows, read_status(store))
@@ -176,7 +180,7 @@ def detect(
     from gis_builder.detection.detector import detect as detect_duplicates
     from gis_builder.store.store import held_store
 
-    merged, verdicts = merged_settings(detect, locals()), path_of("work", work) / FILE
+    merged, verdicts = merged_settings(detect, {}, config, settings), path_of("work", work) / FILE
     with display(progress) as show, held_store(verdicts.parent, create=False) as store:
         store.check_issues()
         judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
@@ -210,7 +214,7 @@ def explain(
     from gis_builder.store.store import open_store
     from pairkit.base.settings import argument
 
-    merged, name = merged_settings(explain, locals()), argument("issue", issue, str)
+    merged, name = merged_settings(explain, {}, config, settings), argument("issue", issue, str)
     folder = path_of("work", work)
     if (folder / "hours").is_dir():
         from gis_builder.gh_archive.judge_threads import explain_archived

@@ -63,7 +63,10 @@ def build(
     """
     from gis_builder.pairing.build_pairs import build as build_dataset
 
-    merged = merged_settings(build, locals())
+    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "split_sizes": split_sizes}
+    given |= {"relations": relations, "negatives": negatives, "match": match, "ratio": ratio}
+    given |= {"all_within_cluster": all_within_cluster, "cluster_cap": cluster_cap, "seed": seed}
+    merged = merged_settings(build, given, config, settings)
     names, folder = read_repos(repos), path_of("out", out)
     with display(progress) as show:
         open_github = opener(merged, token, token_file, show)
@@ -78,7 +81,7 @@ def plan(arguments: dict[str, Any]) -> Plan:
     """
     from gis_builder.crawling.crawl_plan import plan as plan_crawl
 
-    merged = merged_settings(build, arguments)
+    merged = merged_settings(build, arguments, arguments["config"], arguments["settings"])
     names = read_repos(arguments["repos"])
     with display(arguments["progress"]) as show:
         open_github = opener(merged, arguments["token"], arguments["token_file"], show)
@@ -123,7 +126,10 @@ def pair(
     """
     from gis_builder.pairing.build_pairs import pair as pair_dataset
 
-    merged = merged_settings(pair, locals())
+    given: dict[str, Any] = {"split_sizes": split_sizes, "relations": relations, "negatives": negatives}
+    given |= {"match": match, "ratio": ratio, "all_within_cluster": all_within_cluster}
+    given |= {"cluster_cap": cluster_cap, "seed": seed}
+    merged = merged_settings(pair, given, config, settings)
     with display(progress) as show:
         return pair_dataset(path_of("out", out), path_of("work", work), merged, show, fresh=fresh)
 
@@ -177,7 +183,10 @@ def archive(
     """
     from gis_builder.gh_archive.archive_run import build_archive
 
-    job, runner = _archive_inputs(locals())
+    arguments: dict[str, Any] = {"hours": hours, "source": source, "out": out, "work": work}
+    arguments |= {"exclude": exclude, "seed": seed, "config": config, "settings": settings}
+    arguments |= {"workers": workers, "engine": engine, "address": address}
+    job, runner = _archive_inputs(arguments)
     with display(progress) as show, runner:
         return build_archive(job, path_of("out", out), runner, show, fresh=fresh)
 

@@ -76,7 +76,7 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned
 def test_impossible_adapters(llama, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for settings, message in (
-        ({"lora.targets": ["query"]}, r"query.*down_proj.*q_proj"),  # names the layers that exist
+        ({"lora.targets": "query,key"}, r"query.*key.*down_proj.*q_proj"),  # names the layers that exist
         ({"lora.four_bit": True}, "four_bit needs a CUDA device"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -80,21 +80,6 @@ def test_requirements_of_readers(bert, llama, tmp_path):
     assert requirements(save_ran(tmp_path / "ran")) == {"aoe-toolkit"}
 
 
-def test_the_layout_of_early_releases(bert, tmp_path):
-    model = theirs(bert, tmp_path)
-    (tmp_path / "0_Transformer").mkdir()
-    for file in filter(Path.is_file, [*tmp_path.iterdir()]):
-        file.rename(tmp_path / "0_Transformer" / file.name)
-    modules = [{"type": "sentence_transformers.models.Transformer", "path": "0_Transformer"}]
-    modules.append({"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"})
-    (tmp_path / "modules.json").write_text(json.dumps(modules))
-    for only in (True, False):
-        agree(Encoder.load(tmp_path, device="cpu", inference_only=only), model)
-    (tmp_path / "1_Pooling" / "config.json").unlink()
-    with pytest.raises(DataError, match=r"1_Pooling/config\.json: .* No such file"):
-        Encoder.load(tmp_path)
-
-
 def test_lower_casing_survives_saving(bert, tmp_path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
     normalizer = {**json.loads((source / "tokenizer.json").read_text())["normalizer"], "lowercase": False}
@@ -169,10 +154,18 @@ def test_named_prompts_equal_sentence_transformers(which, pooling, include_promp
 
 def test_encode_document_uses_the_prompt_passage(bert, tmp_path):
     model = theirs(bert, tmp_path / "m", prompts={"query": "the man: ", "passage": "a road "})
+    (network := tmp_path / "m/0_Transformer").mkdir()  # as before release 2.0
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "m" / name).rename(network / name)
+    modules = (tmp_path / "m/modules.json").read_text()
+    (tmp_path / "m/modules.json").write_text(modules.replace('"path": ""', '"path": "0_Transformer"'))
     ours = Encoder.load(tmp_path / "m", device="cpu")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
     assert difference(ours.encode_document(["a cat"]), expected) < 1e-6
     np.testing.assert_array_equal(ours.encode_document("a cat"), ours.encode_document(["a cat"])[0])
+    (tmp_path / "m/1_Pooling/config.json").unlink()
+    with pytest.raises(DataError, match=r"1_Pooling/config\.json: .* No such file"):
+        Encoder.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("which", ["bert", "llama"])

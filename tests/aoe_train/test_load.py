@@ -52,6 +52,7 @@ def changed(**fields: object) -> Any:
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
         (cut_in_half, DataError, "not loadable"),
         (pointer, DataError, "run `git lfs pull`"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), DataError, "has no tokenizer"),
         (changed(num_hidden_layers=3), DataError, "match config.json"),
         (changed(num_hidden_layers=1), DataError, "match config.json"),
         (changed(intermediate_size=40), DataError, "match config.json"),

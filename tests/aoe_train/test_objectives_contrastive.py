@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from aoe_train.objectives.contrastive import ExtraCandidates, Guide, contrastive_loss, false_negatives
+from aoe_train.objectives.contrastive import Guide, contrastive_loss, false_negatives
 from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, unit
 from aoe_train.objectives.objective import Objective
@@ -119,9 +119,9 @@ def test_equal_texts_are_not_extra_candidates():
     vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
     texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
     positive = torch.ones(3, dtype=torch.bool)
-    every = ExtraCandidates(anchors=True, positives=True)
+    every = {"contrast_anchors": True, "contrast_positives": True}
     for two in (slice(2), slice(1, 3)):
-        assert contrastive_loss(*vectors[two].unbind(1), texts[two], positive[two], 0.5, every).item() == 0
+        assert contrastive_loss(*vectors[two].unbind(1), texts[two], positive[two], 0.5, **every).item() == 0
 
 
 def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
@@ -185,8 +185,8 @@ def test_guide_filters_both_directions(seed, margin):
     texts = torch.arange(12).view(6, 2)
     positive = torch.ones(6, dtype=torch.bool)
     first, second = unit(told[:, 0]), unit(told[:, 1])
-    there = ExtraCandidates(guide=Guide(first, second, margin, "absolute"))
-    back = ExtraCandidates(guide=Guide(second, first, margin, "absolute"))
+    there = Guide(first, second, margin, "absolute")
+    back = Guide(second, first, margin, "absolute")
     sides = vectors[:, 0], vectors[:, 1]
     both = contrastive_loss(*sides, texts, positive, 0.1, there, symmetric=True)
     one = contrastive_loss(*sides, texts, positive, 0.1, there)

@@ -24,10 +24,12 @@ from transformers import (
 from aoe_train import Encoder
 from aoe_train.model.backbones.changes import after_layers, count_layers, keep_layers
 from aoe_train.model.batch_runner import BatchRunner
+from aoe_train.model.encoder_settings import resolved
 from aoe_train.model.memory import batches
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
+from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.vectors import difference
@@ -100,7 +102,8 @@ def _batch(lengths: list[int]) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
 def test_packed_equals_padded_for_each_architecture(name):
     backbone = MODELS[name]().eval()
     assert can_pack(backbone) == (name != "mpnet")  # which has a position bias of its own
-    batch = _batch([9, 3, 14, 3, 7, 2, 5, 5, 8, 4, 6])
+    longest = resolved(EncoderSettings(), backbone).max_length or 0
+    batch = _batch([9, 3, 14, 3, 7, 2, 5, 5, 8, min(longest, 80)])
     alone, one = TextModel(backbone, "avg", packed=False), np.ones(1, dtype=np.int64)
     parts = batch[0].split(batch[1].tolist())
     expected = torch.cat([alone(part, np.array([len(part)]), one) for part in parts])

@@ -129,12 +129,8 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
         calls.append(encoder.encode(["a text"]).shape)
         return -float(len(calls))
 
-    given = {
-        "backbone": shallow,
-        "progress": False,
-        "callbacks": [Watch("on_step_end", steps.append)],
-        "epochs": 2,
-    }
+    watch = Watch("on_step_end", steps.append)
+    given = {"backbone": shallow, "progress": False, "callbacks": [watch, TrainerCallback], "epochs": 2}
     found = aoe_train.train(data["data"], out=tmp_path / "m", dev_metric=fewest, **given)
     assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
@@ -241,10 +237,11 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
     held_out = tmp_path / "set" / "validation.tsv"
     held_out.write_text(lines)
-    found = aoe_train.train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2)
+    found = aoe_train.train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8)
     assert found.dev is None
     told = " ".join(capsys.readouterr().err.split())
     assert "validation split is left out" in told
+    assert "texts are truncated to 8 tokens" in told
     assert words in told
     with pytest.raises(DataError, match=f"{words}.*dev_data="):
         run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
@@ -265,8 +262,10 @@ def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallo
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
-    found = aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", **{"batch_size": 32} | flags)
+    given = {"batch_size": 32, "dev_data": rows[:8]} | flags
+    found = aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", **given)
     told = capsys.readouterr().err
+    assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(told.split())
     assert line.format(shallow) in " ".join(told.split())
     assert ("AUC of" in told) == bool(line)
     assert found.record["origin"]["settings"]["optim"]["lr"] == lr

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import aoe_train
+from aoe_train.model.tokens.coverage import languages
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 
 HOW: dict[str, Any] = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16, "progress": False}
@@ -157,9 +158,12 @@ def test_an_index_of_texts_in_an_unknown_language_warns(language, minilm, tmp_pa
     )
 
 
-def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path):
+def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path, monkeypatch):
     texts = [*TEXTS["German"] * 10, *TEXTS["Chinese"] * 2, TEXTS["English"][0]]
     rows = [{"text1": one, "text2": other, "score": len(one) % 5} for one in texts for other in texts[:2]]
     aoe_train.train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent", progress=False)
     card = (tmp_path / "m/README.md").read_text()
     assert "language:\n- de\n- zh\n" in card
+    monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")  # py3langid makes a temporary file
+    assert languages(texts) == []

@@ -138,13 +138,16 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
     torch.testing.assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 
-def test_trained_model_stores_its_prompts(tmp_path):
+def test_trained_model_stores_its_prompts(tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
 
     backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
     data = str(write_columns(tmp_path / "data.tsv", 24, 1))
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
     record = run({"data": data, "dev_data": str(dev)}, backbone, tmp_path / "m", prompts=BY_COLUMN)
+    aoe_train.train(PAIRS, backbone=tmp_path / "m", out=tmp_path / "again", epochs=0.1)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "texts get none of the model's prompts (document, query)" in told
     expected = {"query": "the man: ", "document": "a road "}
     ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected

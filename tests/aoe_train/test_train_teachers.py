@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS, edit, save_bert
 
 Rows = list[dict[str, Any]]
 PARTS = ("embed_distill", "score_distill", "margin_mse")
@@ -151,6 +152,7 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
         ),
         ({"guide.model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
         ({"guide.model": "DOT"}, "compared by dot; expected a model with cosine"),
+        ({"guide.model": "RERANKER"}, "is a classifier or reranker, .*teacher_scores="),
         ({"teacher.model": "DOT", **SCORE}, "by dot, the model's by cosine, but score_distill needs"),
         ({"teacher.model": "x.parquet", **EMBED}, "no such file; give a model, or a file of vectors"),
         ({"teacher.model": "x.npy"}, "a .npy lacks the texts"),
@@ -165,7 +167,9 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
 )
 def test_invalid_combinations_are_refused_before_encoding(settings, message, shallow, teacher, tmp_path):
     Encoder.load(teacher, device="cpu", similarity_fn_name="dot").save(tmp_path / "dot")
-    names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot")}
+    reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
+    edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
+    names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot"), "RERANKER": str(reranker)}
     given = {key: names.get(str(value), value) for key, value in settings.items()}
     with pytest.raises(ConfigError, match=message) as raised:
         run(triplets(), shallow, tmp_path / "m", **given)

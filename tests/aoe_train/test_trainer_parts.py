@@ -25,7 +25,6 @@ from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import Built, build
 from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
-from aoe_train.training.checkpoints import restore_weights, trained_weights
 from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
     CollapseCheck,
@@ -143,20 +142,6 @@ def test_collapse_check(before, now, sign):
 )
 def test_gradients(norms, sign):
     check_sign(gradient_problem(norms), sign)
-
-
-# Checkpoints
-
-
-def test_restore_weights_needs_the_same_model():
-    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
-    model[0].requires_grad_(requires_grad=False)
-    weights = {name: weight + 1 for name, weight in trained_weights(model).items()}
-    assert list(weights) == ["1.weight", "1.bias"]
-    restore_weights(model, weights, "there")
-    assert torch.equal(model[1].bias, weights["1.bias"])
-    with pytest.raises(DataError, match="there: has the weights of another model"):
-        restore_weights(nn.Linear(2, 1), trained_weights(nn.Linear(3, 1)), "there")
 
 
 # Reports, against stand-ins for packages that are not installed here

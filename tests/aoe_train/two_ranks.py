@@ -155,7 +155,7 @@ def check_sharding(alone: list[Tensor]) -> None:
     rank = dist.get_rank()
     shared = model(None)
     if rank:
-        restore_weights(shared, {name: weight + 1 for name, weight in trained_weights(shared).items()}, "")
+        restore_weights(shared, {name: weight + 1 for name, weight in trained_weights(shared).items()})
     shard(shared)  # takes rank 0's
     held = sum(weight.to_local().numel() for weight in shared.parameters())
     if abs(held - len(alone[0]) / 2) > 10:
@@ -166,8 +166,8 @@ def check_sharding(alone: list[Tensor]) -> None:
     if gather_weights(trained_weights(shared), main=False):
         raise SystemExit("weights where none are wanted")
     for kept in (copy_weights(trained_weights(shared)), weights):  # in memory, and as in a checkpoint
-        restore_weights(shared, {name: 0 * weight for name, weight in weights.items()}, "zeros")
-        restore_weights(shared, kept, "there")
+        restore_weights(shared, {name: 0 * weight for name, weight in weights.items()})
+        restore_weights(shared, kept)
         torch.testing.assert_close(
             gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0
         )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from aoe_train.model.backbones.load_backbone import hub_origin
-from aoe_train.model.backbones.packaged import packaged_name
+from aoe_train.model.backbones.packaged import CACHED_AS, SMOLLM2
 from aoe_train.model.folder_checks import ADAPTERS_FILE
 from aoe_train.model.text_model import PackedBackbone
 from pairkit.base.errors import ConfigError
@@ -60,7 +60,7 @@ def name_base(folder: Path, backbone: PreTrainedModel) -> None:
     path, base = folder / ADAPTERS_FILE, Path(backbone.name_or_path or "")
     if not has_lora(backbone):
         return
-    name, commit = hub_origin(base) or (packaged_name(base) or str(base.absolute()), None)
+    name, commit = hub_origin(base) or (SMOLLM2 if base.name == CACHED_AS else str(base.absolute()), None)
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
 
@@ -134,11 +134,6 @@ def make_bidirectional(backbone: PreTrainedModel) -> None:
             f"{type(backbone).__name__} can't attend in both directions: transformers' code for it always"
             " masks later tokens; set bidirectional=false, or use another backbone"
         )
-
-
-def default_pooling(backbone: PreTrainedModel) -> str:
-    """The token that attends to the whole text: the last one in a decoder, the first in an encoder."""
-    return "last" if is_causal(backbone) else "cls"
 
 
 def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
@@ -241,8 +236,8 @@ def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
     candidates = [(parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count]
     if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
         raise ConfigError(
-            f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave"
-            " layers out"
+            f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave out"
+            " encoder.layers, objective.layers, optim.top_layers and the preset domain"
         )
     return candidates[0]
 

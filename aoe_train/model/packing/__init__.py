@@ -3,7 +3,7 @@
 All texts of a batch form one row of tokens, so linear layers, norms and activations compute no padding; only
 attention needs the boundaries of texts.
 
-Modules: `sequences` (text boundaries), `attention` and `flash`, `layers` (fast linear layers and dropout for
+Modules: `sequences` (text boundaries), `attention`, `layers` (fast linear layers and dropout for
 CPUs, embeddings that train only used rows) and `packed_run` (calls a backbone).
 """
 

@@ -53,18 +53,14 @@ def _onednn_dtypes() -> list[torch.dtype]:
     return [torch.float32, torch.bfloat16] if has_bf16() else [torch.float32]
 
 
-def _is_intel() -> bool:
-    """Whether Intel made the processor: MKL uses its widest instructions only there."""
-    info = Path("/proc/cpuinfo")
-    names = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
-    return "GenuineIntel" in names
-
-
 @cache
 def _by_torch() -> list[torch.dtype]:
     """Types for which torch multiplies a transposed matrix faster than oneDNN."""
-    # Not measured: the answer could differ when a run is resumed, and change its weights.
-    return [torch.bfloat16, torch.float32] if _is_intel() else [torch.bfloat16]
+    # Not measured: the answer could differ when a run is resumed, and change its weights. MKL uses its widest
+    # instructions on Intel's processors only.
+    info = Path("/proc/cpuinfo")
+    names = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
+    return [torch.bfloat16, torch.float32] if "GenuineIntel" in names else [torch.bfloat16]
 
 
 _DTYPES = _onednn_dtypes()

@@ -34,10 +34,9 @@ def use_fast_layers(module: nn.Module) -> None:
 
 def position_offset(backbone: Any) -> int:
     """The first token's position: RoBERTa and related models start after the padding token's id."""
-    embeddings: Any = getattr(backbone, "embeddings", None)
-    if hasattr(embeddings, "create_position_ids_from_input_ids"):
-        return int(embeddings.padding_idx) + 1
-    return 0
+    positions: Any = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    padding = getattr(positions, "padding_idx", None)
+    return 0 if padding is None else int(padding) + 1
 
 
 @only_callees_compiled

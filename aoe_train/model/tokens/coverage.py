@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from aoe_train.model.tokens.special_tokens import raw_tokenizer
+
 _TEXTS, _CHARS = 200, 1000  # sampled texts, and characters of each
 _FEW = 20  # letters, below which nothing is said
 _LEAST_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
@@ -21,7 +23,8 @@ def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | N
     """A warning if the texts' language is not the backbone's; None if it is, or too few texts tell."""
     sample = _sample(texts)
     characters = [character for text in sample for character in text if character.isalpha()]
-    pieces = [piece for text in sample for piece in tokenizer.tokenize(text)]
+    encodings = raw_tokenizer(tokenizer).encode_batch(sample, add_special_tokens=False)
+    pieces = [piece for encoding in encodings for piece in encoding.tokens]
     unknown = pieces.count(tokenizer.unk_token)
     tokens = unknown + sum(any(map(str.isalpha, piece)) for piece in pieces if piece != tokenizer.unk_token)
     if len(characters) < _FEW or not tokens:
@@ -41,13 +44,14 @@ def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | N
 
 
 def languages(texts: Sequence[str]) -> list[str]:
-    """ISO codes of the texts' languages, the most frequent first; empty if py3langid is not installed."""
+    """ISO codes of the texts' languages, the most frequent first; empty if they can't be detected."""
+    sample = _sample(texts)
     try:
         import py3langid
-    except ImportError:
+
+        counts = Counter(py3langid.classify(text)[0] for text in sample)
+    except (ImportError, OSError):  # not installed, or no room for the temporary file that it makes
         return []
-    sample = _sample(texts)
-    counts = Counter(py3langid.classify(text)[0] for text in sample)
     return [code for code, count in counts.most_common() if count >= _LEAST_SHARE * len(sample)]
 
 

@@ -106,7 +106,10 @@ def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTok
     """A copy of `tokenizer` that puts a prompt around each text; it replaces a previous prompt."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
     around = _prefix_and_suffix(raw, read_prompt(words))
-    special = _without_prompt(special_tokens_of(raw), _post_processor(raw))
+    special, steps = special_tokens_of(raw), _post_processor(raw)
+    named = {name: entry["ids"] for step in steps for name, entry in step.get("special_tokens", {}).items()}
+    prefix, suffix = len(named.get(_PREFIX, ())), len(named.get(_SUFFIX, ()))
+    special = SpecialTokens(special.before[: len(special.before) - prefix], special.after[suffix:])
     raw.post_processor = _template(raw, special, around)
     special_tokens_of(raw).text_limit(tokenizer.model_max_length)
     return generic_tokenizer(tokenizer, raw)
@@ -140,12 +143,6 @@ def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
     whole = json.loads(raw.post_processor.__getstate__())  # `raw.to_str` would also serialise the vocabulary
     steps: list[dict[str, Any]] = whole["processors"] if whole["type"] == "Sequence" else [whole]
     return steps
-
-
-def _without_prompt(special: SpecialTokens, steps: list[dict[str, Any]]) -> SpecialTokens:
-    named = {name: entry["ids"] for step in steps for name, entry in step.get("special_tokens", {}).items()}
-    prefix, suffix = len(named.get(_PREFIX, ())), len(named.get(_SUFFIX, ()))
-    return SpecialTokens(special.before[: len(special.before) - prefix], special.after[suffix:])
 
 
 def _template(raw: Tokenizer, special: SpecialTokens, around: SpecialTokens) -> processors.PostProcessor:
