@@ -17,7 +17,7 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import HASH, KEY, as_json, joined, naming_column, read_index, with_rows
-from aoe_train.searching.ranking import RankedRows, Ranker, allowed, checked, sortable
+from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
@@ -171,35 +171,56 @@ class SearchIndex:
         text, top = argument("text", text, str), argument("top", top, int)
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
         vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
-        return self.hits(query, vector)
+        return self.search_together([(query, vector)])[0]
 
-    def hits(self, query: SearchQuery, vector: np.ndarray | None) -> list[IndexHit]:
-        """The hits of a query with its vector (None if by words).
+    def search_together(self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]) -> list[list[IndexHit]]:
+        """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
             ConfigError: Unknown column or ranking, or a number out of its range.
-            DataError: The text is blank, or the index is damaged.
+            DataError: A text is blank, or the index is damaged.
         """
-        if not query.text.strip():
+        queries = [query for query, _ in calls]
+        if any(not query.text.strip() for query in queries):
             raise DataError("the text is empty; expected a search query")
-        ranked = self.ranker.ranked(
-            query.text,
-            None if vector is None else scaled_to_one(vector[None])[0],
-            query.top,
-            allowed(self._rows, query.where, query.before),
-            by=checked(query.top, query.by, query.weight),
-            weight=0.0 if query.text.strip().lower() in self._keys else query.weight,
-        )
-        frame = self._rows[ranked.places.tolist()]
-        texts = joined(frame.select(self.about.text), self.about.text)
-        rows = frame.drop(HASH).iter_rows(named=True)
-        return list(map(IndexHit, ranked.places.tolist(), *_score_columns(ranked), texts, rows))
+        kinds = [checked(query.top, query.by, query.weight) for query in queries]
+        rows = [allowed(self._rows, query.where, query.before) for query in queries]
+        units = [None if vector is None else scaled_to_one(vector[None])[0] for _, vector in calls]
+        nearest: list[RankedRows | None] = [None] * len(queries)
+        by_count: dict[int, dict[int, np.ndarray]] = {}  # unfiltered queries that are searched together
+        for number, (query, kind, unit) in enumerate(zip(queries, kinds, units, strict=True)):
+            if kind != "words" and rows[number] is None and unit is not None:
+                by_count.setdefault(candidates(kind, query.top), {})[number] = unit
+        for most, group in by_count.items():
+            ranked = self.ranker.nearest(np.stack([*group.values()]), most, None)
+            for number, near in zip(group, ranked, strict=True):
+                nearest[number] = near
+        return [
+            self._hits(
+                self.ranker.ranked(
+                    query.text,
+                    unit,
+                    query.top,
+                    row,
+                    by=kind,
+                    weight=0.0 if query.text.strip().lower() in self._keys else query.weight,
+                    nearest=near,
+                )
+            )
+            for query, kind, row, unit, near in zip(queries, kinds, rows, units, nearest, strict=True)
+        ]
 
     @cached_property
     def _keys(self) -> frozenset[str]:
         """The rows' keys in lower case. A search for a key is ranked only by words, as vectors blur keys."""
         keys = self._rows[KEY].cast(pl.String).drop_nulls() if KEY in self._rows.columns else ()
         return frozenset(str(key).lower() for key in keys)
+
+    def _hits(self, ranked: RankedRows) -> list[IndexHit]:
+        frame = self._rows[ranked.places.tolist()]
+        texts = joined(frame.select(self.about.text), self.about.text)
+        rows = frame.drop(HASH).iter_rows(named=True)
+        return list(map(IndexHit, ranked.places.tolist(), *_score_columns(ranked), texts, rows))
 
     def search_every(
         self,

@@ -64,8 +64,9 @@ class Ranker:
         *,
         by: By,
         weight: float | None = None,
+        nearest: RankedRows | None = None,
     ) -> RankedRows:
-        """The best rows; ties are in index order."""
+        """The best rows; ties are in index order. `nearest` are the rows nearest to the vector, if known."""
         if allowed is not None and not len(allowed):
             return _NOTHING
         if by == "words":
@@ -74,19 +75,27 @@ class Ranker:
             return RankedRows(places, scores[places], words=self._shares(text, scores[places]))
         if vector is None:
             raise ValueError("a ranking by vectors needs the query's vector")
-        # Of rankings that are fused, later rows can't be among the best.
-        most = top if by == "model" else max(_MIN_CANDIDATES, 4 * top)
-        (cosines,), (places,) = self.searcher.nearest(vector[None], min(most, self._about.rows), allowed)
-        is_found = places >= 0
+        if nearest is None:
+            (nearest,) = self.nearest(vector[None], candidates(by, top), allowed)
         if by == "model":
-            return RankedRows(places[is_found], cosines[is_found], cosines[is_found])
+            return nearest
         scores = self._by_words(text, allowed)
-        places = np.union1d(places[is_found], best(scores, most))
+        places = np.union1d(nearest.places, best(scores, candidates("both", top)))
         cosines = self._vectors.rows(places) @ vector
         both = fused(cosines, scores[places], self._about.weight if weight is None else weight)
         order = np.argsort(-both, kind="stable")[:top]
         places = places[order]
         return RankedRows(places, both[order], cosines[order], self._shares(text, scores[places]))
+
+    def nearest(
+        self, vectors: Float[np.ndarray, "query dim"], count: int, allowed: Int[np.ndarray, " row"] | None
+    ) -> list[RankedRows]:
+        """The `count` nearest rows of each vector."""
+        neighbours = self.searcher.nearest(vectors, min(count, self._about.rows), allowed)
+        rows = [
+            (places[places >= 0], scores[places >= 0]) for scores, places in zip(*neighbours, strict=True)
+        ]
+        return [RankedRows(places, cosines, cosines) for places, cosines in rows]
 
     def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
         scores = np.array(self._word_index.scores(text))
@@ -99,6 +108,11 @@ class Ranker:
     def _shares(self, text: str, scores: np.ndarray) -> np.ndarray:
         most = self._word_index.most(text)
         return scores / most if most else np.zeros(len(scores), np.float32)
+
+
+def candidates(by: By, top: int) -> int:
+    """The number of rows of each ranking that are fused: later rows can't be among the best."""
+    return top if by == "model" else max(_MIN_CANDIDATES, 4 * top)
 
 
 def checked(top: int, by: str, weight: float | None) -> By:

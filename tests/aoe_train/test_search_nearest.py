@@ -16,6 +16,7 @@ from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
 from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
+from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
@@ -183,3 +184,20 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
                 found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))
         assert found[:2] == found[2:]
         assert len(found[0][1]) == len(set(zip(*found[0][1:3], strict=True)))
+
+
+def test_search_together_equals_single_searches(dated_index, bert):
+    index = aoe_train.open_index(dated_index, model=bert)
+    encoder = Encoder.load(bert)
+    queries = [
+        SearchQuery(text, 3 + place, {"day": 3} if place == 2 else {}, {}, by, None)
+        for place, (text, by) in enumerate(
+            zip(dated()["text"], ["both", "model", "both", "words"], strict=False)
+        )
+    ]
+    vectors = [None if query.by == "words" else encoder.encode(query.text) for query in queries]
+    found = index.search_together(list(zip(queries, vectors, strict=True)))
+    for query, hits in zip(queries, found, strict=True):
+        single = index.search(query.text, top=query.top, where=query.where, by=query.by)
+        assert [hit.place for hit in hits] == [hit.place for hit in single]
+        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in single], abs=1e-6)

@@ -114,6 +114,42 @@ def test_small_requests_overtake_a_large_one():
     assert len(model.batches) == 21
 
 
+class Panic(BaseException):
+    """Like a panic of polars, it isn't an Exception."""
+
+
+@pytest.mark.parametrize("fault", [ValueError, Panic])
+def test_waiting_calls_run_together_and_fail_separately(fault):
+    model, batches = Held(), list[list[int]]()
+
+    def halves(numbers: list[int]) -> list[int]:
+        batches.append(numbers)
+        assert numbers  # otherwise it would be called for nothing, for ever
+        if any(number % 2 for number in numbers):
+            raise fault
+        return [number // 2 for number in numbers]
+
+    async def ask() -> None:
+        batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
+        texts = asyncio.ensure_future(batcher.encode(["a"]))
+        while not batcher._running._work_queue.empty() or batcher._drain is None:
+            await asyncio.sleep(0.01)
+        calls = [asyncio.ensure_future(batcher.together(halves, number)) for number in (2, 4, 5, 6, 8)]
+        await asyncio.sleep(0.01)
+        calls[4].cancel()
+        model.let_go.set()
+        await texts
+        found = await asyncio.gather(*calls[:4], return_exceptions=True)
+        assert found[:2] + found[3:] == [1, 2, 3]
+        assert type(found[2]) is fault
+        assert await batcher.together(halves, 10) == 5
+        assert batcher.texts == batcher.requests == 0
+        batcher.close()
+
+    asyncio.run(ask())
+    assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
+
+
 def limited(model: Words, **limits: Any) -> EmbeddingServer:
     """A server with limits that have no flag."""
     return EmbeddingServer([model], name="m", host="127.0.0.1", port=0, key=None, limits=Limits(**limits))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, TypeVar
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts
 _MAX_CHARACTERS = 50_000  # per call of the tokenizer
+_MAX_CALLS = 64  # that are processed together
+Q = TypeVar("Q")
 R = TypeVar("R")
 
 
@@ -42,6 +45,28 @@ class _QueuedTexts(NamedTuple):
     job: _Job
 
 
+@dataclass(eq=False, slots=True)
+class _Call:
+    argument: Any
+    result: Any = None
+    error: BaseException | None = None
+    is_done: bool = False
+
+
+def _run_calls(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) -> bool:
+    """Run some calls together; False, without any result, if several calls fail."""
+    try:
+        results = work([call.argument for call in calls])
+    except BaseException as error:  # noqa: BLE001 - raised by the caller; a panic of polars is no Exception
+        if len(calls) > 1:
+            return False
+        calls[0].error, calls[0].is_done = error, True
+        return True
+    for call, result in zip(calls, results, strict=True):
+        call.result, call.is_done = result, True
+    return True
+
+
 class Batcher:
     """A model with a queue, for one event loop."""
 
@@ -51,6 +76,7 @@ class Batcher:
         self._running, self._reading = ThreadPoolExecutor(1, "model"), ThreadPoolExecutor(1, "tokens")
         self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt; a batch has one prompt
         self._numbers = count()
+        self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._drain: asyncio.Task[None] | None = None
 
     async def encode(self, texts: list[str], prompt: str | None = None) -> tuple[np.ndarray, int]:
@@ -73,10 +99,23 @@ class Batcher:
                 self._drain = loop.create_task(self._work())
             return await job.vectors, total
 
-    async def run(self, work: Callable[[], R]) -> R:
-        """Call `work` between two batches of texts."""
+    async def together(self, work: Callable[[list[Q]], Sequence[R]], argument: Q) -> R:
+        """Call `work`, which must always be the same, for all waiting calls between two batches of texts."""
         with self._counted(1):
-            return await asyncio.get_running_loop().run_in_executor(self._running, work)
+            call = _Call(argument)
+            self._calls.put(call)
+            await asyncio.get_running_loop().run_in_executor(self._running, self._run_waiting, work, call)
+            if call.error is not None:
+                raise call.error
+            return cast("R", call.result)
+
+    def _run_waiting(self, work: Callable[[list[Q]], Sequence[Any]], call: _Call) -> None:
+        """Run the waiting calls, unless `call` was already run with earlier ones."""
+        while not call.is_done:
+            calls = [self._calls.get_nowait() for _ in range(min(self._calls.qsize(), _MAX_CALLS))]
+            if not _run_calls(work, calls):
+                for each in calls:  # a failing call must not fail the others
+                    _run_calls(work, [each])
 
     def close(self) -> None:
         """Wait for the current batch, and end the threads."""

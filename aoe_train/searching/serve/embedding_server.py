@@ -7,7 +7,6 @@ import base64
 import hmac
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -191,7 +190,7 @@ class EmbeddingServer(HttpServer):
         query = SearchQuery(
             request.text, request.top, request.where, request.before, request.by, request.weight
         )
-        hits = await batcher.run(partial(index.hits, query, vector))
+        hits = await batcher.together(index.search_together, (query, vector))
         return msgspec.json.encode(
             {"hits": [{**hit.to_dict(), "text": hit.text, "known": hit.known} for hit in hits]}
         )
