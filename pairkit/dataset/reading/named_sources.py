@@ -41,16 +41,13 @@ def named_words(arguments: Sequence[str]) -> dict[str, Source]:
 def _by_name(sources: Mapping[Any, Any]) -> dict[str, Source]:
     splits = {split_name(name) for name in sources if isinstance(name, str)} & {*SPLITS}
     tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in sources.values())
-    if tables and ("train" in splits or all(split_name(str(name)) in SPLITS for name in sources)):
+    is_split = "train" in splits or all(split_name(str(name)) in SPLITS for name in sources)
+    if tables and (is_split or known_pair([str(name) for name in sources])):  # or columns
         return {"data-1": cast("Source", sources)}
     if "train" in splits and len(splits) > 1:
         raise ConfigError(
             f"{' and '.join(sorted(splits))} are names of splits: give held-out rows as dev_data, or other"
             " names to the datasets"
-        )
-    if columns := known_pair([name for name in sources if isinstance(name, str)]):
-        raise ConfigError(
-            f"{' and '.join(columns)} are names of columns: give a DataFrame, or other names to the datasets"
         )
     return {_check_name(name): source for name, source in sources.items()}
 
