@@ -94,10 +94,11 @@ class Encoded(OutputResult):
 
 def check_files(path: Path, out: Path) -> None:
     """Refuse a missing input or another kind of output, before the model is loaded."""
-    from pairkit.dataset.reading.tables import sheet_of  # takes a while to import
+    if str(path) != _STDIN and not path.is_file():
+        from pairkit.dataset.reading.tables import sheet_of  # takes a while to import
 
-    if str(path) != _STDIN and not sheet_of(path)[0].is_file():
-        raise DataError("is a folder; give one file" if path.is_dir() else "no such file", path=path)
+        if not sheet_of(path)[0].is_file():
+            raise DataError("is a folder; give one file" if path.is_dir() else "no such file", path=path)
     if out.suffix not in (".npy", ".parquet"):
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():
