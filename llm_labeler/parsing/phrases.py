@@ -122,8 +122,9 @@ _SORRY = (
 )
 _I_CANNOT = (
     r"(?:ich kann|kann ich)\b[^\n]{0,80}(?:nicht|kein)|(?:ik kan|kan ik)\b[^\n]{0,80}(?:niet|geen)|ne peux"
-    r"|ne puis|no puedo|non posso|não posso|не могу|لا (?:أستطيع|يمكنني)|ません|수 ?없|nie mogę|[ae]m[ae]m\b"
-    r"|[ae]m[ıi]yorum|नहीं|tôi không|saya tidak"
+    r"|ne puis|no puedo|non posso|não posso|не могу|لا (?:أستطيع|يمكنني)|nie mogę|[ae]m[ae]m\b|[ae]m[ıi]yorum"
+    r"|(?:でき|られ|応え|伝え|添え)ません(?!か)|かねま|수 ?없(?!나|을까)|नहीं[^\n]{0,9} सक|सक[^\n]{0,9} नहीं"
+    r"|tôi không thể|saya tidak (?:dapat|bisa)"
 )
 _TASKS = (
     r"helf|hilf|anfrage|antwort|formulier|erstell|ratschl|aide|demande|répon|fourni|formul|conse|ayud|ajud"

@@ -193,6 +193,15 @@ def test_refusals(raw: str) -> None:
     assert set(reasons(raw)) == {"refusal"}
 
 
+def test_apologies_of_customers_are_kept() -> None:
+    for raw in (
+        *("すみません、手伝っていただけませんか。", "申し訳ありませんが、もう一度お答えください。"),
+        *("すみません、リクエストが送信されません。", "죄송하지만 요청을 취소할 수 없나요?"),
+        *("क्षमा करें, मुझे कोई मदद नहीं मिली।", "Xin lỗi, tôi không nhận được hỗ trợ."),
+    ):
+        assert "refusal" not in reasons(raw)
+
+
 @pytest.mark.parametrize(
     ("finish", "reason"),
     [
