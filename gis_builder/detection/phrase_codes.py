@@ -22,7 +22,7 @@ Span = tuple[int, int]
 _UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _REFERENCE = re.compile(
     rf"""
-    (?<![\w.-])(?:https?://)?(?:www\.)?github\.com/(?P<url_repo>[\w.-]+/[\w.-]+)/(?P<url_kind>issues|pull)/
+    (?:https?://|(?<![\w.-]))(?:www\.)?github\.com/(?P<url_repo>[\w.-]+/[\w.-]+)/(?P<url_kind>issues|pull)/
         (?P<url_number>\d{{1,7}})
         (?P<url_rest>(?:/(?:files|commits))?/?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={_UNSPACED}))
     | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])

@@ -40,7 +40,7 @@ _IS_DUPLICATE = re.compile(
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
 
 _CLOSED = re.compile(
-    r"(?:closed?|resolved|done|complet(?:ed?)?|finished|solved|verified|fixed|rejected|declined|invalid|merged"
+    r"(?:closed?|resolved|done|complet(?:ed?)?|finished|solved|verified|fixed|duplicated?|rejected|declined|invalid|merged"
     r"|won'?t.?(?:fix|do)|cancell?ed|(?:ab)?geschlossen|erledigt|gelöst|behoben|fertig|abgelehnt|ferm[ée]e?|clos"
     r"|résolue?|terminée?|(?:cerr|finaliz|fech)ad[oa]|resuelt[oa]|listo|(?:resolv|conclu)[ií]d[oa]|chius[oa]"
     r"|risolt[oa]|completat[oa]|zamkni[ęe]t[ye]|rozwiązan[ey]|gotowe|(?:af)?gesloten|opgelost|gereed|kapalı|çözüldü"
@@ -60,8 +60,8 @@ _DUPLICATE = re.compile(
     r"(?i)(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette"
     r"|дубликат|重复|重複|중복)\)?"
 )
-# A text that begins with a tag is HTML, such as those of Azure DevOps; entities are replaced later.
-_HTML = re.compile(r"\s*<(?:div|p|span|br|ul|ol|h[1-6])\b", re.IGNORECASE)
+# A text that begins and ends with a tag is HTML, such as Azure DevOps's; entities are replaced later.
+_HTML = re.compile(r"(?is)\s*<(?:div|p|span|br|ul|ol|h[1-6])\b.*>(?:\s|&nbsp;)*\Z")
 _BREAK = re.compile(r"<(?:br|/(?:p|div|li|tr|pre|h[1-6]))\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")

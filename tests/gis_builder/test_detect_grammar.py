@@ -79,7 +79,7 @@ def refs_in(text: str, *former: str) -> list[str]:
         ("engine#7", ["rocket/engine#7"]),
         ("launcher#7", ["#7"]),
         ("https://github.com/rocket/launcher/issues/5", ["#5"]),
-        ("http://www.github.com/rocket/launcher/pull/5/files", ["#5"]),
+        ("ofhttp://www.github.com/rocket/launcher/pull/5/files", ["#5"]),
         ("github.com/rocket/launcher/issues/5/ and egithub.com/rocket/launcher/issues/6", ["#5"]),
         ("[#5](https://github.com/rocket/launcher/issues/5)", ["#5", "#5"]),
         ("https://github.com/other/repo/issues/5?x=1#issuecomment-9", ["other/repo#5"]),

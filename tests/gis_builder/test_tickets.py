@@ -289,14 +289,16 @@ def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
 
 def test_states_and_resolutions(root: Path, work: Path) -> None:
     """A ticket with a closing time is closed in any state that does not mean open."""
-    closed = ("Done", "geschlossen", "Fertig", "terminé", "закрыт", "完成", "Closed: fixed", "Doublon")
+    closed = ("Done", "geschlossen", "Fertig", "terminé", "закрыт", "完成", "Duplicate: x", "Doublon")
     states = ["offen", "in progress", "nouveau", "в работе", "进行中"]
     others = ("Abgewiesen", "Shipped", "5", "")
     cells = [*((state, "", "") for state in (*closed, *states, *others)), *((s, "", CLOSED) for s in states)]
     cells += [("open", "Unresolved", ""), ("open", "---", CLOSED), ("open", "Fixed", "")]
     cells += [(state, "", CLOSED) for state in others]
-    rows = [[str(n), "Suche", "2024-01-01", *row] for n, row in enumerate(cells, 1)]
-    imported(table(root / "t.csv", ["id", "title", "created", "state", "Resolution", "closed"], rows), work)
+    rows = [[str(n), "Suche", "<p> is bad", "2024-01-01", *row] for n, row in enumerate(cells, 1)]
+    header = ["id", "title", "body", "created", "state", "Resolution", "closed"]
+    imported(table(root / "t.csv", header, rows), work)
+    assert stored(work, "SELECT DISTINCT body FROM issues") == ["<p> is bad"]
     expected = ["closed"] * 8 + ["open"] * 16 + ["closed"] * 5
     assert stored(work, "SELECT state FROM issues ORDER BY number") == expected
 
