@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -190,8 +191,9 @@ def _hub() -> Any:
     [
         *(lambda: TABLE, lambda: pl.DataFrame(TABLE), lambda: pl.LazyFrame(TABLE), _pandas, _hub),
         lambda: {name: [row[name] for row in TABLE] for name in TABLE[0]},
+        lambda: {**_pandas().to_dict("series"), "score": np.array([4.5, 0.0])},
     ],
-    ids=["dicts", "polars", "lazy", "pandas", "datasets", "columns"],
+    ids=["dicts", "polars", "lazy", "pandas", "datasets", "columns", "arrays"],
 )
 def test_tables_are_read_like_files(make: Any, tmp_path: Path) -> None:
     pl.DataFrame(TABLE).write_parquet(tmp_path / "rows.parquet")

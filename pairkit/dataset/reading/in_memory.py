@@ -83,9 +83,15 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
 
 def _has_columns(source: Mapping[str, Any]) -> bool:
     """Whether a mapping has columns, such as `{"text": [...], "id": [...]}`, and not tables by split."""
-    firsts: list[Any] = [next(iter(each), None) if isinstance(each, list) else {} for each in source.values()]
     names = [re.match("train|val|dev|test", str(name).lower()) for name in source]
-    return bool(source) and not all(names) and not any(isinstance(first, Mapping) for first in firsts)
+    return not all(names) and all(map(_is_column, source.values()))
+
+
+def _is_column(values: Any) -> bool:
+    """Whether these are the values of a column: a sequence, an array or a Series, and not rows."""
+    is_listed = isinstance(values, Sequence) and not isinstance(values, str)
+    is_listed |= hasattr(values, "tolist") or hasattr(values, "to_frame")
+    return is_listed and not isinstance(next(iter(values), None), Mapping)
 
 
 def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:

@@ -191,7 +191,7 @@ def _matching(pattern: str, *, lines: bool) -> dict[str, list[Path]]:
         raise DataError(
             "no table matches this pattern; give a file, a folder or another pattern", path=pattern
         )
-    named, unnamed = _named(files)
+    named, unnamed = _named(files, by_folder=has_magic(str(Path(pattern).parent)))
     if named and unnamed:
         raise DataError(
             f"matches {one_line(next(iter(named.values()))[0].name, 60)}, which is named after a split, and"
@@ -205,12 +205,12 @@ def _glob(pattern: str) -> list[Path]:
     return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
 
 
-def _named(files: Iterable[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
-    """Files in a folder or with a name of a split, and other files."""
+def _named(files: Iterable[Path], *, by_folder: bool = False) -> tuple[dict[str, list[Path]], list[Path]]:
+    """Files with the name of a split or, with `by_folder`, in a folder of this name; and other files."""
     named: dict[str, list[Path]] = {}
     unnamed = []
     for path in files:
-        if match := _SPLIT_NAME.search(path.name) or _SPLIT_NAME.fullmatch(path.parent.name):
+        if match := _SPLIT_NAME.search(path.name) or (by_folder and _SPLIT_NAME.fullmatch(path.parent.name)):
             named.setdefault(split_name(match[1]), []).append(path)
         else:
             unnamed.append(path)
