@@ -92,7 +92,7 @@ def index(
     rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
     name = str(model) if isinstance(model, str | Path) else IN_MEMORY
     if name not in PACKAGED and Path(name).is_dir() and not Path(name).is_absolute():
-        name = relpath(name, folder)  # so that a search may run in any folder
+        name = relpath(Path(name).resolve(), folder.resolve())  # so that a search may run in any folder
     with Display(progress) as show:
         embedder = _embedder(model, cache=cache, progress=show)
         tokenizer = tokenizer_of(embedder)

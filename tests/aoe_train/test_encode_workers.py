@@ -43,7 +43,8 @@ def team(bert: Path, count: int = 2) -> WorkerPool:
     return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
 
 
-def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, tmp_path):
+def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "_AHEAD", 1)  # three parts or more are left, so each worker gets another
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
@@ -54,7 +55,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, t
         def killed(parts: Iterator[list[str]]) -> Iterator[np.ndarray]:
             for number, vectors in enumerate(both.vectors(parts)):
                 yield vectors
-                if number == 3:
+                if number == 2:
                     os.kill(both._workers[1]._process.pid, 9)
 
         message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
@@ -62,7 +63,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, t
             encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings)
     assert not out.exists()
     done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings)
-    assert 4000 <= done.resumed < 6300
+    assert 3000 <= done.resumed < 6300
     assert out.read_bytes() == whole.read_bytes()
     assert not [worker for worker in both._workers if worker._process.is_alive()]
 

@@ -165,15 +165,17 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
 
 def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch):
     shutil.copytree(bert, tmp_path / "model")
-    (tmp_path / "other").mkdir()
+    for folder in ("other", "disk/far"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("disk/far")
     monkeypatch.chdir(tmp_path)
-    for model, out in (("model", Path("index")), (aoe_train.Encoder.load(bert), tmp_path / "unnamed")):
+    for model, out in (("model", Path("link/index")), (aoe_train.Encoder.load(bert), tmp_path / "unnamed")):
         aoe_train.index(pl.Series(["7", "☺"]), model=model, out=out, **QUIET)  # no words
     monkeypatch.chdir(tmp_path / "other")
-    (hit, _) = aoe_train.search("../index", "8")
+    (hit, _) = aoe_train.search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
     shutil.rmtree(tmp_path / "model")
-    for folder, model in (("../index", r"\.\./model"), ("../unnamed", "an Encoder in memory")):
+    for folder, model in (("../link/index", r"(\.\./){3}model"), ("../unnamed", "an Encoder in memory")):
         with pytest.raises(ConfigError, match=f"its model, {model}, isn't there; give it as model="):
             aoe_train.open_index(folder)
 
