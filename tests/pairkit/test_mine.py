@@ -95,7 +95,7 @@ FAQS = {
     "buttons.html": "<h2><button>Safe?</button></h2>Yes.<button>Accept</button><button>Big?</button><p>No.",
     "breaks.html": "<p><b>Question: Safe?</b><br>Answer: Yes.</p>",
     "word.html": "<p><b>Safe?<o:p></o:p></b></p><p>Yes.<o:p>&nbsp;</o:p></p>",
-    "cells.csv": "question,answer\nSafe?,<p>Yes &amp; <b>no</b>.</p>\nBig?,a < b\n",
+    "cells.csv": "question,answer\nSafe?,<p>Yes &amp; <b>no</b>.</p>\nBig?,<T> < <b> or </b>.\n",
 }
 
 
@@ -112,7 +112,7 @@ FAQS = {
         "buttons.html": {"Safe?": "Yes.", "Big?": "No."},
         "breaks.html": {"Safe?": "Yes."},
         "word.html": {"Safe?": "Yes."},
-        "cells.csv": {"Safe?": "Yes & no.", "Big?": "a < b"},
+        "cells.csv": {"Safe?": "Yes & no.", "Big?": "<T> < <b> or </b>."},
     }.items(),
 )
 def test_questions_of_faqs(tmp_path: Path, name: str, pairs: dict[str, str]) -> None:
