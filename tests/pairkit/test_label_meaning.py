@@ -274,3 +274,4 @@ def test_scores_of_two_scales_are_not_merged() -> None:
         with pytest.raises(DataError, match=rf"\(1: {scale}, 2: scores above 1\): convert scores"):
             pairkit.merge([first, large])
     assert len(pairkit.merge([small, pairkit.read(large, label_range=(0, 5))], conflicts="first").pairs) == 3
+    assert pairkit.merge([pl.DataFrame(pairs([0, 1]))[:0], small]).pairs.label_kind == "graded"

@@ -301,6 +301,6 @@ def make_merged(
     alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
     apart = keep_apart(alive) if settings["split"] is None else divide(alive, settings)
     rows = pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
-    kind = next(iter(datasets.values())).label_kind
+    kind = max(datasets.values(), key=len).label_kind  # an empty one may have another
     made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
     return write_result(made, out, run, _MERGED)
