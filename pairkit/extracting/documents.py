@@ -207,7 +207,8 @@ def _inline(token: Token) -> tuple[str, tuple[Link, ...]]:
 
 # Also Word's <o:p>.
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*(?::[a-zA-Z]+)?)((?:\s|/)[^<>]*)?>|<!--|<[!?][^<>]*>")
-_HTML = re.compile(r"\s*<(?:!--|[a-z][a-z0-9-]*[\s>]).*</[a-z]", re.DOTALL | re.IGNORECASE)  # in a table
+# A cell that begins and ends with a tag, unlike "<T> is the type of </a>".
+_HTML = re.compile(r"(?is)\s*<(?:!--|[a-z][a-z0-9-]*[\s>])(?=.*</[a-z]).*>\s*\Z")
 _HREF = re.compile(r"""\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _HEADING = re.compile("h[1-6]|dt|summary")
 _BLOCK = re.compile(
@@ -388,15 +389,10 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
             row = {role: column[place] for role, column in texts.items()}
             asked = (_plain(row["question"]), _plain(row["answer"])) if "question" in row else None
             name, body = row.get("document") or f"{table}:{number}", row.get("body", "")
-            blocks = html_blocks(body)[1] if _is_html(body) else plain_blocks(body)
+            blocks = html_blocks(body)[1] if _HTML.match(body) else plain_blocks(body)
             yield Document(name, tuple(split_questions(blocks)), row.get("title"), asked, f"row {number}")
 
 
 def _plain(cell: str) -> str:
     """The text of a cell, which may be HTML."""
-    return "\n".join(block.text for block in html_blocks(cell)[1]) if _is_html(cell) else cell
-
-
-def _is_html(cell: str) -> bool:
-    """Whether a cell begins and ends with a tag, unlike "<T> is a type"."""
-    return cell.rstrip().endswith(">") and _HTML.match(cell) is not None
+    return "\n".join(block.text for block in html_blocks(cell)[1]) if _HTML.match(cell) else cell
