@@ -92,7 +92,7 @@ def found(source: str | Path) -> dict[str, list[str]]:
 def test_shards(tmp_path: Path) -> None:
     put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
     assert found(tmp_path) == {"train": ["part-00000-ab1.c000", "part-00001-ab1.c000"]}
-    assert found(put(tmp_path / "test", "all.csv")) == {"train": ["all"]}
+    assert found(put(tmp_path / "test", "run.json.csv")) == {"train": ["run.json"]}
     put(tmp_path, "notes.csv")
     with pytest.raises(DataError, match="no data files named after a split"):
         pairkit.read(tmp_path)

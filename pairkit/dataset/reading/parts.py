@@ -42,7 +42,7 @@ _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)", re.IGNORECASE
 )
 _SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(("valid", "val", "dev"), "validation")
-_NO_DATA = (".", "~", "statistics.json", "run.json")  # beginnings of names: of macOS, Excel and our records
+_NO_DATA = re.compile(r"\..*|~\$.*|(?:statistics|run)\.json")  # files of macOS, of Excel, and our records
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
@@ -168,7 +168,7 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     tables = [
         path
         for path in sorted(_data_folder(folder).iterdir())
-        if path.is_file() and is_table(path) and not path.name.startswith(_NO_DATA)
+        if path.is_file() and is_table(path) and not _NO_DATA.fullmatch(path.name)
     ]
     named, unnamed = _named(tables)
     if named:
