@@ -40,12 +40,12 @@ _IS_DUPLICATE = re.compile(
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
 
 _CLOSED = re.compile(
-    r"(?:closed?|resolved|done|complet(?:ed?)?|finished|solved|verified|fixed|duplicated?|rejected|declined|invalid|merged"
+    r"(?:closed?|resolved|done|complet(?:ed?)?|finished|solved|verified|fixed|rejected|declined|invalid|merged"
     r"|won'?t.?(?:fix|do)|cancell?ed|(?:ab)?geschlossen|erledigt|gelöst|behoben|fertig|abgelehnt|ferm[ée]e?|clos"
     r"|résolue?|terminée?|(?:cerr|finaliz|fech)ad[oa]|resuelt[oa]|listo|(?:resolv|conclu)[ií]d[oa]|chius[oa]"
     r"|risolt[oa]|completat[oa]|zamkni[ęe]t[ye]|rozwiązan[ey]|gotowe|(?:af)?gesloten|opgelost|gereed|kapalı|çözüldü"
     r"|закрыта?о?|реш[её]н[оа]?|готово|выполнен[оа]?|已?(?:关闭|解决|完成)|完了|終了|(?:クローズ|解決)(?:済み?)?"
-    r"|종료|완료됨?|닫힘|해결됨?)(?:[-_ :(].*)?"
+    r"|종료|완료됨?|닫힘|해결됨?|duplicated?)(?:[-_ :(].*)?"
 )
 # With any other state, a ticket that has a closing time is closed; Redmine keeps that of a reopened ticket.
 _OPEN = re.compile(

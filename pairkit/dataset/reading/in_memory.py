@@ -89,8 +89,8 @@ def _has_columns(source: Mapping[str, Any]) -> bool:
 
 def _is_column(values: Any) -> bool:
     """Whether these are the values of a column: a sequence, an array or a Series, and not rows."""
-    is_listed = isinstance(values, Sequence) and not isinstance(values, str)
-    is_listed |= hasattr(values, "tolist") or hasattr(values, "to_frame")
+    is_array = hasattr(values, "__len__") and (hasattr(values, "tolist") or hasattr(values, "to_frame"))
+    is_listed = is_array or (isinstance(values, Sequence) and not isinstance(values, str))
     return is_listed and not isinstance(next(iter(values), None), Mapping)
 
 
