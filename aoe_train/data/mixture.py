@@ -1,4 +1,4 @@
-"""Several datasets in one run: the order of their batches, and how much of each dataset an epoch has.
+"""The datasets of a run: the order of their batches, and how much of each dataset an epoch has.
 
 A *pass* is one iteration over all batches of a dataset, planned by `Batches` as in a run on that dataset
 only.
@@ -79,7 +79,12 @@ class Mixture(PlannedSampler):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        return sum(len(batch) for epoch in range(epochs) for batch in self.plan(epoch))
+        return sum(self._rows_seen(dataset, epochs) for dataset in range(len(self.batches)))
+
+    def _rows_seen(self, dataset: int, epochs: int) -> int:
+        batches = self.batches[dataset]
+        passes, rest = divmod(epochs * int(self.counts[dataset]), len(batches))
+        return batches.rows_seen(passes) + (sum(map(len, batches.plan(passes)[:rest])) if rest else 0)
 
     def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
         """A dataset's batches from the start of an epoch, pass after pass."""
@@ -92,8 +97,7 @@ class Mixture(PlannedSampler):
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""
         batches, count = self.batches[dataset], int(self.counts[dataset])
-        upcoming = self._batches_from(dataset, 0)
-        seen = sum(len(next(upcoming)) for _ in range(count))
+        seen = self._rows_seen(dataset, 1)
         distinct = min(seen, batches.rows_seen(1))
         return {
             "batches": count,
@@ -115,12 +119,20 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
 
 
 def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
+    """Statistics of a dataset's first pass, over all ranks."""
+    return _describe([(batches.plan(0), batches, store)])
+
+
+def describe_all(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
     """Statistics of the first epoch's batches, over all ranks."""
-    return describe_all([(batches.plan(0), batches, store)])
+    plans: list[list[np.ndarray]] = [[] for _ in stores]
+    for rows in mixture.plan(0):
+        dataset, numbers = mixture.locate(rows.tolist())
+        plans[dataset].append(np.asarray(numbers))
+    return _describe([*zip(plans, mixture.batches, stores, strict=True)])
 
 
-def describe_all(datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]]) -> dict[str, float]:
-    """Statistics of the batches of several datasets."""
+def _describe(datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]]) -> dict[str, float]:
     per_batch, one_label = [], 0
     for plan, batches, store in datasets:
         examples, lengths = batches.examples, store.lengths
