@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from torch.utils.data import Sampler
 
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.data.token_batches import Batches, PlannedSampler, one_label_batches
+from aoe_train.data.token_batches import Batches
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.settings.run_settings import MixSettings
@@ -19,8 +20,8 @@ from aoe_train.settings.run_settings import MixSettings
 _ORDER_STREAM = 1  # separates the order of datasets from the shuffling of rows, which has the same seed
 
 
-class Mixture(PlannedSampler):
-    """Row numbers of each batch of an epoch; a batch has rows of one dataset. See `Batches`.
+class Mixture(Sampler[list[int]]):
+    """Yields a rank's row numbers of each batch of an epoch; a batch has rows of one dataset. See `Batches`.
 
     Rows are numbered consecutively over all datasets. Every epoch has the same number of batches of each
     dataset, `counts`. If these are not whole passes, the next epoch continues where this one stopped. The
@@ -38,7 +39,7 @@ class Mixture(PlannedSampler):
         rank: int | None = None,
     ) -> None:
         """Mix datasets."""
-        super().__init__(world, rank)
+        self._world, self._rank, self._epoch = world, rank, 0
         self.batches = list(batches)
         by_rows = mix.order == "proportional"
         sizes = [len(each.examples) if by_rows else len(each) for each in batches]
@@ -51,6 +52,15 @@ class Mixture(PlannedSampler):
 
     def __len__(self) -> int:
         return int(self.counts.sum())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for rows in self.plan(self._epoch):
+            size = len(rows) // self._world
+            yield (rows if self._rank is None else rows[self._rank * size :][:size]).tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -133,27 +143,23 @@ def describe_all(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, fl
 
 
 def _describe(datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]]) -> dict[str, float]:
-    per_batch, one_label = [], 0
+    per_batch = []
     for plan, batches, store in datasets:
         examples, lengths = batches.examples, store.lengths
         for batch in plan:
             columns, counts = examples.rows[batch], examples.token_counts(lengths, batch)
-            distinct, present = distinct_texts(columns), np.count_nonzero(columns != ABSENT)
+            distinct = distinct_texts(columns)
             if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
-            sizes = lengths[distinct].sum(), len(distinct), present, counts.sum(), if_padded
-            per_batch.append((len(batch), batches.copies, *sizes))
-        if examples.labels is not None:
-            one_label += one_label_batches([np.asarray(batch) for batch in plan], examples.labels)
-    rows, copies, tokens, different, texts, all_tokens, padded = np.array(per_batch).T
+            tokens = batches.copies * lengths[distinct].sum()
+            per_batch.append((len(batch), tokens, counts.sum(), if_padded))
+    rows, tokens, all_tokens, padded = np.array(per_batch).T
     return {
         "steps": len(per_batch),
         "rows_mean": float(rows.mean()),
         "rows_max": int(rows.max()),
-        "tokens_mean": float((tokens * copies).mean()),
-        "tokens_max": int((tokens * copies).max()),
-        "distinct_share": float(different.sum() / texts.sum()),
+        "tokens_mean": float(tokens.mean()),
+        "tokens_max": int(tokens.max()),
         "padding_share": float(1 - all_tokens.sum() / padded.sum()),
-        "one_label_batches": one_label,
         "left_out": sum(batches.left_out for _, batches, _ in datasets),
         "truncated_texts": sum(store.truncated for _, _, store in datasets),
     }

@@ -5,12 +5,11 @@ Each row occurs once per epoch, in batches that depend only on the seed and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import torch
-from torch.utils.data import Sampler
 
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
@@ -39,11 +38,6 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
             other_labels[donor] -= 1
 
 
-def one_label_batches(batches: list[np.ndarray], labels: np.ndarray) -> int:
-    """Number of batches of two or more rows with a single label."""
-    return sum(_one_label(labels[rows]) for rows in batches)
-
-
 def _one_label(labels: np.ndarray) -> bool:
     return len(labels) > 1 and bool((labels == labels[0]).all())
 
@@ -58,27 +52,7 @@ def _swap_row(batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: f
 _MEGA_BATCH = 50  # batches whose rows are sorted by length at once
 
 
-class PlannedSampler(Sampler[list[int]]):
-    """Yields the row numbers of a rank's slice of each planned batch."""
-
-    def __init__(self, world: int, rank: int | None) -> None:
-        self._world, self._rank, self._epoch = world, rank, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0."""
-        self._epoch = epoch
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for rows in self.plan(self._epoch):
-            size = len(rows) // self._world
-            yield (rows if self._rank is None else rows[self._rank * size :][:size]).tolist()
-
-    def plan(self, epoch: int) -> list[np.ndarray]:
-        """The epoch's batches of all ranks, each an int64 array of row numbers."""
-        raise NotImplementedError
-
-
-class Batches(PlannedSampler):
+class Batches:
     """Row numbers of each batch of an epoch.
 
     `shuffle` takes rows in random order. `length` shuffles rows and sorts them by length within 50 batches.
@@ -102,11 +76,10 @@ class Batches(PlannedSampler):
         *,
         seed: int = 0,
         world: int = 1,
-        rank: int | None = None,
         views: bool = True,
     ) -> None:
         """Plan batches."""
-        super().__init__(world, rank)
+        self._world = world
         if batch_size % world:
             raise ConfigError(
                 f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"

@@ -234,7 +234,6 @@ def _dataset(
             settings.batches,
             seed=settings.seed,
             world=args.world_size,
-            rank=args.process_index,
             views=views,
         )
     return Dataset(name, examples, store, batches, views, teacher_outputs)

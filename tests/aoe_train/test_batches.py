@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
-from aoe_train.data.token_batches import budget_cuts, collate, mix_labels, one_label_batches
+from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
@@ -27,7 +27,7 @@ STRATEGIES: list[dict[str, Any]] = [
 
 def batches_of(examples: Examples, lengths: np.ndarray, size: int, **how: Any) -> Planned:
     """Batches with these settings."""
-    others = {name: how.pop(name) for name in ("seed", "world", "rank", "views") if name in how}
+    others = {name: how.pop(name) for name in ("seed", "world", "views") if name in how}
     return Planned(examples, lengths, size, BatchSettings(**how), **others)
 
 
@@ -44,14 +44,11 @@ def make(count: int, kind: Kind = "positive", seed: int = 0) -> tuple[Examples, 
 )
 def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, how, epoch):
     examples, lengths = make(count, "binary")
-    how = {**how, "world": world, "seed": 3}
-    whole, *ranks = (
-        batches_of(examples, lengths, share * world, **how, **more)
-        for more in ({}, *({"rank": rank} for rank in range(world)))
-    )
-    for sampler in (whole, *ranks):
+    whole = batches_of(examples, lengths, share * world, **how, world=world, seed=3)
+    ranks = [Mixture([whole], [1], MixSettings(), seed=3, world=world, rank=rank) for rank in range(world)]
+    for sampler in ranks:
         sampler.set_epoch(epoch)
-    found = list(whole)
+    found = [batch.tolist() for batch in whole.plan(epoch)]
     rows = list(chain.from_iterable(found))
     assert len(rows) == len(set(rows)) == count - whole.left_out
     assert set(rows) <= set(range(count))
@@ -74,6 +71,10 @@ def test_plan_depends_only_on_seed_and_epoch(how):
     assert first != second != third
     assert len(first) == len(second) == len(third)
     assert plans(1, [2]) == [third]  # as of a resumed run
+
+
+def one_label_batches(batches: list[np.ndarray], labels: np.ndarray) -> int:
+    return sum(len(rows) > 1 and len(set(labels[rows])) == 1 for rows in batches)
 
 
 def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
@@ -111,7 +112,7 @@ def test_budget_ignores_absent_negatives():
     wide = Examples([str(n) for n in range(10)], rows, None, "triplet")
     lengths = np.array([1, 2, 3, 4, 1, 1, 1, 2, 2, 9])  # rows of 10, 3 and 13 tokens
     sampler = batches_of(wide, lengths, 3, strategy="tokens", max_tokens=13)
-    assert sorted(sorted(batch) for batch in sampler) == [[0, 1], [2]]
+    assert sorted(sorted(batch) for batch in sampler.plan(0)) == [[0, 1], [2]]
     single = Examples(list("abcd"), np.arange(4).reshape(-1, 1), None, "single")
     plan = batches_of(single, np.full(4, 5), 4, strategy="tokens", max_tokens=20).plan(0)
     assert [len(rows) for rows in plan] == [2, 2]  # a single text counts twice
@@ -182,7 +183,6 @@ def test_statistics_ignore_absent_negatives(store):
     lengths = store.lengths
     plan = describe(batches_of(WIDE, lengths, 2), store)
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
-    assert plan["distinct_share"] == 5 / 7
     padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])
     own = sum(lengths[[0, 1, 2, 1, 3, 0, 5]])
     assert plan["padding_share"] == pytest.approx(1 - own / padded)
@@ -199,7 +199,6 @@ def test_single_texts_are_encoded_twice(store):
         plan = describe(batches_of(whole, store.lengths, 6, views=views), store)
         ids = collate(range(6), whole, store, views=views)["input_ids"]
         assert plan["tokens_max"] == times * store.lengths.sum() == len(ids)
-        assert plan["distinct_share"] == 1
 
 
 SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
@@ -208,7 +207,8 @@ ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 def mixture(rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any) -> Mixture:
     dealt = {name: flags.pop(name) for name in ("seed", "world", "rank") if name in flags}
-    each = [batches_of(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
+    own = {name: value for name, value in dealt.items() if name != "rank"}
+    each = [batches_of(*make(count, seed=place), batch, **own) for place, count in enumerate(rows)]
     return Mixture(each, weights or [1] * len(rows), MixSettings(**flags), **dealt)
 
 
