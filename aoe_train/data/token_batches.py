@@ -18,11 +18,7 @@ from pairkit.base.errors import ConfigError, DataError
 
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
-    """Swap rows in place so that as many batches as possible have more than one label.
-
-    A batch with one label gets a row from the nearest batch that can spare one, so batches sorted by length
-    stay nearly sorted. Batch sizes never change.
-    """
+    """Swap rows of near batches, in place, so that as many as possible have more than one label."""
     label_of = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
     for label in sorted(set(label_of.values())):
         other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
@@ -140,10 +136,7 @@ class Batches:
 
 
 def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:
-    """Indices that split rows into batches of at most `max_tokens` tokens and `max_rows` rows.
-
-    The size of a batch is a multiple of `step`; `step` rows form a batch even if they exceed the budget.
-    """
+    """Indices that split rows into batches within both limits; sizes are multiples of `step`, at least it."""
     tokens = 0
     start = 0
     cuts = []
@@ -163,11 +156,7 @@ def collate(
     *,
     views: bool = True,
 ) -> Batch:
-    """The tensors of a batch of these rows, in their order, with texts sorted by length.
-
-    `store` has the tokens of the examples' texts. A repeated text is encoded once. A single text is encoded
-    twice if the objective compares two `views` of it, which differ by dropout.
-    """
+    """The tensors of a batch; a single text is encoded twice if the objective compares two `views` of it."""
     chosen = np.asarray(rows, dtype=np.int64)
     columns = examples.rows[chosen]
     if examples.kind == "single":

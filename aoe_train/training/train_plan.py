@@ -262,10 +262,7 @@ def _batch(built: Built, rows: list[int]) -> dict[str, Any]:
 
 
 def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
-    """Bytes that a forward pass saves for the backward pass, without weights.
-
-    With chunks only their inputs are saved, but the backward pass needs the activations of one chunk.
-    """
+    """Bytes that a forward pass saves for the backward pass; with chunks their inputs and one chunk."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     saved = _saved(lambda: model(**batch), weights)
     if model.chunk is not None and len(batch["pieces"]) > model.chunk:

@@ -102,11 +102,7 @@ class MineSettings(Settings):
 
 
 class KnownPositives:
-    """Groups of texts that can't be negatives of each other.
-
-    A unit is a group of near-duplicates. A family is a group of units connected by positives or clusters,
-    directly or through other units.
-    """
+    """Texts by unit (near-duplicates) and by family: units connected by positives or clusters."""
 
     def __init__(
         self,
