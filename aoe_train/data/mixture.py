@@ -128,40 +128,25 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
     return f"{batches}each row once"
 
 
-def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
-    """Statistics of a dataset's first pass, over all ranks."""
-    return _describe([(batches.plan(0), batches, store)])
-
-
-def describe_all(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
-    """Statistics of the first epoch's batches, over all ranks."""
-    plans: list[list[np.ndarray]] = [[] for _ in stores]
+def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
+    """Statistics of the first epoch's batches, over all ranks; `stores` have the datasets' tokens."""
+    per_batch = []
     for rows in mixture.plan(0):
         dataset, numbers = mixture.locate(rows.tolist())
-        plans[dataset].append(np.asarray(numbers))
-    return _describe([*zip(plans, mixture.batches, stores, strict=True)])
-
-
-def _describe(datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]]) -> dict[str, float]:
-    per_batch = []
-    for plan, batches, store in datasets:
-        examples, lengths = batches.examples, store.lengths
-        for batch in plan:
-            columns, counts = examples.rows[batch], examples.token_counts(lengths, batch)
-            distinct = distinct_texts(columns)
-            if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
-            tokens = batches.copies * lengths[distinct].sum()
-            per_batch.append((len(batch), tokens, counts.sum(), if_padded))
-    rows, tokens, all_tokens, padded = np.array(per_batch).T
+        batch, lengths, batches = np.asarray(numbers), stores[dataset].lengths, mixture.batches[dataset]
+        counts = batches.examples.token_counts(lengths, batch)
+        if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
+        tokens = batches.copies * lengths[distinct_texts(batches.examples.rows[batch])].sum()
+        per_batch.append((len(batch), tokens, counts.sum(), if_padded))
+    sizes, tokens, all_tokens, padded = np.array(per_batch).T
     return {
         "steps": len(per_batch),
-        "rows_mean": float(rows.mean()),
-        "rows_max": int(rows.max()),
+        "rows_mean": float(sizes.mean()),
         "tokens_mean": float(tokens.mean()),
         "tokens_max": int(tokens.max()),
         "padding_share": float(1 - all_tokens.sum() / padded.sum()),
-        "left_out": sum(batches.left_out for _, batches, _ in datasets),
-        "truncated_texts": sum(store.truncated for _, _, store in datasets),
+        "left_out": sum(batches.left_out for batches in mixture.batches),
+        "truncated_texts": sum(store.truncated for store in stores),
     }
 
 

@@ -15,7 +15,7 @@ import torch
 
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negative_counts, negatives_in_words, silent
-from aoe_train.data.mixture import describe_all, distinct_texts, format_epoch_share
+from aoe_train.data.mixture import describe, distinct_texts, format_epoch_share
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import upload_batch
@@ -130,7 +130,7 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
         memory = _memory(built)
         seconds_a_batch = _probe(built)
     data, judged = loaded.data, loaded.judged
-    planned = describe_all(built.batches, [dataset.store for dataset in built.datasets])
+    planned = describe(built.batches, [dataset.store for dataset in built.datasets])
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
     dev_sets = {name: len(rows) for name, rows in data.dev.items()}
     datasets = {

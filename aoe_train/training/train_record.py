@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
-from aoe_train.data.mixture import describe, describe_all, format_epoch_share
+from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.evaluation.score import Gain
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.model_folder import hash_examples, hash_files, hash_tokenizer, hash_weights, versions
@@ -99,7 +99,6 @@ class DatasetRecord(BaseModel):
     reading: dict[str, Any]
     negatives: dict[str, int]
     epoch: Counts
-    batches: Counts
 
 
 class RunRecord(BaseModel):
@@ -210,7 +209,7 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         },
         encoder=built.encoder.settings,
         advisers=_teachers(built),
-        batches=describe_all(built.batches, [dataset.store for dataset in built.datasets]),
+        batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
         datasets={
             dataset.name: DatasetRecord(
                 rows=len(dataset.examples),
@@ -218,7 +217,6 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
                 reading=dataset.examples.reading.record(),
                 negatives=negative_counts(dataset.examples),
                 epoch=built.batches.epoch_share(number),
-                batches=describe(dataset.batches, dataset.store),
             )
             for number, dataset in enumerate(built.datasets)
         },

@@ -179,9 +179,13 @@ def test_absent_negatives_are_not_in_the_batch(store):
     assert ids_of(batch) == [IDS[n] for n in batch["texts"].tolist()]
 
 
+def described(batches: Planned, store: TokenStore) -> dict[str, float]:
+    return describe(Mixture([batches], [1], MixSettings()), [store])
+
+
 def test_statistics_ignore_absent_negatives(store):
     lengths = store.lengths
-    plan = describe(batches_of(WIDE, lengths, 2), store)
+    plan = described(batches_of(WIDE, lengths, 2), store)
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
     padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])
     own = sum(lengths[[0, 1, 2, 1, 3, 0, 5]])
@@ -196,7 +200,7 @@ def test_single_texts_are_encoded_twice(store):
     assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
     whole = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
     for views, times in ((True, 2), (False, 1)):
-        plan = describe(batches_of(whole, store.lengths, 6, views=views), store)
+        plan = described(batches_of(whole, store.lengths, 6, views=views), store)
         ids = collate(range(6), whole, store, views=views)["input_ids"]
         assert plan["tokens_max"] == times * store.lengths.sum() == len(ids)
 

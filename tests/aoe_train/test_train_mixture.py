@@ -93,7 +93,7 @@ def test_one_named_dataset_equals_a_plain_run(files, shallow, tmp_path):
     assert named.record["batches"] == plain.record["batches"]
     for record, name in ((plain.record, "stsb"), (named.record, "x")):
         assert record["sources"]["data"] == {name: files["stsb"]}
-        assert record["datasets"][name]["batches"] == record["batches"]
+        assert record["datasets"][name]["rows"] == record["datasets"][name]["epoch"]["rows_seen"]
 
 
 def test_one_objective_per_dataset(files, shallow, tmp_path):
@@ -115,7 +115,9 @@ def test_one_objective_per_dataset(files, shallow, tmp_path):
     assert {*seen} == {(16, 2, 32), (4, 2, 32)}
     assert "stsb.sbert" in {name for entry in run.history for name in entry}
     assert run.record["origin"]["objective"] == [f"{__name__}.{own.__qualname__}", None]
-    assert run.record["datasets"]["stsb"]["batches"]["rows_max"] == 8
+    assert run.record["datasets"]["stsb"]["epoch"]["batches"] == -(
+        -run.record["datasets"]["stsb"]["rows"] // 8
+    )
 
 
 def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
