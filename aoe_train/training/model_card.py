@@ -255,15 +255,17 @@ def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
     objective, taught = settings.objective, settings.teacher
     for role, teacher in record.advisers.items():
         if role == "teacher_scores":
-            yield f"Scores of a teacher: {_code(str(teacher.file))}."
+            yield f"Scores of a teacher: {_code(teacher['file'])}."
             continue
-        revision = f" at {_code(teacher.revision)}" if teacher.revision else ""
-        what, digest = ("weights", teacher.weights) if teacher.weights else ("file", teacher.file)
+        revision = f" at {_code(teacher['revision'])}" if teacher["revision"] else ""
+        what = "weights" if "weights" in teacher else "file"
         line = (
-            f"{role.capitalize()}: {_code(_base(teacher.model or record.sources.backbone))}{revision},"
-            f" {teacher.dim} numbers, SHA-256 of its {what} `{str(digest)[:16]}…`."
+            f"{role.capitalize()}: {_code(_base(teacher['model'] or record.sources.backbone))}{revision},"
+            f" {teacher['dim']} numbers, SHA-256 of its {what} `{teacher[what][:16]}…`."
         )
-        if prompts := [f"{column} {_code(words)}" for column, words in teacher.prompts.items() if words]:
+        if prompts := [
+            f"{column} {_code(words)}" for column, words in teacher.get("prompts", {}).items() if words
+        ]:
             line += f" Its prompts: {', '.join(prompts)}."
         if role == "guide":
             margin = f"{objective.guide_margin:g} ({objective.guide_margin_strategy})"

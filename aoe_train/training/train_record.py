@@ -79,18 +79,6 @@ class SourceNames(BaseModel):
     judged: str | None
 
 
-class TeacherRecord(BaseModel):
-    """A guide or teacher: a model, a file of vectors, or a file of scores."""
-
-    model: str | None = None
-    revision: str | None = None
-    dim: int | None = None
-    weights: str | None = None
-    prompts: dict[str, str] = {}
-    similarity: str | None = None
-    file: str | None = None
-
-
 class DatasetRecord(BaseModel):
     """The rows of a dataset, and their share of an epoch."""
 
@@ -110,7 +98,7 @@ class RunRecord(BaseModel):
     sources: SourceNames
     files: dict[str, Any]
     encoder: EncoderSettings
-    advisers: dict[str, TeacherRecord]
+    advisers: dict[str, dict[str, Any]]  # guide, teacher and teacher_scores
     batches: Counts
     datasets: dict[str, DatasetRecord]
     dev_sets: dict[str, int]
@@ -231,17 +219,15 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     )
 
 
-def _teachers(built: Built) -> dict[str, TeacherRecord]:
+def _teachers(built: Built) -> dict[str, dict[str, Any]]:
     """Guide, teacher and file of scores by role."""
     rows, dataset = next(iter(built.loaded.data.train.values())), built.datasets[0]
-    records: dict[str, TeacherRecord] = {
-        teacher.role: TeacherRecord(
-            **teacher.record(rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim)
-        )
+    records: dict[str, dict[str, Any]] = {
+        teacher.role: teacher.record(rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim)
         for teacher in built.loaded.teachers
     }
     if (scores := built.loaded.settings.teacher.scores) is not None:
-        records["teacher_scores"] = TeacherRecord(file=Path(scores).name)
+        records["teacher_scores"] = {"file": Path(scores).name}
     return records
 
 

@@ -36,10 +36,7 @@ _CANDIDATES_PER_NEGATIVE = 10
 
 
 class MineSettings(Settings):
-    """Settings of a run of mining.
-
-    A rule on scores that is None is not applied. Scores are cosines if there is a model, else BM25's.
-    """
+    """Settings of a run of mining; a rule on scores that is None is not applied."""
 
     by: Literal["bm25", "model", "both"] = setting(
         ...,
