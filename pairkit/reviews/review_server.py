@@ -24,7 +24,6 @@ from pairkit.base.system.http_server import (
     HttpServer,
     RefusedError,
     check_own_page,
-    headers_of,
     html_page,
     json_body,
     listening_socket,
@@ -63,7 +62,7 @@ class ReviewServer(HttpServer):
         # After `#`, so that it is never sent, logged, or passed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         self._store = store
-        app = application(store, {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()})
+        app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
         super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
 
     def close(self) -> None:
@@ -72,7 +71,7 @@ class ReviewServer(HttpServer):
         self._store.close()
 
 
-def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
+def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     """The application. It runs in one thread, so that the store has one user."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse
@@ -86,12 +85,12 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
         return JSONResponse(content, status, headers=PAGE_HEADERS)
 
     async def home(request: Request) -> Response:
-        check_own_page(headers_of(request.headers.raw), hosts)
+        check_own_page(request.headers, hosts)
         return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
 
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            check_own_page(headers_of(request.headers.raw), hosts)
+            check_own_page(request.headers, hosts)
             body = await json_body(request, MOST_BYTES) if request.method == "POST" else b""
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
