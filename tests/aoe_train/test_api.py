@@ -101,15 +101,14 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     run = aoe_train.train(table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW)
     text = "0=1, 1=skip, 2=0"
     reading = {"labels": text, "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
-    dataset = run.record["datasets"]["data-1"]
-    assert (dataset["rows"], dataset["kind"], dataset["reading"]) == (31, "binary", reading)
-    assert run.record["dev_sets"] == {"data-1": 32}
+    read = {"rows": 31, "kind": "binary", "reading": reading}
+    assert read.items() <= run.record["datasets"]["data-1"].items()
     assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
     card = (run.out / "README.md").read_text()
     assert "Labels: `0=1, 1=skip, 2=0`. Rows left out: 16 `1`, 2 `conflicting labels`." in card
     planned = aoe_train.plan(table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"])
-    found = planned.to_dict()["datasets"]["data-1"]["reading"]
-    assert found == {"labels": text, "conflicts": 1, "left_out": {"1": 16}}
+    read = {"reading": {"labels": text, "conflicts": 1, "left_out": {"1": 16}}}
+    assert read.items() <= planned.to_dict()["datasets"]["data-1"].items()
     how: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
     (scores,) = aoe_train.evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
     assert scores["n"] == 33
