@@ -120,7 +120,7 @@ _ADVISED = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "sc
 
 def origin(loaded: Loaded) -> dict[str, Any]:
     """What determines a run's model: settings, and hashes of its inputs. Only an equal run is continued."""
-    sources, encoder, judged = loaded.sources, loaded.encoder, loaded.judged
+    sources, data, encoder, judged = loaded.sources, loaded.data, loaded.encoder, loaded.judged
     names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
     settings = loaded.settings.model_dump(mode="json", exclude={"log": True, "card": True, **_ADVISED})
     for section in settings["datasets"].values():  # the rows' hashes replace their paths
@@ -133,8 +133,10 @@ def origin(loaded: Loaded) -> dict[str, Any]:
         **({} if metric is None else {"dev_metric": {"name": qualified_name(metric)}}),
         **({} if judged is None else {"judged": judged.identity}),
         "settings": settings,
-        "data": list(map(hash_examples, loaded.data.train.values())),  # a dataset may be renamed
-        "dev_data": list(map(hash_examples, loaded.data.dev.values())),
+        "data": list(map(hash_examples, data.train.values())),
+        "dev_data": list(map(hash_examples, data.dev.values())),
+        # The log has the names of several sets; a single one may be renamed.
+        "names": [*data.train, *data.dev] if max(len(data.train), len(data.dev)) > 1 else [],
         "backbone": hash_weights(encoder.model),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
         "prompts": encoder.settings.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
