@@ -125,7 +125,7 @@ class Trained:
     def notes(self) -> Iterator[str]:
         """Rows, speed, and scores before and after training."""
         speed = f"{self.seconds:,.1f} s of training ({self.pairs / self.seconds:,.1f} a second)"
-        total = self._run.rows.train
+        total = sum(dataset.rows for dataset in self._run.datasets.values())
         rows = f"{self.pairs:,}" + (f" of {total:,}" if self.pairs < total else "")
         yield f"{self.steps:,} steps over {rows} rows in {speed}"
         if self.dev is not None and self.dev_before is not None:
@@ -163,12 +163,8 @@ class Trained:
         if self.gain is not None or not settings["optim"]["interpolate"]:
             return []
         model, backbone = str(self.out), run.sources.backbone
-        data, held_out = (
-            {"": each} if isinstance(each, str) else each or {}
-            for each in (run.sources.data, run.sources.dev_data)
-        )
-        name, first = next(iter(data.items()))
-        kind = run.datasets[name].kind if run.datasets else run.rows.kind
+        held_out, (name, first) = run.sources.dev_data, next(iter(run.sources.data.items()))
+        kind = run.datasets[name].kind
         if held_out or (settings["preset"] != "domain" and kind != "single"):
             of = "it" if held_out or not Path(first).is_file() else "its training rows"
             on = next(iter(held_out.values()), first)

@@ -108,20 +108,15 @@ _KEEP_BACKBONE = _SHORT_BUDGET._replace(interpolate=0.0)
 
 
 class DatasetFacts(NamedTuple):
-    """Properties of a dataset that its defaults depend on.
-
-    `written`: LLMs or rules wrote the texts. `author`: who wrote the rows, if known. `auc`: the backbone's
-    AUC on the pairs before training. `first_person`: share of anchors in the first person.
-    `neighbours`: whether single texts are trained on with their neighbourhoods.
-    """
+    """Properties of a dataset that its defaults depend on."""
 
     kind: Kind
     rows: int
-    written: bool = False
-    auc: float | None = None
-    author: Author | None = None
-    first_person: float = 0.0
-    neighbours: bool = False
+    written: bool = False  # whether LLMs or rules wrote the texts
+    auc: float | None = None  # the backbone's, on the pairs before training
+    author: Author | None = None  # of the rows, if known
+    first_person: float = 0.0  # share of anchors in the first person
+    neighbours: bool = False  # whether single texts are trained on with their neighbourhoods
 
     @property
     def has_little_to_learn(self) -> bool:

@@ -184,10 +184,7 @@ def _conflicting_labels(examples: Examples) -> pl.DataFrame:
 
 
 def pair_labels(examples: Examples, part: int = 0, parts: int = 1) -> pl.DataFrame:
-    """Labels of pairs in order of their rows: first, second, label, row, and `PAIR`.
-
-    If a row labels a text and itself 0, row -1 labels them 1.
-    """
+    """Labels of pairs by row: first, second, label, row, `PAIR`; row -1 labels texts and themselves."""
     frame = pl.concat(
         _labels_of_rows(examples, start, part, parts) for start in range(0, max(1, len(examples)), _BLOCK)
     )

@@ -1,4 +1,4 @@
-"""Several datasets in one run: the order of their batches, and how much of each dataset an epoch has.
+"""The datasets of a run: the order of their batches, and how much of each dataset an epoch has.
 
 A *pass* is one iteration over all batches of a dataset, planned by `Batches` as in a run on that dataset
 only.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from torch.utils.data import Sampler
 
 from aoe_train.data.defaults import epoch_passes
-from aoe_train.data.token_batches import Batches, PlannedSampler, one_label_batches
+from aoe_train.data.token_batches import Batches
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.settings.run_settings import MixSettings
@@ -19,8 +20,8 @@ from aoe_train.settings.run_settings import MixSettings
 _ORDER_STREAM = 1  # separates the order of datasets from the shuffling of rows, which has the same seed
 
 
-class Mixture(PlannedSampler):
-    """Row numbers of each batch of an epoch; a batch has rows of one dataset. See `Batches`.
+class Mixture(Sampler[list[int]]):
+    """Yields a rank's row numbers of each batch of an epoch; a batch has rows of one dataset. See `Batches`.
 
     Rows are numbered consecutively over all datasets. Every epoch has the same number of batches of each
     dataset, `counts`. If these are not whole passes, the next epoch continues where this one stopped. The
@@ -38,7 +39,7 @@ class Mixture(PlannedSampler):
         rank: int | None = None,
     ) -> None:
         """Mix datasets."""
-        super().__init__(world, rank)
+        self._world, self._rank, self._epoch = world, rank, 0
         self.batches = list(batches)
         by_rows = mix.order == "proportional"
         sizes = [len(each.examples) if by_rows else len(each) for each in batches]
@@ -51,6 +52,15 @@ class Mixture(PlannedSampler):
 
     def __len__(self) -> int:
         return int(self.counts.sum())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch to iterate over, from 0."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for rows in self.plan(self._epoch):
+            size = len(rows) // self._world
+            yield (rows if self._rank is None else rows[self._rank * size :][:size]).tolist()
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """The epoch's batches of all ranks, each an int64 array of row numbers."""
@@ -79,7 +89,12 @@ class Mixture(PlannedSampler):
 
     def rows_seen(self, epochs: int) -> int:
         """Number of rows in this many epochs, including repeats."""
-        return sum(len(batch) for epoch in range(epochs) for batch in self.plan(epoch))
+        return sum(self._rows_seen(dataset, epochs) for dataset in range(len(self.batches)))
+
+    def _rows_seen(self, dataset: int, epochs: int) -> int:
+        batches = self.batches[dataset]
+        passes, rest = divmod(epochs * int(self.counts[dataset]), len(batches))
+        return batches.rows_seen(passes) + (sum(map(len, batches.plan(passes)[:rest])) if rest else 0)
 
     def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
         """A dataset's batches from the start of an epoch, pass after pass."""
@@ -92,8 +107,7 @@ class Mixture(PlannedSampler):
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""
         batches, count = self.batches[dataset], int(self.counts[dataset])
-        upcoming = self._batches_from(dataset, 0)
-        seen = sum(len(next(upcoming)) for _ in range(count))
+        seen = self._rows_seen(dataset, 1)
         distinct = min(seen, batches.rows_seen(1))
         return {
             "batches": count,
@@ -114,36 +128,25 @@ def format_epoch_share(share: Mapping[str, float]) -> str:
     return f"{batches}each row once"
 
 
-def describe(batches: Batches, store: TokenStore) -> dict[str, float]:
-    """Statistics of the first epoch's batches, over all ranks."""
-    return describe_all([(batches.plan(0), batches, store)])
-
-
-def describe_all(datasets: Sequence[tuple[Sequence[np.ndarray], Batches, TokenStore]]) -> dict[str, float]:
-    """Statistics of the batches of several datasets."""
-    per_batch, one_label = [], 0
-    for plan, batches, store in datasets:
-        examples, lengths = batches.examples, store.lengths
-        for batch in plan:
-            columns, counts = examples.rows[batch], examples.token_counts(lengths, batch)
-            distinct, present = distinct_texts(columns), np.count_nonzero(columns != ABSENT)
-            if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
-            sizes = lengths[distinct].sum(), len(distinct), present, counts.sum(), if_padded
-            per_batch.append((len(batch), batches.copies, *sizes))
-        if examples.labels is not None:
-            one_label += one_label_batches([np.asarray(batch) for batch in plan], examples.labels)
-    rows, copies, tokens, different, texts, all_tokens, padded = np.array(per_batch).T
+def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]:
+    """Statistics of the first epoch's batches, over all ranks; `stores` have the datasets' tokens."""
+    per_batch = []
+    for rows in mixture.plan(0):
+        dataset, numbers = mixture.locate(rows.tolist())
+        batch, lengths, batches = np.asarray(numbers), stores[dataset].lengths, mixture.batches[dataset]
+        counts = batches.examples.token_counts(lengths, batch)
+        if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
+        tokens = batches.copies * lengths[distinct_texts(batches.examples.rows[batch])].sum()
+        per_batch.append((len(batch), tokens, counts.sum(), if_padded))
+    sizes, tokens, all_tokens, padded = np.array(per_batch).T
     return {
         "steps": len(per_batch),
-        "rows_mean": float(rows.mean()),
-        "rows_max": int(rows.max()),
-        "tokens_mean": float((tokens * copies).mean()),
-        "tokens_max": int((tokens * copies).max()),
-        "distinct_share": float(different.sum() / texts.sum()),
+        "rows_mean": float(sizes.mean()),
+        "tokens_mean": float(tokens.mean()),
+        "tokens_max": int(tokens.max()),
         "padding_share": float(1 - all_tokens.sum() / padded.sum()),
-        "one_label_batches": one_label,
-        "left_out": sum(batches.left_out for _, batches, _ in datasets),
-        "truncated_texts": sum(store.truncated for _, _, store in datasets),
+        "left_out": sum(batches.left_out for batches in mixture.batches),
+        "truncated_texts": sum(store.truncated for store in stores),
     }
 
 

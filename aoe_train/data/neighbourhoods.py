@@ -86,10 +86,7 @@ def neighbour_teacher(
 
 
 def draw_texts(examples: Examples, seed: int) -> Examples:
-    """At most `MAX_TEXTS` of the texts, drawn at random, without near-duplicates.
-
-    Near-duplicates would be each other's neighbours, and hide the others.
-    """
+    """At most `MAX_TEXTS` random texts, without near-duplicates, which would hide other neighbours."""
     order = sorted(range(len(examples.texts)), key=lambda text: keyed_hash(seed, examples.texts[text]))
     drawn = sorted(order[:MAX_TEXTS])
     texts = [examples.texts[text] for text in drawn]
@@ -102,10 +99,7 @@ def draw_texts(examples: Examples, seed: int) -> Examples:
 
 
 class NeighbourBatches(Batches):
-    """Batches of a few texts (seeds) with random members of their neighbourhoods.
-
-    In an epoch each text is a seed once. A batch has at most `batch_size` distinct texts.
-    """
+    """Batches of seeds, each once an epoch, and random members of their neighbourhoods."""
 
     def __init__(
         self,

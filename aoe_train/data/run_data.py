@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aoe_train.data.defaults import default_objective
 from aoe_train.data.examples import (
@@ -51,20 +51,6 @@ class Sources:
     def several(self) -> bool:
         """Whether there are several training datasets."""
         return len(self.data) > 1
-
-    def names(self) -> dict[str, str | dict[str, str] | None]:
-        """Names of the inputs for run.json; by dataset if there are several."""
-        data, dev = (
-            unwrap_single({name: source_name(source) for name, source in given.items()}) if given else None
-            for given in (self.data, self.dev_data)
-        )
-        judged = {} if self.judged is None else {"judged": source_name(self.judged)}
-        return {"data": data, "backbone": self.backbone, "dev_data": dev} | judged
-
-
-def unwrap_single(by_name: Mapping[str, Any]) -> Any:
-    """The only value without its name, or all values by name."""
-    return next(iter(by_name.values())) if len(by_name) == 1 else dict(by_name)
 
 
 _SMALL = 1 << 20  # bytes of files that are read twice, which takes milliseconds

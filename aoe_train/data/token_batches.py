@@ -5,12 +5,11 @@ Each row occurs once per epoch, in batches that depend only on the seed and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import torch
-from torch.utils.data import Sampler
 
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, Batch, Examples, TeacherOutputs
@@ -19,11 +18,7 @@ from pairkit.base.errors import ConfigError, DataError
 
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
-    """Swap rows in place so that as many batches as possible have more than one label.
-
-    A batch with one label gets a row from the nearest batch that can spare one, so batches sorted by length
-    stay nearly sorted. Batch sizes never change.
-    """
+    """Swap rows of near batches, in place, so that as many as possible have more than one label."""
     label_of = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
     for label in sorted(set(label_of.values())):
         other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
@@ -37,11 +32,6 @@ def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
             _swap_row(batches[batch], batches[donor], labels, label, later=bool(donor > batch))
             other_labels[batch] += 1
             other_labels[donor] -= 1
-
-
-def one_label_batches(batches: list[np.ndarray], labels: np.ndarray) -> int:
-    """Number of batches of two or more rows with a single label."""
-    return sum(_one_label(labels[rows]) for rows in batches)
 
 
 def _one_label(labels: np.ndarray) -> bool:
@@ -58,27 +48,7 @@ def _swap_row(batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: f
 _MEGA_BATCH = 50  # batches whose rows are sorted by length at once
 
 
-class PlannedSampler(Sampler[list[int]]):
-    """Yields the row numbers of a rank's slice of each planned batch."""
-
-    def __init__(self, world: int, rank: int | None) -> None:
-        self._world, self._rank, self._epoch = world, rank, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch to iterate over, from 0."""
-        self._epoch = epoch
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for rows in self.plan(self._epoch):
-            size = len(rows) // self._world
-            yield (rows if self._rank is None else rows[self._rank * size :][:size]).tolist()
-
-    def plan(self, epoch: int) -> list[np.ndarray]:
-        """The epoch's batches of all ranks, each an int64 array of row numbers."""
-        raise NotImplementedError
-
-
-class Batches(PlannedSampler):
+class Batches:
     """Row numbers of each batch of an epoch.
 
     `shuffle` takes rows in random order. `length` shuffles rows and sorts them by length within 50 batches.
@@ -102,11 +72,10 @@ class Batches(PlannedSampler):
         *,
         seed: int = 0,
         world: int = 1,
-        rank: int | None = None,
         views: bool = True,
     ) -> None:
         """Plan batches."""
-        super().__init__(world, rank)
+        self._world = world
         if batch_size % world:
             raise ConfigError(
                 f"batch size {batch_size}: expected a multiple of the {world} processes, at least {world}"
@@ -167,10 +136,7 @@ class Batches(PlannedSampler):
 
 
 def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) -> np.ndarray:
-    """Indices that split rows into batches of at most `max_tokens` tokens and `max_rows` rows.
-
-    The size of a batch is a multiple of `step`; `step` rows form a batch even if they exceed the budget.
-    """
+    """Indices that split rows into batches within both limits; sizes are multiples of `step`, at least it."""
     tokens = 0
     start = 0
     cuts = []
@@ -190,11 +156,7 @@ def collate(
     *,
     views: bool = True,
 ) -> Batch:
-    """The tensors of a batch of these rows, in their order, with texts sorted by length.
-
-    `store` has the tokens of the examples' texts. A repeated text is encoded once. A single text is encoded
-    twice if the objective compares two `views` of it, which differ by dropout.
-    """
+    """The tensors of a batch; a single text is encoded twice if the objective compares two `views` of it."""
     chosen = np.asarray(rows, dtype=np.int64)
     columns = examples.rows[chosen]
     if examples.kind == "single":

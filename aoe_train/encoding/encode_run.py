@@ -117,12 +117,7 @@ def encode_file(
     fresh: bool = False,
     show: Listener,
 ) -> Encoded:
-    """Write the vector of each text, in the order of the input.
-
-    The whole input is checked before the first text is encoded. Until `out` is complete, the vectors are in
-    `OUT.partial`, from which the same call resumes. `OUT.run.json` records inputs and settings; once it
-    exists, the same call returns without encoding.
-    """
+    """Write the vectors in the order of the input; a stopped call resumes from `OUT.partial`."""
     start, out, quantize = time.monotonic(), Path(out), quantization.quantize
     with open_partial(out, fresh=fresh) as partial:
         file = _input_file(partial, path)

@@ -151,10 +151,7 @@ class PairSource(NamedTuple):
         return examples
 
     def binary_task(self) -> PairTask:
-        """Pairs with labels 0 and 1, which also have classification metrics; parts are by text length.
-
-        Source: Spearman as ACL 2024, Table 2 reports it; parts as in its Figure 9.
-        """
+        """Pairs with labels 0 and 1 (ACL 2024, Table 2); parts are by text length, as in its Figure 9."""
         chosen, where = self._chosen_split(self.say), source_name(self.source)
         known = () if chosen is None else split_names(self.source)
         if chosen is not None and chosen not in known:

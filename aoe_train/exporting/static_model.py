@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from aoe_train.evaluation.overlap import write_digests
-from aoe_train.exporting.usage_card import card_data, head
+from aoe_train.exporting.usage_card import THEIRS, card_data, head
 from aoe_train.model.encoder_settings import write_static
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.similarity import scaled_to_one
@@ -39,14 +39,6 @@ A static model: a text's vector is the mean of its tokens' vectors, scaled to le
 {model} on {texts:,} texts without labels, and has vectors of {tokens:,} tokens, {seen:,} of which occur in
 these texts. On {held_out:,} held-out texts, the mean cosine of its vectors and the model's {about}is
 {agreement:.3f}.
-
-## Use
-```python
-from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer("{name}", device="cpu")
-vectors = model.encode(["A man is playing a flute.", "Someone plays an instrument."])
-```
 """
 
 
@@ -64,12 +56,9 @@ def write(
     name = done.out.name
     card = source / "README.md"
     about = card_data(card) if card.is_file() else {}
-    words = _CARD.format(
-        **asdict(done),
-        model=model,
-        name=name,
-        about="" if done.dim == wide else f"on their {done.dim} principal axes ",
-    )
+    about_axes = "" if done.dim == wide else f"on their {done.dim} principal axes "
+    words = _CARD.format(**asdict(done), model=model, about=about_axes)
+    words += THEIRS.format(name=name, flag=', device="cpu"')
     facts = {**asdict(done), "out": name, "model": model, "version": __version__, "made_of": made_of}
     with whole_folder(done.out) as folder:
         write_static(folder, static.tokenizer.to_str(), static.table)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import EncoderSettings
 
 _TAGS = ("feature-extraction", "sentence-similarity", "aoe-toolkit")
-_THEIRS = """
+THEIRS = """
 ## Use
 ```python
 from sentence_transformers import SentenceTransformer
@@ -102,7 +102,7 @@ def card_data(card: Path) -> dict[str, Any]:
 def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str:
     """How to encode with a model folder."""
     flag = ", trust_remote_code=True" if needs_toolkit else ""
-    lines = [_THEIRS.format(name=name, flag=flag)]
+    lines = [THEIRS.format(name=name, flag=flag)]
     if needs_toolkit:
         lines.append(
             f"This needs aoe-toolkit (`pip install aoe-toolkit`): {needs_toolkit}. sentence-transformers "

@@ -83,11 +83,7 @@ def quantized(vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None
 
 
 def restored(codes: np.ndarray, quantize: Quantize, dim: int, ranges: np.ndarray | None = None) -> np.ndarray:
-    """Dequantize to float32 (text, dim).
-
-    An int8 code becomes the middle of its step, a bit 1 or -1, so that the cosine of two binary vectors is
-    1 - 2 h / dim, with h the Hamming distance.
-    """
+    """Dequantize to float32 (text, dim): int8 codes to the middle of their step, bits to 1 or -1."""
     if quantize == "float32":
         return codes
     if quantize == "int8":

@@ -33,11 +33,7 @@ def margin_mse_part(context: LossContext) -> Loss:
 def margin_mse_loss(
     scores: Float[Tensor, " pair"], taught: Float[Tensor, " pair"], known: Bool[Tensor, " pair"], rows: int
 ) -> Float[Tensor, ""]:
-    """MarginMSE (Hofstätter et al., 2020, arXiv 2010.02666, Eq. 6), as a mean over all negatives.
-
-    The margin is the positive's score minus a negative's. The loss is the mean squared difference between
-    the model's and the teacher's margins.
-    """
+    """MarginMSE (Hofstätter et al., 2020, arXiv 2010.02666, Eq. 6), as a mean over all negatives."""
     errors, counted = scores - taught, known[rows:]
     differences = errors[:rows].repeat(len(counted) // rows) - errors[rows:]
     return _masked_mean(differences.square(), counted)

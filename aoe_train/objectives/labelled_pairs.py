@@ -48,10 +48,7 @@ class Pairs(NamedTuple):
 
     @property
     def present(self) -> Bool[Tensor, " pair"]:
-        """Mask of the pairs without absent negatives, whose vectors are arbitrary.
-
-        Selecting pairs instead would wait for the device.
-        """
+        """Mask of pairs without absent negatives; selecting these pairs would wait for the device."""
         return self.texts[:, 1] != ABSENT
 
 

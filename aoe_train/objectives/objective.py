@@ -42,11 +42,7 @@ from pairkit.base.printable import one_line
 
 
 class Objective(nn.Module):
-    """Loss of a batch, in float32 or wider even under autocast.
-
-    It compares rows with each other, so it needs the whole batch, gathered from all ranks. The order of rows
-    doesn't matter.
-    """
+    """Loss of a whole batch, gathered from all ranks, in float32 or wider even under autocast."""
 
     def __init__(
         self,

@@ -171,10 +171,7 @@ class Examples:
 
 
 class TokenBatch(TypedDict):
-    """Texts packed into one row of tokens without padding, text by text and piece by piece.
-
-    Counts stay on the host, so that planning by them doesn't wait for the device.
-    """
+    """Texts packed into one row of tokens; counts are on the host, as plans can't wait for the device."""
 
     input_ids: Int[Tensor, " token"]  # with special tokens and prompts
     lengths: Int[np.ndarray, " piece"]

@@ -77,7 +77,7 @@ class Built:
     encoder: Encoder  # with the run's prompts; it shares its network with `model`
     data: Data  # with prompts
     datasets: Sequence[Dataset]
-    batches: Batches | Mixture  # of all datasets
+    batches: Mixture
     loader: DataLoader[int]
     model: PairModel
 
@@ -127,16 +127,14 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         _set_trained_weights(encoder, settings)
         datasets = [_dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()]
         model = _model(encoder, datasets, loaded)
-        batches: Batches | Mixture = datasets[0].batches
-        if len(datasets) > 1:
-            batches = Mixture(
-                [dataset.batches for dataset in datasets],
-                dataset_weights(settings, [dataset.name for dataset in datasets]),
-                settings.mix,
-                seed=settings.seed,
-                world=args.world_size,
-                rank=args.process_index,
-            )
+        batches = Mixture(
+            [dataset.batches for dataset in datasets],
+            dataset_weights(settings, train),
+            settings.mix,
+            seed=settings.seed,
+            world=args.world_size,
+            rank=args.process_index,
+        )
     args = completed(
         args,
         settings,
@@ -236,7 +234,6 @@ def _dataset(
             settings.batches,
             seed=settings.seed,
             world=args.world_size,
-            rank=args.process_index,
             views=views,
         )
     return Dataset(name, examples, store, batches, views, teacher_outputs)
@@ -263,11 +260,11 @@ def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int,
         raise ConfigError(f"dataset {dataset.name}: {error}") from error
 
 
-def _loader(datasets: Sequence[Dataset], batches: Batches | Mixture, loaded: Loaded) -> DataLoader[int]:
-    """Loads the batches with the `numbers` of their rows; those of a mixture also with their `dataset`."""
+def _loader(datasets: Sequence[Dataset], batches: Mixture, loaded: Loaded) -> DataLoader[int]:
+    """Loads the batches with the `numbers` of their rows; with several datasets also with their `dataset`."""
 
     def collated(rows: list[int]) -> dict[str, Any]:
-        number, numbers = batches.locate(rows) if isinstance(batches, Mixture) else (0, rows)
+        number, numbers = batches.locate(rows)
         data = datasets[number]
         batch = collate(numbers, data.examples, data.store, data.teacher_outputs, views=data.views)
         dataset = {"dataset": number} if len(datasets) > 1 else {}

@@ -122,11 +122,7 @@ def stop_signals(*kinds: signal.Signals) -> Iterator[Callable[[], bool]]:
 
 
 class SavePolicy:
-    """Decides when to save: every N steps or minutes, and before a requested stop.
-
-    Several processes agree on the time and on a stop at each log entry; a single process stops after any
-    step.
-    """
+    """Decides when to save and stop; processes agree at log entries, a single one after any step."""
 
     def __init__(self, settings: LogSettings, stop_requested: Callable[[], bool]) -> None:
         self._steps = settings.checkpoint_steps

@@ -221,10 +221,7 @@ def _backbone_auc(
 
 
 def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tuple[Encoder, TrainSettings]:
-    """The backbone to train, and the settings with defaults for decoders.
-
-    Trained weights are float32; weights frozen under adapters have the run's precision.
-    """
+    """The backbone (float32; frozen under adapters in the run's precision), and defaults for decoders."""
     check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
     folder = find_folder(sources.backbone, revision=sources.revision)
     is_encoder = is_static(folder) or "pooling" in stored_settings(folder)

@@ -53,11 +53,7 @@ class LossLog:
         )
 
     def drain(self) -> dict[str, float]:
-        """The mean of each part over the batches since the last call.
-
-        With several datasets, `loss` is the mean over all, and each has its own parts: `nli.loss`,
-        `nli.cosine`.
-        """
+        """The mean of each part since the last call; with several datasets also by name: `nli.loss`."""
         by_name: dict[str, list[float]] = {}
         for batch, values in zip(self._batches, self.check(), strict=True):
             for name, value in zip(batch.parts, values, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aoe_train.objectives.objective_settings import ObjectiveSettings
     from aoe_train.settings.prompt_settings import NamedPrompts
     from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
-    from aoe_train.training.train_record import DatasetRecord, RowsRecord, RunRecord
+    from aoe_train.training.train_record import DatasetRecord, RunRecord
 _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
 # Names of dev metrics on the Hub, as in sentence-transformers' evaluators.
 _HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
@@ -31,7 +31,7 @@ _NUMBERS |= {"triplet": "triplets", "single": "single texts"}
 
 def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) -> str:
     """The card of a trained model."""
-    about, backbone, sources = settings.card, record.sources.backbone, _named(record.sources.data)
+    about, backbone, sources = settings.card, record.sources.backbone, record.sources.data
     packaged = PACKAGED.get(backbone)
     head = card_head(
         name,
@@ -100,11 +100,10 @@ def _measured(record: RunRecord) -> Iterator[EvalResult]:
     """Each dev set's score; the Hub merges results of the same type."""
     from huggingface_hub import EvalResult
 
-    result, held_out = record.result, _named(record.sources.dev_data or record.sources.data)
+    result, held_out = record.result, record.sources.dev_data or record.sources.data
     scores = {name: (dev.metric, dev.dev) for name, dev in result.dev_sets.items()}
     if not scores:
-        # A single dev set of several datasets is the validation split of one of them.
-        name = next((name for name in record.dev_sets if name in held_out), next(iter(held_out)))
+        name = next(iter([*record.dev_sets, *held_out]))
         scores = {name: (str(result.dev_metric), result.dev)}
     for name, (metric, value) in scores.items():
         chose = " that chose the weights" if result.dev_set in (None, name) else ""
@@ -119,11 +118,6 @@ def _measured(record: RunRecord) -> Iterator[EvalResult]:
                 metric_name=metric,
                 metric_value=round(value, 4),
             )
-
-
-def _named(sources: str | Mapping[str, str]) -> Mapping[str, str]:
-    """Sources by name; a single source has no name in run.json."""
-    return {"": sources} if isinstance(sources, str) else sources
 
 
 def _licence(license_id: str, backbone: Packaged | None) -> str:
@@ -163,23 +157,22 @@ def prompts_note(prompts: NamedPrompts) -> str:
 
 
 def _data(record: RunRecord, settings: TrainSettings) -> str:
-    rows, sources = record.rows, _named(record.sources.data)
-    if record.datasets:
+    sources = record.sources.data
+    if len(record.datasets) > 1:
         lines = [f"Several datasets; each batch has rows of one, in {settings.mix.order} order:\n"]
         lines += [
-            f"- **{name}**: {_rows(dataset.rows, dataset, sources[name])} In an epoch:"
-            f" {format_epoch_share(dataset.epoch)}."
+            f"- **{name}**: {_rows(dataset, sources[name])} In an epoch: {format_epoch_share(dataset.epoch)}."
             for name, dataset in record.datasets.items()
         ]
         lines = ["\n".join([*lines, "", ""])]
     else:
-        lines = [_rows(rows.train, rows, *sources.values())]
+        lines = [_rows(dataset, sources[name]) for name, dataset in record.datasets.items()]
     if record.result.dev_sets:
         sizes = ", ".join(f"`{name}` {size:,}" for name, size in record.dev_sets.items())
         by = "their mean score" if record.result.dev_set is None else f"`{record.result.dev_set}`"
         lines.append(f"Held-out rows: {sizes}; {by} chose the best weights.")
-    elif rows.dev:
-        lines.append(f"{rows.dev:,} held-out rows chose the best weights.")
+    elif dev := sum(record.dev_sets.values()):
+        lines.append(f"{dev:,} held-out rows chose the best weights.")
     if truncated := record.batches["truncated_texts"]:
         lines.append(f"{truncated:,} texts longer than {record.encoder.max_length} tokens were truncated.")
     if record.training_texts:
@@ -187,11 +180,12 @@ def _data(record: RunRecord, settings: TrainSettings) -> str:
     return " ".join(lines)
 
 
-def _rows(count: int, rows: RowsRecord | DatasetRecord, source: str) -> str:
+def _rows(dataset: DatasetRecord, source: str) -> str:
     """Number and kind of rows, the meaning of their labels, and rows left out."""
-    lines, reading = [f"{count:,} {_NUMBERS[str(rows.kind)]} from `{_base(source)}`."], rows.reading
-    if rows.negatives:
-        lines.append(f"Negatives: {negatives_in_words(rows.negatives)}.")
+    lines = [f"{dataset.rows:,} {_NUMBERS[dataset.kind]} from `{_base(source)}`."]
+    reading = dataset.reading
+    if dataset.negatives:
+        lines.append(f"Negatives: {negatives_in_words(dataset.negatives)}.")
     if labels := reading.get("labels"):
         lines.append(f"Labels: {_code(labels)}.")
     if left_out := reading.get("left_out"):
@@ -216,12 +210,12 @@ _HASHES = (
 
 def _objectives(record: RunRecord, settings: TrainSettings) -> str:
     """The objective, or the objectives of all datasets."""
-    custom = record.origin.get("objective")
-    if not record.datasets:
-        return _objective(settings.objective, custom)
+    custom = record.origin.get("objective") or [None] * len(record.datasets)
+    if len(record.datasets) == 1:
+        return _objective(settings.objective, *custom)
     return "\n\n".join(
-        f"### {name}\n\n{_objective(settings.of(name).objective, (custom or {}).get(name))}"
-        for name in record.datasets
+        f"### {name}\n\n{_objective(settings.of(name).objective, own)}"
+        for name, own in zip(record.datasets, custom, strict=True)
     )
 
 
@@ -261,15 +255,17 @@ def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
     objective, taught = settings.objective, settings.teacher
     for role, teacher in record.advisers.items():
         if role == "teacher_scores":
-            yield f"Scores of a teacher: {_code(str(teacher.file))}."
+            yield f"Scores of a teacher: {_code(teacher['file'])}."
             continue
-        revision = f" at {_code(teacher.revision)}" if teacher.revision else ""
-        what, digest = ("weights", teacher.weights) if teacher.weights else ("file", teacher.file)
+        revision = f" at {_code(teacher['revision'])}" if teacher["revision"] else ""
+        what = "weights" if "weights" in teacher else "file"
         line = (
-            f"{role.capitalize()}: {_code(_base(teacher.model or record.sources.backbone))}{revision},"
-            f" {teacher.dim} numbers, SHA-256 of its {what} `{str(digest)[:16]}…`."
+            f"{role.capitalize()}: {_code(_base(teacher['model'] or record.sources.backbone))}{revision},"
+            f" {teacher['dim']} numbers, SHA-256 of its {what} `{teacher[what][:16]}…`."
         )
-        if prompts := [f"{column} {_code(words)}" for column, words in teacher.prompts.items() if words]:
+        if prompts := [
+            f"{column} {_code(words)}" for column, words in teacher.get("prompts", {}).items() if words
+        ]:
             line += f" Its prompts: {', '.join(prompts)}."
         if role == "guide":
             margin = f"{objective.guide_margin:g} ({objective.guide_margin_strategy})"

@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 
 class PairModel(nn.Module):
-    """A text model with its objective; `forward` returns the loss and its parts.
-
-    The loss is part of `forward`, because DistributedDataParallel only synchronises gradients of the module
-    that it wraps.
-    """
+    """A text model with its objective; DistributedDataParallel synchronises only one module's gradients."""
 
     def __init__(
         self,
@@ -68,11 +64,7 @@ class PairModel(nn.Module):
         scores: Float[Tensor, "row other"] | None = None,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:
-        """The "loss" and its parts; see `records.Batch`.
-
-        They are over the rows of all ranks, or with a `TextObjective` over this rank's rows, of whose
-        gradients DistributedDataParallel takes the mean.
-        """
+        """The "loss" and its parts over the rows of all ranks, or with a `TextObjective` over this rank's."""
         if isinstance(self.objective, TextObjective):
             batch = TextBatch(input_ids, lengths, prompt_lengths, texts, rows, labels)
             loss: Tensor | dict[str, Tensor] = self.objective(self.text_model, batch)

@@ -60,10 +60,7 @@ def exit_cleanly() -> None:
 
 
 def leave_group() -> None:
-    """Leave the process group after success; each process must call it.
-
-    After an error none should: it would wait for exchanges that the others never join.
-    """
+    """Leave the process group; only after success, as a process with an error would wait forever."""
     if _is_in_group():
         dist.destroy_process_group()
 
@@ -156,10 +153,7 @@ def is_sharded(model: nn.Module) -> bool:
 
 @contextmanager
 def unsharded_root(model: nn.Module) -> Iterator[None]:
-    """Allow all processes to call parts of a sharded model, once the whole model has run.
-
-    Layers gather their own weights; the weights outside layers are gathered here.
-    """
+    """Gather weights outside layers, so that processes can call parts of a sharded model that has run."""
     if not isinstance(model, FSDPModule):
         yield
         return

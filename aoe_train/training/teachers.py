@@ -226,10 +226,7 @@ def precompute_vectors(
     *,
     placeholders: bool = False,
 ) -> dict[str, TeacherOutputs]:
-    """Encode all texts by guide and teacher, or read vectors from the cache or a file; read given scores.
-
-    `placeholders` replaces vectors that a model would have to encode by zeros.
-    """
+    """Vectors of all texts by guide and teacher, zeros with `placeholders`; and the given scores."""
     vectors: dict[str, dict[str, TeacherVectors]] = {name: {} for name in datasets}
     for teacher in teachers:
         for name, examples in datasets.items():

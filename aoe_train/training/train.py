@@ -53,10 +53,7 @@ def train(
     progress: bool | Listener = True,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
-    """Start or continue a run, unless it is finished, and return the contents of its run.json.
-
-    Under torchrun every process calls this; only rank 0 writes and prints.
-    """
+    """Start or continue a run, unless it is finished; returns its run.json. Only rank 0 writes and prints."""
     disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers' bar when saving
     check_loss_functions(sources, settings)
     check_judged(sources.judged, settings)

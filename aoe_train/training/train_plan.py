@@ -15,7 +15,7 @@ import torch
 
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negative_counts, negatives_in_words, silent
-from aoe_train.data.mixture import Mixture, distinct_texts, format_epoch_share
+from aoe_train.data.mixture import describe, distinct_texts, format_epoch_share
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import upload_batch
@@ -25,7 +25,6 @@ from aoe_train.objectives.objective import LossFunction, loss_weights
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import check_loss_functions, split_texts
-from aoe_train.training.train_record import batches_of
 from aoe_train.training.training_arguments import Process, autocast, memory_advice, start_processes
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.cli.result_table import Printed, ResultTable
@@ -79,10 +78,10 @@ class Plan(Printed):
         """The estimate as a table."""
         record, batches, optim = self.record, self.record["batches"], self.record["optim"]
         memory, weights = record["memory_mb"], record["parameters"]
-        dev_sets = ", ".join(f"{name} {count:,}" for name, count in record.get("dev_sets", {}).items())
+        dev_sets = ", ".join(f"{name} {count:,}" for name, count in record["dev_sets"].items())
         rows = {
             **_dataset_lines(record),
-            "dev rows": f"{record['dev_rows']:,}" + (f" ({dev_sets})" if dev_sets else ""),
+            "dev rows": dev_sets or "none",
             **({"judged pairs": f"{record['judged_pairs']:,}"} if "judged_pairs" in record else {}),
             "training": f"{format_epochs(optim['epochs'])}, learning rate {optim['lr']:g}, "
             f"{optim['batch_size']} rows a batch",
@@ -130,29 +129,25 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
         built = build(loaded, placeholders=True)
         memory = _memory(built)
         seconds_a_batch = _probe(built)
-    data, judged, planned = loaded.data, loaded.judged, batches_of(built)
+    data, judged = loaded.data, loaded.judged
+    planned = describe(built.batches, [dataset.store for dataset in built.datasets])
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
     dev_sets = {name: len(rows) for name, rows in data.dev.items()}
     datasets = {
         name: _dataset(rows, loaded.datasets[name], sources.losses.get(name))
-        for name, rows in data.train.items()
+        | {"epoch": built.batches.epoch_share(number)}
+        for number, (name, rows) in enumerate(data.train.items())
     }
-    if isinstance(built.batches, Mixture):
-        for number, dataset in enumerate(datasets.values()):
-            dataset["epoch"] = built.batches.epoch_share(number)
-        head: dict[str, Any] = {"rows": sum(map(len, data.train.values())), "datasets": datasets}
-    else:
-        (head,) = datasets.values()
     return Plan(
         {
-            **head,
+            "rows": sum(map(len, data.train.values())),
+            "datasets": datasets,
             "optim": settings.optim.model_dump(include={"lr", "epochs", "batch_size"}),
             "precision": loaded.precision,
             "precision_note": training_note(settings.run.precision, args.device),
             "advisers": {teacher.role: teacher.name for teacher in loaded.teachers},
-            "dev_rows": sum(dev_sets.values()),
             **({} if judged is None else {"judged_pairs": len(judged)}),
-            **({"dev_sets": dev_sets} if len(dev_sets) > 1 else {}),
+            "dev_sets": dev_sets,
             "batches": planned,
             "steps": math.ceil(batches / settings.optim.accumulation),
             "parameters": {
@@ -171,8 +166,8 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
 
 def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
     """Lines on rows and objective, prefixed with the dataset's name if there are several."""
-    if "datasets" not in record:
-        return _row_lines(record)
+    if len(record["datasets"]) == 1:
+        return _row_lines(*record["datasets"].values())
     lines = {"rows": f"{record['rows']:,} of {len(record['datasets'])} datasets"}
     for name, dataset in record["datasets"].items():
         of_dataset = _row_lines(dataset) | {"share": format_epoch_share(dataset["epoch"])}
@@ -234,8 +229,7 @@ def _memory(built: Built) -> dict[str, float]:
 
 
 def _tokens(built: Built, rows: list[int]) -> int:
-    mixture = built.batches
-    number, rows = mixture.locate(rows) if isinstance(mixture, Mixture) else (0, rows)
+    number, rows = built.batches.locate(rows)
     dataset = built.datasets[number]
     return int(dataset.store.lengths[distinct_texts(dataset.examples.rows[rows])].sum())
 
@@ -268,10 +262,7 @@ def _batch(built: Built, rows: list[int]) -> dict[str, Any]:
 
 
 def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
-    """Bytes that a forward pass saves for the backward pass, without weights.
-
-    With chunks only their inputs are saved, but the backward pass needs the activations of one chunk.
-    """
+    """Bytes that a forward pass saves for the backward pass; with chunks their inputs and one chunk."""
     weights = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
     saved = _saved(lambda: model(**batch), weights)
     if model.chunk is not None and len(batch["pieces"]) > model.chunk:

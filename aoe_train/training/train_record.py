@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from aoe_train.data.defaults import format_choices, format_epochs
 from aoe_train.data.examples import negative_counts
-from aoe_train.data.mixture import Mixture, describe, describe_all, format_epoch_share
-from aoe_train.data.run_data import unwrap_single
+from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.evaluation.score import Gain
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.model_folder import hash_examples, hash_files, hash_tokenizer, hash_weights, versions
@@ -23,10 +22,10 @@ from aoe_train.settings.train_settings import PAPERS, EncoderSettings
 from aoe_train.training.teachers import scores_identity
 from pairkit import __version__
 from pairkit.base.system.machine import peak_rss_mb
+from pairkit.dataset.reading.in_memory import source_name
 
 if TYPE_CHECKING:
-    from aoe_train.data.token_batches import Batches
-    from aoe_train.objectives.training_rows import Examples
+    from aoe_train.data.mixture import Mixture
     from aoe_train.training.build import Built
     from aoe_train.training.fit import Fitted
     from aoe_train.training.load import Loaded
@@ -72,45 +71,22 @@ class ResultRecord(BaseModel):
 
 
 class SourceNames(BaseModel):
-    """Names of the inputs; by dataset if there are several."""
+    """Names of the inputs; `dev_data` is empty if validation splits or nothing were held out."""
 
-    data: str | dict[str, str]
+    data: dict[str, str]
     backbone: str
-    dev_data: str | dict[str, str] | None
-    judged: str | None = None
-
-
-class TeacherRecord(BaseModel):
-    """A guide or teacher: a model, a file of vectors, or a file of scores."""
-
-    model: str | None = None
-    revision: str | None = None
-    dim: int | None = None
-    weights: str | None = None
-    prompts: dict[str, str] = {}
-    similarity: str | None = None
-    file: str | None = None
-
-
-class RowsRecord(BaseModel):
-    """The training rows: `kind`, `reading` and `negatives` of a single dataset."""
-
-    train: int
-    kind: str | None = None
-    reading: dict[str, Any] = {}
-    negatives: dict[str, int] = {}
-    dev: int = 0
+    dev_data: dict[str, str]
+    judged: str | None
 
 
 class DatasetRecord(BaseModel):
-    """The rows of one of several datasets, and their share of an epoch."""
+    """The rows of a dataset, and their share of an epoch."""
 
     rows: int
     kind: str
     reading: dict[str, Any]
-    negatives: dict[str, int] = {}
+    negatives: dict[str, int]
     epoch: Counts
-    batches: Counts
 
 
 class RunRecord(BaseModel):
@@ -122,11 +98,10 @@ class RunRecord(BaseModel):
     sources: SourceNames
     files: dict[str, Any]
     encoder: EncoderSettings
-    advisers: dict[str, TeacherRecord] = {}
-    rows: RowsRecord
+    advisers: dict[str, dict[str, Any]]  # guide, teacher and teacher_scores
     batches: Counts
-    datasets: dict[str, DatasetRecord] = {}
-    dev_sets: dict[str, int] = {}
+    datasets: dict[str, DatasetRecord]
+    dev_sets: dict[str, int]
     languages: list[str]
     training_texts: bool
     versions: dict[str, str]
@@ -145,25 +120,23 @@ _ADVISED = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "sc
 
 def origin(loaded: Loaded) -> dict[str, Any]:
     """What determines a run's model: settings, and hashes of its inputs. Only an equal run is continued."""
-    sources, encoder, judged = loaded.sources, loaded.encoder, loaded.judged
-    losses = {name: qualified_name(loss) for name, loss in sources.losses.items()}
-    data, dev_data = (
-        {name: hash_examples(rows) for name, rows in sets.items()}
-        for sets in (loaded.data.train, loaded.data.dev)
-    )
+    sources, data, encoder, judged = loaded.sources, loaded.data, loaded.encoder, loaded.judged
+    names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
     settings = loaded.settings.model_dump(mode="json", exclude={"log": True, "card": True, **_ADVISED})
     for section in settings["datasets"].values():  # the rows' hashes replace their paths
         section.pop("data"), section.pop("dev_data")
     metric = sources.dev_metric
     return {
-        **({"objective": losses if sources.several else unwrap_single(losses)} if losses else {}),
+        **({"objective": list(map(names.get, sources.data))} if names else {}),
         **{teacher.role: teacher.identity for teacher in loaded.teachers},
         **scores_identity(loaded.settings.teacher),
         **({} if metric is None else {"dev_metric": {"name": qualified_name(metric)}}),
         **({} if judged is None else {"judged": judged.identity}),
         "settings": settings,
-        "data": unwrap_single(data),
-        "dev_data": unwrap_single(dev_data) if dev_data else None,
+        "data": list(map(hash_examples, data.train.values())),
+        "dev_data": list(map(hash_examples, data.dev.values())),
+        # The log has the names of several sets; a single one may be renamed.
+        "names": [*data.train, *data.dev] if max(len(data.train), len(data.dev)) > 1 else [],
         "backbone": hash_weights(encoder.model),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
         "prompts": encoder.settings.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
@@ -214,13 +187,30 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         made_by=f"aoe {__version__}",
         result=result,
         origin=dict(origin),
-        sources=SourceNames(**sources.names()),  # type: ignore[arg-type]
+        sources=SourceNames(
+            data={name: source_name(source) for name, source in sources.data.items()},
+            backbone=sources.backbone,
+            dev_data={name: source_name(source) for name, source in (sources.dev_data or {}).items()},
+            judged=None if sources.judged is None else source_name(sources.judged),
+        ),
         files={
-            key: unwrap_single({name: hash_files(source) for name, source in given.items()})
+            key: {name: hash_files(source) for name, source in given.items()}
             for key, given in (("data", sources.data), ("dev_data", sources.dev_data or {}))
         },
         encoder=built.encoder.settings,
-        **_rows(built),
+        advisers=_teachers(built),
+        batches=describe(built.batches, [dataset.store for dataset in built.datasets]),
+        datasets={
+            dataset.name: DatasetRecord(
+                rows=len(dataset.examples),
+                kind=dataset.examples.kind,
+                reading=dataset.examples.reading.record(),
+                negatives=negative_counts(dataset.examples),
+                epoch=built.batches.epoch_share(number),
+            )
+            for number, dataset in enumerate(built.datasets)
+        },
+        dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
         languages=languages([text for rows in built.data.train.values() for text in rows.texts]),
         training_texts=loaded.settings.log.training_texts and keeps_model,
         versions=versions(),
@@ -231,50 +221,16 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     )
 
 
-def _teachers(built: Built) -> dict[str, TeacherRecord]:
+def _teachers(built: Built) -> dict[str, dict[str, Any]]:
     """Guide, teacher and file of scores by role."""
     rows, dataset = next(iter(built.loaded.data.train.values())), built.datasets[0]
-    records: dict[str, TeacherRecord] = {
-        teacher.role: TeacherRecord(
-            **teacher.record(rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim)
-        )
+    records: dict[str, dict[str, Any]] = {
+        teacher.role: teacher.record(rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim)
         for teacher in built.loaded.teachers
     }
     if (scores := built.loaded.settings.teacher.scores) is not None:
-        records["teacher_scores"] = TeacherRecord(file=Path(scores).name)
+        records["teacher_scores"] = {"file": Path(scores).name}
     return records
-
-
-def _rows(built: Built) -> dict[str, Any]:
-    """Teachers, rows and batches; with several datasets, also of each."""
-    counts: dict[str, Any] = {"train": sum(len(dataset.examples) for dataset in built.datasets)}
-    sizes = {name: len(rows) for name, rows in built.data.dev.items()}
-    if sizes:
-        counts["dev"] = sum(sizes.values())
-    record: dict[str, Any] = {"batches": batches_of(built)}
-    if teachers := _teachers(built):
-        record["advisers"] = teachers
-    if isinstance(built.batches, Mixture):
-        record["datasets"] = {
-            dataset.name: DatasetRecord(
-                rows=len(dataset.examples),
-                **_reading(dataset.examples),
-                epoch=built.batches.epoch_share(number),
-                batches=describe(dataset.batches, dataset.store),
-            )
-            for number, dataset in enumerate(built.datasets)
-        }
-    else:
-        counts |= _reading(built.datasets[0].examples)
-    if len(sizes) > 1 or len(built.datasets) > 1:
-        record["dev_sets"] = sizes
-    return {"rows": RowsRecord(**counts), **record}
-
-
-def _reading(examples: Examples) -> dict[str, Any]:
-    negatives = negative_counts(examples)
-    record = {"kind": examples.kind, "reading": examples.reading.record()}
-    return record | ({"negatives": negatives} if negatives else {})
 
 
 def format_run_choices(built: Built) -> Iterator[str]:
@@ -283,7 +239,7 @@ def format_run_choices(built: Built) -> Iterator[str]:
     if cut := sum(dataset.store.truncated for dataset in built.datasets):
         texts, limit = sum(len(each.examples.texts) for each in built.datasets), built.encoder.settings
         yield f"{cut:,} of {texts:,} texts are truncated to {limit.max_length} tokens (--max-length)"
-    if not isinstance(built.batches, Mixture):
+    if not loaded.sources.several:
         (dataset,) = built.datasets
         if not settings.preset.endswith(PAPERS):
             parts = loss_weights(settings.objective, loaded.sources.losses.get(dataset.name))
@@ -303,19 +259,7 @@ def format_run_choices(built: Built) -> Iterator[str]:
     )
 
 
-def batches_of(built: Built) -> dict[str, float]:
-    """Statistics of the first epoch's batches over all datasets."""
-    if not isinstance(built.batches, Mixture):
-        return describe(built.batches, built.datasets[0].store)
-    plans: list[list[Any]] = [[] for _ in built.datasets]
-    for rows in built.batches.plan(0):
-        number, numbers = built.batches.locate(rows.tolist())
-        plans[number].append(numbers)
-    each = zip(plans, built.datasets, strict=True)
-    return describe_all([(plan, dataset.batches, dataset.store) for plan, dataset in each])
-
-
-def rows_trained(batches: Batches | Mixture, steps: int, accumulation: int) -> int:
+def rows_trained(batches: Mixture, steps: int, accumulation: int) -> int:
     """Number of rows in this many optimiser steps, over all processes."""
     epochs, rest = divmod(steps, math.ceil(len(batches) / accumulation))
     unfinished = batches.plan(epochs)[: rest * accumulation]

@@ -41,10 +41,7 @@ if TYPE_CHECKING:
 
 
 class OptimiserStep:
-    """The model with its optimiser and schedule, in the run's precision and processes.
-
-    The batches are already split among the ranks, so accelerate doesn't prepare the loader.
-    """
+    """The model with its optimiser and schedule; batches are already split among the ranks."""
 
     def __init__(self, built: Built, losses: LossLog, steps: int) -> None:
         self.model, self._args, self._losses = built.model, built.args, losses

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -25,9 +25,7 @@ def write_parquet(path: Path, rows: pl.DataFrame, *, private: bool = False) -> N
     write_bytes(path, parquet_bytes(rows), private=private)
 
 
-def stream_parquet(
-    path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any], *, private: bool = False
-) -> None:
+def stream_parquet(path: Path, frames: Iterable[pl.DataFrame], schema: dict[str, Any]) -> None:
     """Write a table frame by frame; a single frame gives the same bytes as `write_parquet`."""
     failed: list[BaseException] = []
 
@@ -40,7 +38,7 @@ def stream_parquet(
             raise
 
     table = register_io_source(rows, schema=schema)
-    with whole_file(path, private=private) as file:
+    with whole_file(path) as file:
         try:
             table.sink_parquet(file, maintain_order=True, row_group_size=_ROW_GROUP, **_FORMAT)
         except pl.exceptions.ComputeError:  # polars 1 hides the error of an iterator
@@ -64,16 +62,16 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
         return pl.read_parquet(path, columns=columns, glob=False)
 
 
-def read_notes(path: object, footer: IO[bytes] | None = None) -> dict[str, str]:
+def read_notes(path: Path) -> dict[str, str]:
     """The metadata that `parquet_bytes` wrote."""
     with _read_errors(path):
-        return pl.read_parquet_metadata(str(path) if footer is None else footer)
+        return pl.read_parquet_metadata(path)
 
 
 @contextmanager
-def _read_errors(path: object) -> Iterator[None]:
+def _read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = one_line(str(error), 200)
-        raise DataError(f"not readable as parquet ({reason}); make the file again", path=str(path)) from error
+        raise DataError(f"not readable as parquet ({reason}); make the file again", path=path) from error

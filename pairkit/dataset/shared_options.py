@@ -8,14 +8,14 @@ from pairkit.base.errors import ConfigError
 _BY_NUMBER = {1: ("text",), 2: ("anchor", "positive"), 3: ("text1", "text2", "label")}
 
 
-def columns_given(text: str | None, flag: str = "--columns") -> dict[str, str] | None:
+def columns_given(text: str | None) -> dict[str, str] | None:
     """Columns from a flag: by role, or by numbers such as `1,2,3` for files without a header."""
     numbers = [part.strip() for part in (text or "").split(",")]
     if not all(part.isdecimal() for part in numbers):
-        return mapping(flag, text)
+        return mapping("--columns", text)
     if len(numbers) not in _BY_NUMBER:
         raise ConfigError(
-            f"{flag} {text}: expected the numbers of two texts and the label, as in 1,2,3, of an"
+            f"--columns {text}: expected the numbers of two texts and the label, as in 1,2,3, of an"
             " anchor and its positive, as in 1,2, or of single texts, as in 1"
         )
     return dict(zip(_BY_NUMBER[len(numbers)], numbers, strict=True))

@@ -24,7 +24,6 @@ from pairkit.base.system.http_server import (
     HttpServer,
     RefusedError,
     check_own_page,
-    headers_of,
     html_page,
     json_body,
     listening_socket,
@@ -63,7 +62,7 @@ class ReviewServer(HttpServer):
         # After `#`, so that it is never sent, logged, or passed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
         self._store = store
-        app = application(store, {f"127.0.0.1:{port}".encode(), f"localhost:{port}".encode()})
+        app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
         super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
 
     def close(self) -> None:
@@ -72,7 +71,7 @@ class ReviewServer(HttpServer):
         self._store.close()
 
 
-def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
+def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     """The application. It runs in one thread, so that the store has one user."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse
@@ -86,12 +85,12 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
         return JSONResponse(content, status, headers=PAGE_HEADERS)
 
     async def home(request: Request) -> Response:
-        check_own_page(headers_of(request.headers.raw), hosts)
+        check_own_page(request.headers, hosts)
         return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
 
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            check_own_page(headers_of(request.headers.raw), hosts)
+            check_own_page(request.headers, hosts)
             body = await json_body(request, MOST_BYTES) if request.method == "POST" else b""
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
@@ -109,9 +108,9 @@ def application(store: ReviewStore, hosts: Collection[bytes]) -> ASGIApp:
 
     async def failed(_: Request, error: Exception) -> Response:
         """Report an error; after one such as a full disk (503), the page sends the answer again."""
-        message = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        is_invalid = isinstance(error, NotAskedError | ValidationError)
-        return reply({"error": message}, getattr(error, "status", 422 if is_invalid else 503))
+        if isinstance(error, ValidationError):
+            return reply({"error": error.errors()[0]["msg"]}, 422)
+        return reply({"error": str(error)}, getattr(error, "status", 503))
 
     return Starlette(
         routes=[
@@ -149,25 +148,20 @@ _SHORT_CHARS = 500  # up to this length, different words of similar texts are ma
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
 
-class NotAskedError(PairkitError):
-    """The answer doesn't fit any question to this person."""
-
-
-class SentJudgement(Settings):
-    """A judgement as the page sends it."""
+class SentUndo(Settings):
+    """The judgement that the page undoes."""
 
     key: Key
+
+
+class SentJudgement(SentUndo):
+    """A judgement as the page sends it."""
+
     pair: Annotated[str, Field(max_length=64)]
     answer: Annotated[str, Field(max_length=10)]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
     seconds: Annotated[float, Field(ge=0)] = 0.0
-
-
-class SentUndo(Settings):
-    """The judgement that the page undoes."""
-
-    key: Key
 
 
 class ReviewerSession:
@@ -207,9 +201,9 @@ class ReviewerSession:
     def judge(self, sent: SentJudgement) -> None:
         """Save a judgement; one that is sent again is saved once."""
         if sent.pair not in self._pairs() or sent.answer not in {*self._settings.answers, UNSURE, SKIP}:
-            raise NotAskedError("expected an answer to one of your pairs")
+            raise RefusedError(422, "expected an answer to one of your pairs")
         if sent.relation not in {"", *self._settings.relations}:
-            raise NotAskedError("expected one of the relations of this review")
+            raise RefusedError(422, "expected one of the relations of this review")
         self._store.add(
             ReviewJudgement(
                 sent.key,

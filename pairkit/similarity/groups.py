@@ -33,17 +33,12 @@ class Groups(Generic[T]):
             member = above
         return root
 
-    def join(self, first: T, second: T) -> bool:
-        """Join two groups; False if they were already one."""
+    def join(self, first: T, second: T) -> None:
+        """Join two groups."""
         for member in (first, second):
             self._parent.setdefault(member, member)
-        low, high = self.find(first), self.find(second)
-        if low == high:
-            return False
-        if high < low:
-            low, high = high, low
+        low, high = sorted((self.find(first), self.find(second)))
         self._parent[high] = low
-        return True
 
     def all(self) -> dict[T, list[T]]:
         """All groups by name, with groups and members sorted."""

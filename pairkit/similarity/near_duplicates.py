@@ -172,11 +172,6 @@ def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD)
     return groups
 
 
-def similarity(text1: str, text2: str) -> float:
-    """The exact similarity of two texts; 0 if one has no words."""
-    return jaccard(*shingle_sets([text1, text2]))
-
-
 def jaccard(set1: Hashes, set2: Hashes) -> float:
     """The Jaccard similarity of two sorted arrays without repeats; 0 if one is empty."""
     if not len(set1) or not len(set2):

@@ -211,7 +211,7 @@ def read_curves(model: str) -> Curves:
 def _curves(run: Mapping[str, Any]) -> Curves:
     history, settings = run["history"], run["origin"]["settings"]
     names = list(settings["objective"]["weights"])
-    if "datasets" in run:
+    if len(run.get("datasets", ())) > 1:
         names = [
             f"{name}.{part}"
             for name in run["datasets"]

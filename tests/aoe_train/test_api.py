@@ -80,8 +80,8 @@ def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file,
     assert run.encoder is run.encoder
     assert run.encoder.encode(["the man"]).shape == (1, run.encoder.dim)
     record = json.loads((run.out / "run.json").read_text())
-    assert record["sources"]["data"] == "the list given"
-    assert record["files"]["data"] == {}
+    assert record["sources"]["data"] == {"data-1": "the list given"}
+    assert record["files"]["data"] == {"data-1": {}}
     again = aoe_train.train(rows(train_file), backbone=shallow, dev_data=dev_file, out=run.out, **HOW)
     assert again.record == record  # finished already
 
@@ -101,12 +101,14 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     run = aoe_train.train(table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW)
     text = "0=1, 1=skip, 2=0"
     reading = {"labels": text, "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
-    assert run.record["rows"] == {"train": 31, "kind": "binary", "reading": reading, "dev": 32}
+    read = {"rows": 31, "kind": "binary", "reading": reading}
+    assert read.items() <= run.record["datasets"]["data-1"].items()
     assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
     card = (run.out / "README.md").read_text()
     assert "Labels: `0=1, 1=skip, 2=0`. Rows left out: 16 `1`, 2 `conflicting labels`." in card
     planned = aoe_train.plan(table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"])
-    assert planned.to_dict()["reading"] == {"labels": text, "conflicts": 1, "left_out": {"1": 16}}
+    read = {"reading": {"labels": text, "conflicts": 1, "left_out": {"1": 16}}}
+    assert read.items() <= planned.to_dict()["datasets"]["data-1"].items()
     how: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
     (scores,) = aoe_train.evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
     assert scores["n"] == 33
@@ -143,7 +145,7 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys)
     run = aoe_train.train(train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how)
     told = capsys.readouterr().err
     assert f"graded rows: {__name__}.squared, learning rate" in told
-    assert run.record["origin"]["objective"] == f"{__name__}.squared"
+    assert run.record["origin"]["objective"] == [f"{__name__}.squared"]
     assert "cosine" not in run.record["history"][0]
     moved = weights(run.out), weights(shallow)
     assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
@@ -156,7 +158,7 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys)
     aoe_train.train(alike, backbone=shallow, out=tmp_path / "alike", objective=own, **HOW)
     assert float(own.scale.detach()) != 1
     plan = aoe_train.plan(train_file, backbone=shallow, objective=own, **HOW)
-    assert plan.record["objective"] == {f"{__name__}.Scaled": 1.0}
+    assert plan.record["datasets"].popitem()[1]["objective"] == {f"{__name__}.Scaled": 1.0}
     assert "cosine" not in str(plan)
 
 

@@ -66,7 +66,7 @@ def test_defaults(kind, given, parts, lr, epochs, batch_size, sources, bert, tmp
     if "teacher" in given:
         given["teacher"] = save_bert(tmp_path / "teacher", dim=32, layers=1, seed=7)
     planned = aoe_train.plan(sources[kind], **given).record
-    assert {*planned["objective"]} == {*parts}
+    assert {*planned["datasets"].popitem()[1]["objective"]} == {*parts}
     assert planned["optim"] == {"lr": pytest.approx(lr), "epochs": epochs, "batch_size": batch_size}
 
 

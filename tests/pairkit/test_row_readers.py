@@ -267,9 +267,9 @@ def table(rows: int) -> pl.DataFrame:
 def test_stream_parquet(tmp_path: Path, rows: int) -> None:
     one, other = tmp_path / "one.parquet", tmp_path / "deep/other.parquet"
     write_parquet(one, table(rows), private=True)
-    stream_parquet(other, [table(0), table(rows)], SCHEMA, private=True)
+    stream_parquet(other, [table(0), table(rows)], SCHEMA)
     assert one.read_bytes() == other.read_bytes()
-    assert stat.S_IMODE(other.stat().st_mode) == 0o600
+    assert stat.S_IMODE(one.stat().st_mode) == 0o600
 
 
 def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:

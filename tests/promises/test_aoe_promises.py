@@ -78,7 +78,7 @@ def test_json_ends_with_one_object(folder: Path, trained: Done) -> None:
     assert "Traceback" not in trained.err
     run_record = json.loads((folder / "model" / "run.json").read_text())
     assert run_record["origin"]["settings"]["seed"] == 5
-    assert run_record["files"]["data"].keys() == {"train.tsv"}
+    assert run_record["files"]["data"]["train"].keys() == {"train.tsv"}
 
 
 def test_killed_run_continues_to_the_same_bytes(folder: Path, trained: Done) -> None:

@@ -83,10 +83,7 @@ def merge_lora(backbone: PreTrainedModel) -> None:
 
 
 def absorb_lora(backbone: PreTrainedModel) -> None:
-    """Merge the adapters that `backbone` was loaded with, and make its weights trainable, in place.
-
-    `name_or_path` becomes empty: no folder contains these weights, so new adapters can't refer to one.
-    """
+    """Merge the loaded adapters in place; `name_or_path` becomes empty, as no folder has these weights."""
     merge_lora(backbone)
     backbone.requires_grad_(requires_grad=True)
     pooler = getattr(backbone, "pooler", None)

@@ -133,10 +133,7 @@ class Bucket:
     def bias(
         self, *, causal: bool, window: int | None, dtype: torch.dtype
     ) -> Float[Tensor, "sequence 1 position position"] | None:
-        """Added to the scores: -inf for keys that are padding, later (causal), or `window` or more away.
-
-        Queries of padding attend to all keys, because a row without any key would be NaN.
-        """
+        """Added to scores: -inf for hidden keys, except in rows of padding, which would become NaN."""
         key = (causal, window, dtype)
         if key not in self._biases:
             self._biases[key] = self._bias(causal=causal, window=window, dtype=dtype)

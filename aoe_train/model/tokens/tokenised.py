@@ -38,11 +38,7 @@ LongText = Literal["truncate", "chunks"]
 
 
 def _check_overlap(limit: int, mode: LongText, overlap: int) -> None:
-    """Refuse an overlap without chunks, or of more than half a chunk.
-
-    Up to half a chunk, each token is encoded at most twice. A larger overlap, which an untrusted model folder
-    may request, could encode it up to `limit` times.
-    """
+    """Refuse overlaps above half a chunk, by which an untrusted folder could slow down encoding."""
     if overlap and mode != "chunks":
         raise ConfigError(
             f"overlap {overlap} with long_text {mode!r}: only chunks can overlap; use long_text chunks"

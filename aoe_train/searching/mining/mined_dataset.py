@@ -36,10 +36,7 @@ _CANDIDATES_PER_NEGATIVE = 10
 
 
 class MineSettings(Settings):
-    """Settings of a run of mining.
-
-    A rule on scores that is None is not applied. Scores are cosines if there is a model, else BM25's.
-    """
+    """Settings of a run of mining; a rule on scores that is None is not applied."""
 
     by: Literal["bm25", "model", "both"] = setting(
         ...,
@@ -102,11 +99,7 @@ class MineSettings(Settings):
 
 
 class KnownPositives:
-    """Groups of texts that can't be negatives of each other.
-
-    A unit is a group of near-duplicates. A family is a group of units connected by positives or clusters,
-    directly or through other units.
-    """
+    """Texts by unit (near-duplicates) and by family: units connected by positives or clusters."""
 
     def __init__(
         self,

@@ -37,7 +37,6 @@ from pairkit.base.system.http_server import (
     HttpServer,
     RefusedError,
     check_own_page,
-    headers_of,
     html_page,
     json_body,
     listening_socket,
@@ -75,7 +74,7 @@ class EmbeddingServer(HttpServer):
         shown = f"[{host}]" if ":" in host else host
         self.url, self.model = f"http://{shown}:{port}", name
         names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
-        self._hosts = frozenset(f"{name}:{port}".encode() for name in names)
+        self._hosts = frozenset(f"{name}:{port}" for name in names)
         self._key = None if key is None else key.encode()
         self._indexes, self._limits = indexes, limits
         self._batchers = [
@@ -128,12 +127,11 @@ class EmbeddingServer(HttpServer):
         return Route(path, answer, methods=["POST"])
 
     def _check(self, request: Request, *, is_open: bool = False) -> None:
-        headers = headers_of(request.headers.raw)
         if self._hosts:
-            check_own_page(headers, self._hosts)
+            check_own_page(request.headers, self._hosts)
         if self._key is None or is_open:
             return
-        values = headers.get(b"authorization", [])
+        values = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
         is_bearer = len(values) == 1 and values[0][: len(_SCHEME)].lower() == _SCHEME
         if not is_bearer or not hmac.compare_digest(values[0][len(_SCHEME) :].strip(), self._key):
             message = "this server needs a key: Authorization: Bearer KEY"

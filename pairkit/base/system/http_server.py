@@ -7,7 +7,7 @@ import base64
 import hashlib
 import socket
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from importlib.resources import files
 from sys import getsizeof
@@ -17,13 +17,13 @@ from pairkit.base.cli.result_table import PAGE_HEAD, style
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Headers
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
 
 LOOPBACK = "127.0.0.1"
 _LAST_PORT = 65_535
-_JSON = b"application/json"
 _MAX_DIGITS = 12  # of a content length
 PAGE_HEADERS = {
     "cache-control": "no-store",
@@ -75,35 +75,24 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
     return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
 
 
-def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:
-    """All values of each header, by name in lower case."""
-    headers: dict[bytes, list[bytes]] = {}
-    for name, value in raw:
-        headers.setdefault(name.lower(), []).append(value)
-    return headers
-
-
-def check_own_page(headers: Mapping[bytes, Sequence[bytes]], hosts: Collection[bytes]) -> None:
+def check_own_page(headers: Headers, hosts: Collection[str]) -> None:
     """Refuse requests to another host name, or from another page."""
-    if len(names := headers.get(b"host", [])) != 1 or names[0].lower() not in hosts:
+    if len(names := headers.getlist("host")) != 1 or names[0].lower() not in hosts:
         raise RefusedError(421, "this server has another address")
-    origins = {b"http://" + host for host in hosts}
-    if any(origin not in origins for origin in headers.get(b"origin", [])):
-        raise RefusedError(403, "requests from other pages are refused")
-    if any(site not in (b"same-origin", b"none") for site in headers.get(b"sec-fetch-site", [])):
+    sites, origins = {*headers.getlist("sec-fetch-site")}, {*headers.getlist("origin")}
+    if not (sites <= {"same-origin", "none"} and origins <= {f"http://{host}" for host in hosts}):
         raise RefusedError(403, "requests from other pages are refused")
 
 
 async def json_body(request: Request, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
     """The JSON body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
-    headers = headers_of(request.headers.raw)
-    types, length = headers.get(b"content-type", []), headers.get(b"content-length", [b"0"])[0]
-    if len(types) != 1 or types[0].partition(b";")[0].strip().lower() != _JSON:
+    types, length = request.headers.getlist("content-type"), request.headers.get("content-length", "0")
+    if len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json":
         # Any page can send other types without a preflight request.
         raise RefusedError(415, "expected application/json")
     parts, size = list[bytes](), 0
     too_large = RefusedError(413, f"more than {limit:,} bytes")
-    if not length.isdigit() or len(length) > _MAX_DIGITS or int(length) > limit:
+    if not length.isdecimal() or len(length) > _MAX_DIGITS or int(length) > limit:
         raise too_large
     while True:
         message = await request.receive()

@@ -221,18 +221,15 @@ def open_regular(path: Path) -> Iterator[io.BufferedReader]:
             return
         size = status.st_size
         with gzip.GzipFile(fileobj=compressed) as decompressed:
-            yield io.BufferedReader(_Bounded(decompressed, max(FREE_BYTES, MAX_RATIO * size)), _BLOCK_BYTES)
-
-
-class _TooLargeError(Exception):
-    """The decompressed content is too large."""
+            bounded = _Bounded(decompressed, max(FREE_BYTES, MAX_RATIO * size), path)
+            yield io.BufferedReader(bounded, _BLOCK_BYTES)
 
 
 class _Bounded(io.RawIOBase):
     """A decompressed stream that raises an error after a number of bytes."""
 
-    def __init__(self, stream: gzip.GzipFile, left: int) -> None:
-        self._stream, self._left = stream, left
+    def __init__(self, stream: gzip.GzipFile, left: int, path: Path) -> None:
+        self._stream, self._left, self._path = stream, left, path
 
     def readable(self) -> bool:
         return True
@@ -242,7 +239,11 @@ class _Bounded(io.RawIOBase):
         count = self._stream.readinto1(buffer)
         self._left -= count
         if self._left < 0:
-            raise _TooLargeError
+            raise DataError(
+                f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is"
+                " valid, decompress it and give the plain file",
+                path=self._path,
+            )
         return count
 
 
@@ -253,12 +254,6 @@ def _readable(path: Path, row: Callable[[], int | None]) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except _TooLargeError as error:
-        message = (
-            f"decompresses to more than {MAX_RATIO} times its size, unlike files of texts; if it is valid,"
-            " decompress it and give the plain file"
-        )
-        raise DataError(message, path=path, row=row()) from error
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         message = f"not readable ({reason}); fix the file or its permissions"

@@ -72,11 +72,9 @@ def records(
         yield row, cells
 
 
-def named_records(
-    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
-) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The column names, numbers from 1 if there is no header; and the records of rows."""
-    rows = records(path, broken, header=header)
+    rows = records(path, header=header)
     first = next(rows, (1, []))
     if not header:
         return [str(number) for number in range(1, len(first[1]) + 1)], chain([first], rows)

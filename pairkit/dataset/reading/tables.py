@@ -85,16 +85,14 @@ def has_header(path: Path, columns: Mapping[str, str] | None) -> bool:
     return used <= {*column_names(next(records(path), (1, []))[1])}
 
 
-def table_rows(
-    path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by column name with their numbers; `broken` gets errors, which are raised without it."""
+def table_rows(path: Path, *, header: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows by column name with their numbers."""
     kind = format_of(path)
     if kind in _SEPARATED:
-        names, rows = named_records(path, broken, header=header)
+        names, rows = named_records(path, header=header)
         yield from ((row, dict(zip_longest(names, cells, fillvalue=""))) for row, cells in rows)
     elif kind in _JSON_LINES:
-        yield from read_objects(path, broken)
+        yield from read_objects(path)
     else:
         yield from enumerate(read_table(path).iter_rows(named=True), first_row(path))
 
