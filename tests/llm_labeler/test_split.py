@@ -75,21 +75,6 @@ def test_normalised_sentences() -> None:
     assert normalised("Tea is hot.") != normalised("Tea is not hot.")
 
 
-@pytest.mark.parametrize(
-    "candidates",
-    [
-        [("t00000", words(1).upper())],  # a candidate equals the other text
-        [("t00000", "Something else"), ("t00001", "something  else")],  # both have an equal candidate
-    ],
-)
-def test_texts_that_share_a_sentence_are_in_one_split(candidates: list[tuple[str, str]]) -> None:
-    texts = unrelated(2)
-    apart = [seed for seed in range(40) if len(set(split_texts(texts, [], EVEN, seed).values())) == 2]
-    assert apart
-    for seed in apart:
-        assert len(set(split_texts(texts, candidates, EVEN, seed).values())) == 1
-
-
 def test_near_identical_texts_are_in_one_split() -> None:
     long = " ".join(words(number) for number in range(5))
     texts = {"a": long, "b": long + " indeed", "c": words(9)}
