@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import gis_builder
@@ -199,14 +198,6 @@ def named(minute: int, name: str) -> r.Row:
 
 def repo(rows: Sequence[r.Row]) -> RepoThreads:
     return threads_of(r.table_of([named(0, "acme/rocket"), *rows]).iter_rows(named=True))
-
-
-def test_the_newest_version_counts_in_any_order() -> None:
-    early, late = shown(1, 5, title="was"), shown(1, 9, title="is")
-    assert repo([early, late]).threads[1].issue.title == "is"
-    assert repo([late, early]).threads[1].issue.title == "is"
-    table = pl.concat([r.table_of([late]), r.table_of([early])])
-    assert r.newest(table)["title"].to_list() == ["is"]
 
 
 def test_the_latest_name_of_a_repository_counts() -> None:

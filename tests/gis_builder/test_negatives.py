@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gis_builder.pairing.negatives import Negatives, make_negatives
 from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
-from gis_builder.pairing.sampler import Timeline, WantedGaps, mismatch, opening_times
+from gis_builder.pairing.sampler import Timeline, mismatch, opening_times
 from gis_builder.pairing.split import Splits, split_issues
 from gis_builder.settings import PairSettings, SplitSettings
 from gis_builder.store.issue_records import (
@@ -245,17 +245,3 @@ def test_the_timeline_sorts_by_mismatch(times: list[int], gap: int, anchor: int)
         mismatch(timeline.gap(one, other), gap) for other in refs if other != one
     )
     assert list(islice(timeline.near(one, gap), 1)) == near[:1]
-
-
-@given(st.lists(st.integers(0, 10**9), min_size=1), st.integers(1, 50))
-def test_wanted_gaps_are_quantiles_of_the_positives(gaps: list[int], count: int) -> None:
-    wanted = WantedGaps(gaps, count)
-    assert len(wanted) == count
-    assert set(wanted.hardest_first()) <= set(gaps)
-    if count == len(gaps):
-        assert sorted(wanted.hardest_first()) == sorted(gaps)
-    for gap in wanted.hardest_first():
-        assert wanted.nearest(gap) == gap
-        wanted.take(gap)
-    assert not wanted
-    assert wanted.nearest(1.0) is None

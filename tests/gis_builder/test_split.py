@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gis_builder.pairing.positives import find_clusters, make_positives
-from gis_builder.pairing.split import BEYOND, RefTable, Splits, _fill, group_near_duplicates, split_issues
+from gis_builder.pairing.split import BEYOND, RefTable, Splits, group_near_duplicates, split_issues
 from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import (
@@ -150,15 +150,6 @@ def test_near_identical_texts_are_tied_across_repositories() -> None:
     texts[ref(1, "p/q")] = replace(texts[ref(1, "p/q")], text=texts[ref(1)].text)
     assert group_near_duplicates(texts, 0.8) == [[ref(1), ref(3), ref(1, "p/q")]]
     assert group_near_duplicates({}, 0.8) == []
-
-
-@given(st.lists(st.integers(1, 9), max_size=40), st.integers(0, 60))
-def test_items_are_chosen_in_order_if_they_fit(weights: list[int], room: int) -> None:
-    expected, left = [], room
-    for weight in weights:
-        expected.append(weight <= left)
-        left -= weight if weight <= left else 0
-    assert _fill(np.array(weights, np.int64), room).tolist() == expected
 
 
 REFS = st.builds(
