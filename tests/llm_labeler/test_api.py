@@ -164,15 +164,6 @@ class Answering:
         return prompt
 
 
-def test_precedence_of_settings(tmp_path: Path) -> None:
-    config = tmp_path / "c.toml"
-    config.write_text("size = 4\nseed = 4\n[input]\nlimit = 2\n")
-    generate(TEXTS, tmp_path / "out", config=config, settings={"size": 5, "seed": 5}, size=6)
-    settings = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
-    assert (settings["size"], settings["seed"], settings["input"]["limit"]) == (6, 5, 2)
-    assert settings["input"]["min_chars"] == 1
-
-
 @pytest.mark.parametrize(
     ("llms", "models"),
     [

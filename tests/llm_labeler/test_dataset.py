@@ -240,19 +240,10 @@ def test_run_json_has_the_settings_without_credentials(tmp_path: Path) -> None:
     assert "secret" not in json.dumps(run)
 
 
-def test_another_dataset_is_replaced_only_with_fresh(tmp_path: Path) -> None:
-    out, files = tmp_path / "out", [tmp_path / "s.txt", tmp_path / "moved.txt"]
-    for file in files:
+def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(tmp_path: Path) -> None:
+    for file in (tmp_path / "s.txt", tmp_path / "moved.txt"):
         file.write_text("\n".join(TEXTS[:3]))
-    for file in files:
-        llm_labeler.generate(file, llm=[ann], out=out, progress=False)
-    changes: list[dict[str, Any]] = [
-        {"texts": TEXTS[:2]},
-        {"size": 9},
-        {"llm": {"ann": bob}},
-        {"prompt": "paper"},
-    ]
-    for change in changes:
+        llm_labeler.generate(file, llm=[ann], out=tmp_path / "out", progress=False)
+    for change in ({"size": 9}, {"llm": {"ann": bob}}, {"prompt": "paper"}):
         with pytest.raises(ConfigError, match="fresh=True"):
-            generate(out, **{"texts": TEXTS[:3], **change})
-    assert generate(out, TEXTS[:2], fresh=True).positives == 6
+            generate(tmp_path / "out", TEXTS[:3], **change)

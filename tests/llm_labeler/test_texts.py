@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from dataclasses import dataclass
@@ -72,30 +71,6 @@ def test_lines_of_a_text_file(tmp_path: Path) -> None:
         f"{path}:{row}: not used, {reason}"
         for row, reason in ((3, "empty"), (5, "repeated"), (6, "no_letters"))
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "column"),
-    [
-        *(("s.parquet", "body"), ("s.jsonl", "body"), ("s.json", "sentence"), ("s.csv.gz", "sentence")),
-        *(("s.tsv", "Title"), ("s.tsv", "body")),
-    ],
-)
-def test_tables(tmp_path: Path, name: str, column: str) -> None:
-    table = frame(**{"number": [1, 2, 3], column: PLAIN, "size": [4.5, 1.0, 2.0]})
-    path, has_header = tmp_path / name, ".csv" in name or ".tsv" in name
-    if name.endswith(".parquet"):
-        table.write_parquet(path)
-    elif name.endswith(".jsonl"):
-        table.write_ndjson(path)
-    elif name.endswith(".json"):
-        path.write_text(table.write_json())
-    else:
-        text = table.write_csv(separator="\t" if ".tsv" in name else ",").encode()
-        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    # Without column types, an unusual name must be given.
-    result = read(path, tmp_path, column if column == "body" and has_header else None)
-    assert (result.texts, result.rows) == (PLAIN, [2, 3, 4] if has_header else [1, 2, 3])
 
 
 def test_the_column_is_given_or_recognised_by_name(tmp_path: Path) -> None:
@@ -182,10 +157,8 @@ def test_a_hub_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
-        ("s.txt", b"", r"s\.txt: has no rows"),
         ("s.csv", b"text\n", "has no rows"),
         ("s.json", b'[\n"ok",\n}', r"s\.json:3: not JSON"),
-        ("s.txt.gz", gzip.compress(b"Tea is hot.\n" * 99, mtime=0)[:-9], "not readable"),
         ("s.txt", b"\n12\n \n", r"s\.txt: no usable text in 3 rows \(empty 2, no_letters 1\)"),
     ],
 )

@@ -213,15 +213,6 @@ def test_near_identical() -> None:
     assert near_identical(["", "", "!!!", "!!!", "..."]) == near_identical([]) == []
 
 
-def test_chains() -> None:
-    first = text(1, 90)
-    second = changed(first, 20)
-    third = changed(second, 50)
-    assert similarity(first, third) < 0.9 <= similarity(first, second)
-    assert near_identical([first, second, third], 0.9) == [[0, 1, 2]]
-    assert near_identical([first, second, first + "!"], 1.0) == [[0, 2]]
-
-
 def of_template(seed: int, slots: int, *, values: int) -> str:
     """A text of 90 words with a number of slots, each with one of several values."""
     words, random_ = text(1, 90).split(), random.Random(seed)

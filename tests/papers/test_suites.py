@@ -25,7 +25,7 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.published import PUBLISHED, PublishedTable
 from papers.suites.retrieval import CaptionTask
-from tests.published import REAL, real_data, write_nli, write_transfer
+from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
 Part = tuple[np.ndarray, np.ndarray]
@@ -281,11 +281,11 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
         aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path, progress=False)
 
 
-@pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
-def test_files_of_the_published_sizes(tmp_path: Path, published: bool):
-    tasks, missing = find_tasks("transfer", REAL if published else write_transfer(tmp_path))
+@real_data
+def test_published_files():
+    tasks, missing = find_tasks("transfer", REAL)
     assert ([task.name for task in tasks], missing) == ([*transfer.TASKS], {})
-    tasks, _ = find_tasks("nli", REAL if published else write_nli(tmp_path), ["SNLI-from-dev", "TaxiNLI"])
+    tasks, _ = find_tasks("nli", REAL, ["SNLI-from-dev", "TaxiNLI"])
     assert [len(task.texts) for task in tasks] == [9842 + 9824, 10071]
 
 
