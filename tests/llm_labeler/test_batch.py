@@ -274,12 +274,8 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [
-        *(
-            line("f", 200, completion),
-            line("unknown", 200, completion),
-            line("b", 200, []),
-            line("f", 500, {}),
-        ),
+        *(line(name, 200, completion) for name in ("f", "unknown")),
+        *(line("b", 200, []), line("f", 500, {})),
         *("{", "[]", '{"custom_id": "c"}', '{"custom_id": "d", "response": 3}', "\ufffd"),  # not result lines
         *(line("g", 500, {}), line("g", 200, completion)),  # an answer replaces a failure in any order
     ]

@@ -72,9 +72,7 @@ def test_a_wrong_key(how: object) -> None:
         with pytest.raises(AuthError) as caught:
             how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))  # type: ignore[operator]
         message = str(caught.value)
-        assert message.startswith(
-            f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP 401"
-        )
+        assert message.startswith(f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP")
         assert "sk-wrong" not in message
         with pytest.raises(AuthError, match="refused a call without a key"):
             how(provider(server.base_url))  # type: ignore[operator]

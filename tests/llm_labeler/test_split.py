@@ -110,9 +110,8 @@ def test_no_requested_split_is_empty_with_twenty_groups(
     texts = unrelated(groups * size)
     # Texts of a group share a candidate.
     candidates = [(text_id, f"shared by {position % groups}") for position, text_id in enumerate(texts)]
-    result = set(
-        split_texts(texts, candidates, TextSplitSettings(validation=validation, test=test), seed).values()
-    )
+    shares = TextSplitSettings(validation=validation, test=test)
+    result = set(split_texts(texts, candidates, shares, seed).values())
     expected = {"train": True, "validation": validation > 0, "test": test > 0}
     assert result == {split for split, is_expected in expected.items() if is_expected}
 

@@ -16,12 +16,8 @@ import llm_labeler
 from pairkit import DataError, RemoteError
 
 PLAIN = ["Tea is hot.", "Ice is cold.", "Is it late?"]
-FILTERS = {
-    "filters.same_kind": False,
-    "filters.same_script": False,
-    "filters.min_length_ratio": 0.0,
-    "filters.max_length_ratio": 99.0,
-}
+FILTERS: dict[str, Any] = dict.fromkeys(("filters.same_kind", "filters.same_script"), False)
+FILTERS |= {"filters.min_length_ratio": 0.0, "filters.max_length_ratio": 99.0}
 _NUMBERS = count()
 
 
@@ -107,10 +103,8 @@ def test_a_sentence_as_header_is_refused(tmp_path: Path) -> None:
 
 def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path: Path) -> None:
     (tmp_path / "set/data").mkdir(parents=True)
-    for split, first in (
-        ("train", ["Tea is hot.", "Tea is hot.", "Ice is cold."]),
-        ("test", ["Not me."] * 3),
-    ):
+    texts = {"train": ["Tea is hot.", "Tea is hot.", "Ice is cold."], "test": ["Not me."] * 3}
+    for split, first in texts.items():
         table = frame(text1=first, text2=["a", "b", "c"], label=[1, 0, 1])
         table.write_parquet(tmp_path / f"set/data/{split}-00000-of-00001.parquet")
     result = read(tmp_path / "set", tmp_path)
@@ -172,10 +166,7 @@ def test_unusable_inputs_are_refused(tmp_path: Path, name: str, content: bytes, 
 
 def test_unusable_rows_are_counted_with_an_example(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    rows = [
-        *("Tea is hot.", "half \ud800 a pair", "a nul \0 inside", "bell \a", "x" * 50_000),
-        *(None, "?!", 5, "ab"),
-    ]
+    rows = ["Tea is hot.", "half \ud800 a pair", "a nul \0", "bell \a", "x" * 50_000, None, "?!", 5, "ab"]
     path.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
     result = read(path, tmp_path, settings=FILTERS | {"input.min_chars": 3})
     assert result.texts == ["Tea is hot."]

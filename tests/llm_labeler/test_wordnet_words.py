@@ -51,10 +51,8 @@ doctor+ <> physician+; high {nI.} <> low {}
         ("Pain and doctors went away.", 0.8),
         ("Pain and physicians disappeared.", 0.9),
     ]
-    assert changed("See about 3 doctors.") == [
-        ("See around 3 doctors.", 0.9),
-        ("See about 3 physicians.", 0.8),
-    ]
+    about_3 = [("See around 3 doctors.", 0.9), ("See about 3 physicians.", 0.8)]
+    assert changed("See about 3 doctors.") == about_3
     assert changed("To sleep, try to read.") == [("In order to sleep, try to read.", 0.9)]
     # The condition on a token holds in the reverse direction, too.
     assert changed("The price is high.") == [("The price is low.", 0.8)]
