@@ -21,10 +21,8 @@ REFS = [IssueRef("acme/fuel", 2), IssueRef("acme/rocket", 1), IssueRef("acme/roc
 
 def every_query(server: Server) -> list[GraphQuery[Any]]:
     queries = Queries(CrawlSettings(label_query=HOSTILE), server)
-    top_ups = [
-        TopUp(REFS[0], part, HOSTILE if part != "labels" else "", 1)
-        for part in ("comments", "events", "labels")
-    ]
+    after = {"comments": HOSTILE, "events": HOSTILE, "labels": ""}
+    top_ups = [TopUp(REFS[0], part, cursor, 1) for part, cursor in after.items()]
     return [
         INTROSPECTION,
         queries.repositories(["acme/fuel", "acme/rocket"]),
