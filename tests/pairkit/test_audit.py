@@ -63,25 +63,16 @@ def test_issues_by_url_and_clusters() -> None:
 
 
 def test_equal_texts_of_issues_in_two_splits() -> None:
-    frame, other = (
-        issues(("a b c", "d e f", 1, "1", "2", None)),
-        issues(("a b c", "g h i", 0, "3", "4", None)),
-    )
+    frame = issues(("a b c", "d e f", 1, "1", "2", None))
+    other = issues(("a b c", "g h i", 0, "3", "4", None))
     report = audit(PairDataset({"train": frame, "validation": other}, "x"))
     assert report.leaks == ["1 near-identical texts"]
     assert report.near_identical.examples == ("a b c  in train, validation",)
 
 
 def test_repeated_and_contradictory_pairs() -> None:
-    rows = [
-        ("a b", "c d", 1),
-        ("c d", "a b", 1),
-        ("e f", "g h", 1),
-        ("g h", "e f", 0),
-        ("i", "i", 0),
-        ("", "k", 0),
-    ]
-    report = audit(dataset(train=rows))
+    rows = [("a b", "c d", 1), ("c d", "a b", 1), ("e f", "g h", 1), ("g h", "e f", 0)]
+    report = audit(dataset(train=[*rows, ("i", "i", 0), ("", "k", 0)]))
     assert report.repeated_pairs.count == 1
     assert report.contradictory_pairs.examples == ("e f | g h",)
     assert report.splits["train"].same_text == 1
@@ -132,23 +123,15 @@ def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
     kept = tmp_path / "out.bad-rows.jsonl"
     assert output[1] == f"rows left out are in {kept}"
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
-    assert [(row["row"], row["reason"], row["text2"]) for row in rows] == [
-        (3, "empty_text1", "d"),
-        (4, "empty_label", "f"),
-    ]
+    found = [(row["row"], row["reason"], row["text2"]) for row in rows]
+    assert found == [(3, "empty_text1", "d"), (4, "empty_label", "f")]
     with pytest.raises(ConfigError, match="bad_rows = 'drop'"):
         pairkit.read(path, bad_rows="drop")
 
 
 TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
-SCHEMA = {
-    "text1": pl.String,
-    "text2": pl.String,
-    "label": pl.Int64,
-    "url1": pl.String,
-    "url2": pl.String,
-    "cluster": pl.String,
-}
+NAMES = ("text1", "text2", "label", "url1", "url2", "cluster")
+SCHEMA: dict[str, Any] = {**dict.fromkeys(NAMES, pl.String), "label": pl.Int64}
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(TEXTS),
@@ -183,9 +166,8 @@ def test_audit_of_shards(
     assume(len(whole))
     found = pairkit.audit(folder)
     assert whole.bad_rows is not None
-    assert {reason: finding.count for reason, finding in found.bad_rows.items()} == Counter(
-        whole.bad_rows["reason"]
-    )
+    bad_rows = {reason: finding.count for reason, finding in found.bad_rows.items()}
+    assert bad_rows == Counter(whole.bad_rows["reason"])
     expected = pairkit.audit(whole).to_dict()
     assert found.to_dict() == expected | {"bad_rows": found.to_dict()["bad_rows"]}
 

@@ -204,9 +204,8 @@ class RayError(Exception):
 
 # Errors of tasks are also of the class of the cause.
 KINDS = {"RayTaskError": (OSError,), "LocalRayletDiedError": (), "RaySystemError": ()}
-RAY: Any = SimpleNamespace(
-    RayError=RayError, **{name: type(name, (RayError, *more), {}) for name, more in KINDS.items()}
-)
+RAY: Any = SimpleNamespace(RayError=RayError)
+vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KINDS.items()})
 
 
 @pytest.mark.parametrize(
