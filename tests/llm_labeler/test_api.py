@@ -56,6 +56,7 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert repr(result).startswith(f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts")
     assert "<table>" in result._repr_html_()
     assert result.pairs is result.pairs
+    assert [step[:2] for _, step in result.next_steps()] == [["aoe", "train"]]
     assert result.pairs.splits["train"].equals(pairkit.read(tmp_path / "out").splits["train"])
     with pytest.raises(AttributeError):
         result.out = tmp_path  # type: ignore[misc]
