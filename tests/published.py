@@ -24,20 +24,6 @@ STS_SIZES = {
     "STS-B": 1379,
     "SICK-R": 4927,
 }
-TRANSFER_SIZES = {
-    "senteval/MR": 10662,
-    "senteval/CR": 3775,
-    "senteval/SUBJ": 10000,
-    "senteval/MPQA": 10606,
-    "senteval/SST2-train": 67349,
-    "senteval/SST2-dev": 872,
-    "senteval/SST2-test": 1821,
-    "senteval/TREC-train": 5452,
-    "senteval/TREC-test": 500,
-    "pairs/mrpc-train": 4076,
-    "pairs/mrpc-test": 1725,
-}
-NLI_SIZES = {"snli-dev": 9842, "snli-test": 9824, "taxinli-mnli": 10071}
 WORDS = [
     *("miller", "sailor", "baker", "fox", "heron", "owl", "teacher", "pilot", "child"),
     *("goat", "nurse", "elk", "mends", "paints", "finds", "hides", "buys", "drops"),
@@ -78,34 +64,6 @@ def write_sts(folder: Path) -> Path:
         else:
             rows = ((name[3:], ("news", "forum")[row % 2], row, *pair) for row, pair in enumerate(pairs))
             write_table(folder / f"sts/{name}.tsv", "year\tsubset\tline\tscore\tsentence1\tsentence2", rows)
-    return folder
-
-
-def write_nli(folder: Path) -> Path:
-    """Write the files of the two small tasks with their published sizes; three rows share a premise."""
-    for name, count in NLI_SIZES.items():
-        labels = ("entailment", "neutral", "contradiction")
-        rows = (
-            (labels[row % 3], f"{name}, scene {row // 3}", f"so it is {row}", row) for row in range(count)
-        )
-        write_table(folder / f"nli/{name}.tsv.gz", "label\tpremise\thypothesis\tsource_id", rows)
-    return folder
-
-
-def write_transfer(folder: Path) -> Path:
-    """Write all seven tasks, each with its published number of examples; four texts of CR are empty."""
-    for name, count in TRANSFER_SIZES.items():
-        path = folder / f"{name}.tsv.gz"
-        if "TREC" in name:
-            rows = ((("NUM", "HUM")[row % 2], "x", f"How far is {row} ?") for row in range(count))
-            write_table(path, "coarse\tfine\ttext", rows)
-        elif "mrpc" in name:
-            rows = ((row % 2, f"he said {row}", f"{row} , he said", "1-2") for row in range(count))
-            write_table(path, "label\tsentence1\tsentence2\tids", rows)
-        else:
-            empty = 4 if name == "senteval/CR" else 0
-            rows = ((row % 2, f'a "film {row}' if row >= empty else "") for row in range(count))
-            write_table(path, "label\ttext", rows)
     return folder
 
 

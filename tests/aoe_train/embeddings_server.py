@@ -20,16 +20,10 @@ def vector(text: str, dim: int = 3) -> list[float]:
 
 def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
     """A correct answer, in another order than the request, as the protocol allows."""
-    entries = [
-        {"object": "embedding", "index": place, "embedding": vector(text, dim)}
-        for place, text in enumerate(texts)
-    ]
-    return {
-        "object": "list",
-        "data": entries[::-1],
-        "model": "m",
-        "usage": {"prompt_tokens": 1, "total_tokens": 1},
-    }
+    vectors = enumerate(vector(text, dim) for text in texts)
+    entries = [{"object": "embedding", "index": place, "embedding": values} for place, values in vectors]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return {"object": "list", "data": entries[::-1], "model": "m", "usage": usage}
 
 
 @dataclass

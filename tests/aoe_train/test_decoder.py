@@ -23,17 +23,9 @@ ROWS = [{"text1": text, "text2": other, "label": float(text == other)} for text 
 def train(backbone: str | Path, out: Path, **options: Any) -> Encoder:
     """Train adapters for a few steps."""
     settings = {"encoder.pooling": "last", "lora.rank": 4, "lora.dropout": 0, **options.pop("settings", {})}
-    how: dict[str, Any] = {
-        "epochs": 2,
-        "batch_size": 4,
-        "lr": 0.02,
-        "lora": True,
-        "prompts": "{text}",
-        **options,
-    }
-    run = aoe_train.train(
-        ROWS, backbone=backbone, out=out, preset="cosent", settings=settings, progress=False, **how
-    )
+    how: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 0.02, "lora": True, "prompts": "{text}"}
+    how |= {"preset": "cosent", "progress": False, **options}
+    run = aoe_train.train(ROWS, backbone=backbone, out=out, settings=settings, **how)
     return run.encoder
 
 

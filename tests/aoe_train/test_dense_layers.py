@@ -30,14 +30,8 @@ ROWS = [
     {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
     for (one, two), score in zip((pair.split("-") for pair in PAIRS.split()), SCORES, strict=True)
 ]
-QUICK = {
-    "epochs": 2,
-    "batch_size": 4,
-    "lr": 1e-3,
-    "preset": "cosent",
-    "progress": False,
-    "settings": {"log.checkpoint_steps": 1},
-}
+QUICK: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent", "progress": False}
+QUICK["settings"] = {"log.checkpoint_steps": 1}
 
 
 added = partial(Dense, 32, use_residual=True)

@@ -103,13 +103,8 @@ def test_only_finite_vectors_are_cached(bert):
 def test_vectors_are_cached_per_prompt(bert):
     prompts = {"query": "q: ", "a": "a"}
     model = Counting(bert, prompts=prompts)
-    asked: list[dict[str, Any]] = [
-        {},
-        {"prompt": ""},
-        {"prompt": "a"},
-        {"prompt_name": "query"},
-        {"prompt_name": "a"},
-    ]
+    asked: list[dict[str, Any]] = [{}, *({"prompt": prompt} for prompt in ("", "a"))]
+    asked += [{"prompt_name": name} for name in ("query", "a")]
     found = [evaluated(model, **options) for options in asked]
     assert found[0] == found[1]
     assert found[2] == found[4]  # the same prompt, which is found again

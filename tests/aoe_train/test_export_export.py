@@ -40,12 +40,8 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     plain = Encoder.load(llama, device="cpu", pooling="last", bidirectional=True)
     assert difference(plain.encode(texts), expected) > 0.1
     result = json.loads(aoe("export", "--model", tmp_path / "m", "--out", out, "--json"))
-    assert (result["out"], result["merged"], result["dim"], result["needs_toolkit"]) == (
-        str(out),
-        True,
-        32,
-        None,
-    )
+    said = (result["out"], result["merged"], result["dim"], result["needs_toolkit"])
+    assert said == (str(out), True, 32, None)
     assert max(result["difference"], result["rounding"]) < 1e-5
     assert not list(out.glob("adapter*"))
     assert not any("lora" in name for name in load_file(out / "model.safetensors"))

@@ -47,12 +47,7 @@ def test_parts_and_kinds_of_data(part, kind):
         (only("cosent", margin=0.5), "triplet", None, None),
         (only("in_batch", positive_from=5.5), "graded", RANGE, "found labels from 0 to 5"),
         (only("in_batch", positive_from=5.5), "binary", RANGE, "found binary"),
-        (
-            only("cosent", contrast_anchors=True),
-            "binary",
-            None,
-            "contrast_anchors and contrast_positives need",
-        ),
+        (only("cosent", contrast_anchors=True), "binary", None, "contrast_anchors and contrast_positives"),
         (only("in_batch", contrast_anchors=True), "binary", None, None),
     ],
 )

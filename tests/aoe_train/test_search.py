@@ -274,13 +274,8 @@ def table(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], No
 
 
 WORDS_FILE = "words/words.json"
-ARRAYS = [
-    "vectors.npy",
-    "probe.npy",
-    "ranges.npy",
-    "words/indices.csc.index.npy",
-    "words/indptr.csc.index.npy",
-]
+ARRAYS = ["vectors.npy", "probe.npy", "ranges.npy"]
+ARRAYS += [f"words/{name}.csc.index.npy" for name in ("indices", "indptr")]
 DAMAGES: dict[str, dict[str, Callable[[Path], None]]] = {
     "missing": dict.fromkeys(["vectors.npy", "rows.parquet", WORDS_FILE], Path.unlink),
     "cut": dict.fromkeys(["index.json", *ARRAYS, "rows.parquet"], lambda path: os.truncate(path, 90)),

@@ -56,11 +56,8 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     # Widths for which FlashAttention exists, without dropout, so that the losses can be compared.
     save = partial(save_bert, dropout=0.0) if name == "bert" else save_llama
     folder = save(tmp_path / name, dim=64)
-    flags: dict[str, Any] = {
-        "optim__epochs": 3,
-        "run__precision": "bf16",
-        "encoder__pooling": "last" if name == "llama" else "avg",
-    }
+    pooling = "last" if name == "llama" else "avg"
+    flags: dict[str, Any] = {"optim__epochs": 3, "run__precision": "bf16", "encoder__pooling": pooling}
     if name == "llama":
         flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
     eager = run(data, folder, tmp_path / "a", **flags)

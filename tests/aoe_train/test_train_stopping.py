@@ -128,12 +128,8 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     """With the documented option; only torchrun gets the signal."""
     (handled,) = set(re.findall(r"--signals-to-handle \S+", SCRIPT.read_text()))
     data = write_pairs(tmp_path / "train.tsv", 90, 0)
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "AOE_CACHE": str(tmp_path / "cache"),
-        "PYTHONPATH": str(SCRIPT.parents[2]),
-    }
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "AOE_CACHE": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = str(SCRIPT.parents[2])
 
     def begin(out: str) -> subprocess.Popen[bytes]:
         command = (

@@ -155,9 +155,7 @@ def _issue(issue: dict[str, Any], at: str, closed_at: str | None) -> dict[str, A
 def files(folder: Path) -> dict[str, bytes]:
     """The contents of a folder's files by name."""
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
 
 

@@ -22,60 +22,30 @@ DAY = "2020-01-{:02d}T12:00:00Z"
 
 def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
     """An open issue by ann, opened on day `number`; `fields` override its defaults."""
-    at = DAY.format(number)
-    plain = {
-        "repository_url": f"{API}/{repo}",
-        "number": number,
-        "title": f"Issue {number}",
-        "body": f"Body of {number}",
-        "state": "open",
-        "state_reason": None,
-        "user": {"login": "ann", "type": "User"},
-        "author_association": "NONE",
-        "labels": [],
-        "created_at": at,
-        "updated_at": at,
-        "closed_at": None,
-        "closed_by": None,
-    }
-    return plain | fields
+    texts = {"title": f"Issue {number}", "body": f"Body of {number}", "labels": []}
+    state = {"state": "open", **dict.fromkeys(("state_reason", "closed_at", "closed_by"))}
+    author = {"user": {"login": "ann", "type": "User"}, "author_association": "NONE"}
+    times = dict.fromkeys(("created_at", "updated_at"), DAY.format(number))
+    return {"repository_url": f"{API}/{repo}", "number": number} | texts | state | author | times | fields
 
 
 def closed(by: str, day: int, reason: str = "completed") -> dict[str, Any]:
     """The fields of a closed issue."""
-    at = DAY.format(day)
-    return {
-        "state": "closed",
-        "state_reason": reason,
-        "closed_at": at,
-        "updated_at": at,
-        "closed_by": {"login": by},
-    }
+    state = {"state": "closed", "state_reason": reason, "closed_by": {"login": by}}
+    return state | dict.fromkeys(("closed_at", "updated_at"), DAY.format(day))
 
 
 def comment(repo: str, number: int, id_: int, body: str, login: str = "max", day: int = 20) -> dict[str, Any]:
     """A comment of a maintainer."""
-    at = DAY.format(day)
-    return {
-        "issue_url": f"{API}/{repo}/issues/{number}",
-        "id": id_,
-        "user": {"login": login, "type": "User"},
-        "author_association": "MEMBER",
-        "created_at": at,
-        "updated_at": at,
-        "body": body,
-    }
+    author = {"user": {"login": login, "type": "User"}, "author_association": "MEMBER"}
+    times = dict.fromkeys(("created_at", "updated_at"), DAY.format(day))
+    return {"issue_url": f"{API}/{repo}/issues/{number}", "id": id_, "body": body} | author | times
 
 
 def event(repo: str, number: int, kind: str, day: int, **fields: Any) -> dict[str, Any]:
     """An event by max."""
-    return {
-        "issue_url": f"{API}/{repo}/issues/{number}",
-        "event": kind,
-        "actor": {"login": "max"},
-        "created_at": DAY.format(day),
-        **fields,
-    }
+    about = {"event": kind, "actor": {"login": "max"}, "created_at": DAY.format(day)}
+    return {"issue_url": f"{API}/{repo}/issues/{number}", **about, **fields}
 
 
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -107,7 +77,7 @@ def write_world(root: Path, remarks: int = 5) -> Path:
     | 7, 8 | deleted; transferred to acme/fuel#2 |
     | 9 | closed as not planned, perhaps a duplicate of 8; its author's account is gone |
     """
-    rocket = "acme/rocket"
+    rocket, moved = "acme/rocket", "acme/fuel#2"
     write_tracker(
         root,
         rocket,
@@ -115,11 +85,7 @@ def write_world(root: Path, remarks: int = 5) -> Path:
         issues=[
             issue(rocket, 1, title="Crash on start", labels=[{"name": "bug"}, {"name": "ui"}]),
             issue(
-                rocket,
-                2,
-                title="It dies at once",
-                labels=[{"name": "Duplicate"}],
-                **closed("max", 21, "duplicate"),
+                rocket, 2, title="It dies", labels=[{"name": "Duplicate"}], **closed("max", 21, "duplicate")
             ),
             issue(rocket, 3, pull_request={"merged_at": DAY.format(22)}, **closed("max", 22)),
             issue(rocket, 4, body=None, **closed("max", 23)),
@@ -147,10 +113,7 @@ def write_world(root: Path, remarks: int = 5) -> Path:
             event(rocket, 6, "marked_as_duplicate", 25, canonical="acme/fuel#1"),
             event(rocket, 9, "closed", 26, state_reason="not_planned"),
         ],
-        missing=[
-            {"number": 7, "status": "deleted"},
-            {"number": 8, "status": "transferred", "to": "acme/fuel#2"},
-        ],
+        missing=[{"number": 7, "status": "deleted"}, {"number": 8, "status": "transferred", "to": moved}],
     )
     fuel = "acme/fuel"
     write_tracker(

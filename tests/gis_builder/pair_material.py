@@ -15,9 +15,8 @@ from gis_builder.store.issue_records import (
     Relation,
 )
 
-WORDS = [
-    f"{area}{thing}" for area in ("window", "parser", "socket", "theme", "linker") for thing in "abcdefgh"
-]
+AREAS = ("window", "parser", "socket", "theme", "linker")
+WORDS = [f"{area}{thing}" for area in AREAS for thing in "abcdefgh"]
 
 
 def ref(number: int, repo: str = "o/n") -> IssueRef:
@@ -49,9 +48,7 @@ def texts_of(*issues: IssueRef) -> RenderedTexts:
 
 
 def evidence(issue: IssueRef) -> Evidence:
-    return Evidence(
-        "closer_comment", f"{issue.page(GITHUB)}#issuecomment-1", "maintainer", "2020-01-02T00:00:00Z"
-    )
+    return Evidence("closer_comment", f"{issue.page(GITHUB)}#issuecomment-1", "maintainer", "2020-01-02")
 
 
 def grounds(issue: IssueRef, relation: Relation = Relation.DUPLICATE) -> Grounds:

@@ -23,12 +23,7 @@ Hour = tuple[list[dict[str, Any]], dict[str, Any]]
 
 
 def issue(number: int, **more: Any) -> dict[str, Any]:
-    texts = {
-        "title": "Crash",
-        "body": "it crashes",
-        "user": {"login": "ann", "type": "User"},
-        "state": "open",
-    }
+    texts = {"title": "Crash", "body": "it crashes", "user": {"login": "ann"}, "state": "open"}
     times = {"created_at": AT.format(0), "updated_at": AT.format(0), "closed_at": None}
     return (
         {"number": number, "author_association": "NONE", "labels": [{"name": "bug"}]} | texts | times | more
@@ -36,12 +31,7 @@ def issue(number: int, **more: Any) -> dict[str, Any]:
 
 
 def event(number: int, kind: str, payload: dict[str, Any], repo: str = "acme/rocket", **more: Any) -> bytes:
-    head = {
-        "id": str(number),
-        "type": kind,
-        "actor": {"id": 1, "login": "max"},
-        "repo": {"id": 7, "name": repo},
-    }
+    head = {"id": str(number), "type": kind, "actor": {"login": "max"}, "repo": {"id": 7, "name": repo}}
     whole = head | {"payload": payload, "public": True, "created_at": AT.format(number)} | more
     return json.dumps(whole, separators=(",", ":")).encode()
 

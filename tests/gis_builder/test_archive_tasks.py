@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import gis_builder
@@ -148,10 +147,8 @@ def test_a_cluster_without_its_largest_machine_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
-    tasks = [
-        FileTask((tmp_path / f"{n}.out",), attempted, (tmp_path / f"{n}.log", n % 3, 0), 3 << 30)
-        for n in range(9)
-    ]
+    given = [(n, (tmp_path / f"{n}.log", n % 3, 0)) for n in range(9)]
+    tasks = [FileTask((tmp_path / f"{n}.out",), attempted, arguments, 3 << 30) for n, arguments in given]
     with two_nodes(head=1 << 30) as (cluster, second), OnRay(cluster.address) as ray:
         ray.check_shared(tmp_path, None)
         for place, _ in enumerate(ray.run(tasks)):
@@ -201,14 +198,6 @@ def repo(rows: Sequence[r.Row]) -> RepoThreads:
     return threads_of(r.table_of([named(0, "acme/rocket"), *rows]).iter_rows(named=True))
 
 
-def test_the_newest_version_counts_in_any_order() -> None:
-    early, late = shown(1, 5, title="was"), shown(1, 9, title="is")
-    assert repo([early, late]).threads[1].issue.title == "is"
-    assert repo([late, early]).threads[1].issue.title == "is"
-    table = pl.concat([r.table_of([late]), r.table_of([early])])
-    assert r.newest(table)["title"].to_list() == ["is"]
-
-
 def test_the_latest_name_of_a_repository_counts() -> None:
     found = repo([named(9, "acme/Comet"), named(4, "acme/probe"), shown(1, 2)])
     assert found.name == found.threads[1].issue.repo == "acme/Comet"
@@ -227,12 +216,8 @@ def test_kinds_of_references() -> None:
 
 def test_pushers_and_owners_are_members_without_an_association() -> None:
     member = r.row(place(1), r.MEMBER, name="max")
-    comments = [
-        said(1, 2, "max", None),
-        said(1, 3, "Acme", None),
-        said(1, 4, "eve", None),
-        said(1, 5, "max", "NONE"),
-    ]
+    given = (("max", None), ("Acme", None), ("eve", None), ("max", "NONE"))
+    comments = [said(1, minute, *each) for minute, each in enumerate(given, 2)]
     thread = repo([shown(1, 1), member, *comments]).threads[1]
     assert [c.author_association for c in thread.comments] == ["MEMBER", "OWNER", "NONE", "NONE"]
 

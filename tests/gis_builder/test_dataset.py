@@ -71,11 +71,7 @@ def test_counts_are_those_of_the_rows(demo: Any) -> None:
     ("body", "remark", "message"),
     [
         ("It dies at once, always.", "Thanks.", "no duplicates found"),
-        (
-            "",
-            "Duplicate of #1",
-            r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl or",
-        ),
+        ("", "Duplicate of #1", r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl"),
         ("It dies.", "Duplicate of #1", r"\(text_too_short 1; .*\); lower text.min_words and text.min_chars"),
         ("It dies at once, always.", "Duplicate of #1", r"\(same_text 1; see dropped.parquet\); crawl or"),
         ("It dies at once, always.", "Merged into #1.", r"relations='duplicate,superseded'"),

@@ -53,6 +53,9 @@ def test_marks(expected: str, lines: list[str]) -> None:
     check(expected, lines)
 
 
+LABELS = [{"labels": (label,)} for label in ("duplicate", "kind/duplicate")]
+
+
 @pytest.mark.parametrize(
     ("expected", "lines", "fields"),
     [
@@ -66,10 +69,7 @@ def test_marks(expected: str, lines: list[str]) -> None:
         ("#1", ["mia: Yes, it is. Closing."], {"body": "This might be a duplicate of #1."}),
         *(
             (expected, [f"mia: {words}"], fields)
-            for fields in (
-                *({"state_reason": "duplicate"}, {"labels": ("duplicate",)}),
-                {"labels": ("kind/duplicate",)},
-            )
+            for fields in ({"state_reason": "duplicate"}, *LABELS)
             for words, expected in (("#1", "#1"), ("Known, see #1.", "#1"), ("Known.", "no_target"))
         ),
         ("no", ["mia: #1"], {}),

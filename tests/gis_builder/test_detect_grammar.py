@@ -1,4 +1,4 @@
-"""Masking, references, coded sentences and rules."""
+"""Masking, references and rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from gis_builder.detection.phrase_codes import (
 )
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimRule, compile_rule
-from gis_builder.store.issue_records import IssueRef
 
 from .detect_threads import ref
 
@@ -130,14 +129,6 @@ def test_links_to_comments_and_pull_requests(text: str, is_anchored: bool, is_pu
     assert (reference.is_anchored, reference.is_pull) == (is_anchored, is_pull)
 
 
-@given(st.integers(1, 9_999_999), st.text(alphabet="ab ,.\n", max_size=20))
-def test_the_span_is_the_reference(number: int, filler: str) -> None:
-    text = f"{filler} #{number} {filler}"
-    (reference,) = find_references(text, HOME)
-    assert text[reference.start : reference.end] == f"#{number}"
-    assert reference.ref == IssueRef(HOME, number)
-
-
 @given(st.text(alphabet="#/12 gh-issue.com:", max_size=40))
 def test_could_refer_misses_no_reference(text: str) -> None:
     if find_references(text, HOME):
@@ -163,38 +154,6 @@ def sentences(text: str) -> list[CodedSentence]:
 )
 def test_typos_and_translations_of_duplicate(words: str, code: Code) -> None:
     assert {word: code_of(word) for word in words.split()} == dict.fromkeys(words.split(), code)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Closing as a dup of #1.", ["CLOSE AS ARTICLE DUPLICATE OF REFERENCE"]),
-        ("Closing in favour of https://github.com/o/n/issues/1.", ["CLOSE FAVOUR REFERENCE"]),
-        ("/duplicate of #1", ["DUPLICATE OF REFERENCE"]),
-        ("same\nissue as #1", ["SAME_AS REFERENCE"]),
-        ("See e.g. #1. Done!", ["SEE SEE REFERENCE", "FIXED"]),
-        ("Dupe of ^---", ["DUPLICATE OF THAT_ONE"]),
-        ("- one #1\n- two #2", ["ARTICLE REFERENCE COMMA", "WORD REFERENCE"]),
-    ],
-)
-def test_sentences_become_codes(text: str, expected: list[str]) -> None:
-    coded = [sentence.codes.lstrip(Code.COMMA) for sentence in sentences(text)]
-    assert [" ".join(Code(code).name for code in codes) for codes in coded] == expected
-
-
-def test_questions() -> None:
-    assert [sentence.is_question for sentence in sentences("Dup of #1 ? Yes.")] == [True, False]
-
-
-@given(st.text(max_size=60))
-def test_spans_are_in_order_and_within_the_text(text: str) -> None:
-    lower = text.lower()
-    spans = sentence_spans(lower)
-    assert all(0 <= a < b <= len(lower) for a, b in spans)
-    assert spans == sorted(spans)
-    for span in spans:
-        sentence = tokenise(lower, span, {})
-        assert len(sentence.codes) == len(sentence.spans) == len(sentence.references)
 
 
 def marker_starts(rule: ClaimRule, codes: str) -> list[int]:
@@ -231,14 +190,3 @@ def test_phrases_have_no_unbounded_groups() -> None:
 def test_irrelevant_comments_are_skipped(text: str) -> None:
     assert not might_matter(text)
     assert read(text, ref(100)).claims == ()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("DUPLICATE OF #1", "dpulicate of #1", "closing in favor of that", "Same as #1", "It’s #1."),
-        *("already reported in GH-1", "Doppelt zu #1", "#1 と同じ問題です"),
-    ],
-)
-def test_possible_claims_are_read(text: str) -> None:
-    assert might_matter(text)

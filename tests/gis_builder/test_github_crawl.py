@@ -119,9 +119,8 @@ def test_the_sample_for_negatives_does_not_depend_on_batches(station: Server, tm
         crawled(station, work, issue_batch=batch, at_least=count)
         samples[batch, count] = stored(work, "SELECT number FROM issues WHERE NOT is_pull ORDER BY number")
     crawled(station, tmp_path / "9-20", at_least=30)
-    assert (
-        stored(tmp_path / "9-20", "SELECT number FROM issues WHERE NOT is_pull ORDER BY 1") == samples[9, 30]
-    )
+    numbers = stored(tmp_path / "9-20", "SELECT number FROM issues WHERE NOT is_pull ORDER BY number")
+    assert numbers == samples[9, 30]
     assert samples[9, 20] == samples[100, 20]
     assert 20 <= len(samples[9, 20]) < len(samples[9, 30]) < len(samples[9, 1000])
     assert set(samples[9, 20]) < set(samples[9, 30])

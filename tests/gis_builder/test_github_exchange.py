@@ -115,11 +115,7 @@ def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch
     [
         (gzip.compress(b"{}" * 999, mtime=0)[:-9], b"content-encoding: gzip", "truncated"),
         (b"{}", b"content-encoding: gzip", "damaged"),
-        (
-            gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
-            b"content-encoding: gzip, gzip",
-            "not requested",
-        ),
+        (gzip.compress(b"{}", mtime=0), b"content-encoding: gzip, gzip", "not requested"),
         (b"{}", b"content-encoding: br", "not requested"),
     ],
 )

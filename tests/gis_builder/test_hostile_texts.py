@@ -77,9 +77,8 @@ def test_limits_of_a_thread(parts: Any, reason: str | None) -> None:
 
 
 def test_marks_count_in_a_thread_over_the_limit() -> None:
-    assert decided(said("bob", "dup of #1, " * 5_000), event("marked_as_duplicate", 1, 7)).targets == (
-        ref(7),
-    )
+    hostile = said("bob", "dup of #1, " * 5_000), event("marked_as_duplicate", 1, 7)
+    assert decided(*hostile).targets == (ref(7),)
 
 
 def test_the_limit_includes_the_body() -> None:

@@ -98,10 +98,7 @@ TABLES = [
     (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
     ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: expected one line"),
     ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3, so 'b' is beyond"),
-    ('id,title,created_at\n1,"a"b,2024-01-01\n', "t.csv:2: text after a quoted cell"),
-    ('id,title,created_at\n1,a,2024-01-01\n2,"a,2024-01-01\n', "t.csv:3: a quotation mark opens a cell"),
     ('id,title,created_at\n1,"a,2024-01-01\n2,a,x\n3,a,x\n', "t.csv:2: lines 2 to 4: a quotation mark opens"),
-    (b"id,title,created_at\n1,\x81,2024-01-01\n", "t.csv:2: neither UTF-8 nor Windows-1252"),
     ("id,title,created_at\n", "contains no issue"),
     ("", "contains no issue"),
 ]

@@ -6,17 +6,14 @@ import random
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gis_builder.pairing.negatives import Negatives, make_negatives
 from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
-from gis_builder.pairing.sampler import Timeline, WantedGaps, mismatch, opening_times
 from gis_builder.pairing.split import Splits, split_issues
 from gis_builder.settings import PairSettings, SplitSettings
 from gis_builder.store.issue_records import (
@@ -232,30 +229,3 @@ def test_negatives_have_the_gaps_of_positives(kind: str) -> None:
 
     assert auc("none") > 0.85
     assert 0.4 <= auc("time") <= 0.6
-
-
-@given(st.lists(st.integers(0, 10**8), min_size=2, max_size=30), st.integers(0, 10**8), st.integers(0, 29))
-def test_the_timeline_sorts_by_mismatch(times: list[int], gap: int, anchor: int) -> None:
-    refs = [ref(number + 1) for number in range(len(times))]
-    texts = {r: replace(text_of(r), created_at=at(time)) for r, time in zip(refs, times, strict=True)}
-    timeline, one = Timeline(opening_times(texts, refs), refs), refs[anchor % len(refs)]
-    near = list(timeline.near(one, gap))
-    assert sorted(other for _, other in near) == sorted(set(refs) - {one})
-    assert [difference for difference, _ in near] == sorted(
-        mismatch(timeline.gap(one, other), gap) for other in refs if other != one
-    )
-    assert list(islice(timeline.near(one, gap), 1)) == near[:1]
-
-
-@given(st.lists(st.integers(0, 10**9), min_size=1), st.integers(1, 50))
-def test_wanted_gaps_are_quantiles_of_the_positives(gaps: list[int], count: int) -> None:
-    wanted = WantedGaps(gaps, count)
-    assert len(wanted) == count
-    assert set(wanted.hardest_first()) <= set(gaps)
-    if count == len(gaps):
-        assert sorted(wanted.hardest_first()) == sorted(gaps)
-    for gap in wanted.hardest_first():
-        assert wanted.nearest(gap) == gap
-        wanted.take(gap)
-    assert not wanted
-    assert wanted.nearest(1.0) is None

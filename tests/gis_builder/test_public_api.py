@@ -45,12 +45,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
     assert run["settings"]["pair"]["cluster_cap"] == 5
     assert plan.points > 0
     stages = {at.stage for at in reported}
-    assert {
-        "repositories: sweeping",
-        f"{REPO}: sweeping",
-        "detecting duplicates",
-        "rendering texts",
-    } <= stages
+    assert {"repositories: sweeping", f"{REPO}: sweeping", "detecting duplicates"} <= stages
     assert any(at.note.endswith("points left") for at in reported)
     (last,) = {at.done for at in reported if at.stage == "repositories: sweeping" and at.ended}
     assert last == 2
@@ -62,17 +57,12 @@ def test_a_failed_repository_is_reported_with_all_outcomes(
     plan = tmp_path / "plan.toml"
     plan.write_text('[[rules]]\nkind = "dropped"\nat = [3, 4]\n')
     quick = {"crawl.attempts": 2, "crawl.backoff_s": 0, "crawl.strategy": "all"}
+    repos = [REPO, "northbeam/ferry"]
     with (
         serve(SAMPLE, faults=plan) as server,
         pytest.raises(gis_builder.IncompleteCrawlError, match="ferry") as caught,
     ):
-        gis_builder.crawl(
-            [REPO, "northbeam/ferry"],
-            *(tmp_path / "work",),
-            api_url=server.url,
-            token="any",
-            settings=quick,
-        )
+        gis_builder.crawl(repos, tmp_path / "work", api_url=server.url, token="any", settings=quick)
     assert "northbeam/ferry: failed, the others continue (" in capsys.readouterr().err
     assert [row.outcome for row in caught.value.crawled.repositories] == ["ok", "failed"]
 
@@ -127,9 +117,7 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     texts = dict(rows.select("id", "text").iter_rows())
     for side in ("1", "2"):
         names = ("repo", f"number{side}", f"text{side}")
-        assert all(
-            texts[f"{repo}#{number}"] == text for repo, number, text in pairs.select(names).iter_rows()
-        )
+        assert all(texts[f"{repo}#{n}"] == text for repo, n, text in pairs.select(names).iter_rows())
 
 
 def test_issues_without_text_are_counted(tmp_path: Path) -> None:

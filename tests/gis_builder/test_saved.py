@@ -17,7 +17,7 @@ from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
 
-from .conftest import closed, comment, event, issue, write_tracker
+from .conftest import API, closed, comment, event, issue, write_tracker
 from .crawl_world import crawled
 from .working_folder import contents, imported, stored, verdicts
 
@@ -29,11 +29,8 @@ ISSUES = [
     issue(HOME, 4, title="It hangs", **closed("max", 22)),
 ]
 COMMENTS = [comment(HOME, 2, 7, "Duplicate of #1", day=21), comment(HOME, 4, 8, "Dup of #3, closing", day=22)]
-EVENTS = [
-    event(HOME, 2, "closed", 21),
-    event(HOME, 2, "marked_as_duplicate", 21),
-    event(HOME, 4, "closed", 22),
-]
+EVENTS = [event(HOME, 2, kind, 21) for kind in ("closed", "marked_as_duplicate")]
+EVENTS.append(event(HOME, 4, "closed", 22))
 
 
 def paginated(root: Path) -> None:
@@ -95,12 +92,7 @@ def github_backup(root: Path) -> None:
 # Other files of backups: a tool's state, labels, milestones.
 OTHERS = {
     "labels.json": [{"id": 7, "name": "a bug", "color": "d73a4a"}],
-    "milestone.json": {
-        "number": 1,
-        "title": "Soon",
-        "url": f"https://api.github.com/repos/{HOME}/milestones/1",
-        "state": "open",
-    },
+    "milestone.json": {"number": 1, "title": "Soon", "url": f"{API}/{HOME}/milestones/1", "state": "open"},
     "state.json": {"version": 2, "last_backup": "2024-01-01T00:00:00Z", "failed_issues": []},
 }
 
@@ -175,13 +167,8 @@ def test_an_import_equals_a_sweep(
 
 def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:
     outcomes = {row.name: row.outcome.value for row in imported(tiny_dump, work).repositories}
-    assert outcomes == {
-        "acme/fuel": "ok",
-        "acme/quiet": "issues_disabled",
-        ROCKET: "ok",
-        "acme/vault": "private",
-        "acme/void": "empty",
-    }
+    others = {"acme/quiet": "issues_disabled", "acme/vault": "private", "acme/void": "empty"}
+    assert outcomes == {ROCKET: "ok", "acme/fuel": "ok", **others}
     names = "SELECT name, full_name FROM repos WHERE NOT listed"
     assert stored(work, names) == [("acme/missile", ROCKET)]
     assert stored(work, "SELECT repo, number FROM issues WHERE is_pull") == [(ROCKET, 3)]
@@ -258,8 +245,7 @@ def test_issues_that_pandas_or_datasets_saved(
     (tmp_path / "saved").mkdir()
     (tmp_path / "saved" / name).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     imported(tmp_path / "saved", work)
-    assert stored(work, "SELECT number FROM issues WHERE is_pull") == ([1] if kept is None else [])
-    texts = stored(
-        work, "SELECT body FROM comments WHERE number NOT IN (SELECT number FROM issues WHERE is_pull)"
-    )
+    pulls = "SELECT number FROM issues WHERE is_pull"
+    assert stored(work, pulls) == ([1] if kept is None else [])
+    texts = stored(work, f"SELECT body FROM comments WHERE number NOT IN ({pulls})")
     assert texts == (kept or [])

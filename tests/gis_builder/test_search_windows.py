@@ -8,20 +8,14 @@ from hypothesis import strategies as st
 from gis_builder.crawling.github.fetch_batches import Window, split_window
 
 SECONDS = st.integers(1_200_000_000, 1_900_000_000)
+EDGES = st.none() | SECONDS
 
 
 def holds(window: Window, second: int) -> bool:
     return (window.start is None or window.start <= second) and (window.end is None or second <= window.end)
 
 
-@given(
-    start=st.none() | SECONDS,
-    end=st.none() | SECONDS,
-    first=SECONDS,
-    last=SECONDS,
-    count=st.integers(1001, 10**6),
-    second=SECONDS,
-)
+@given(EDGES, EDGES, SECONDS, SECONDS, st.integers(1001, 10**6), SECONDS)
 def test_split_windows_cover_every_second_once(
     start: int | None, end: int | None, first: int, last: int, count: int, second: int
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gis_builder.pairing.positives import find_clusters, make_positives
-from gis_builder.pairing.split import BEYOND, RefTable, Splits, _fill, group_near_duplicates, split_issues
+from gis_builder.pairing.split import BEYOND, RefTable, Splits, group_near_duplicates, split_issues
 from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import (
@@ -53,11 +53,7 @@ def sizes_of(splits: Splits) -> dict[str, int]:
     ("clusters", "sizes", "expected"),
     [
         (100, "0.8,0.1,0.1", {"train": 80, "validation": 10, "test": 10}),
-        (
-            7,
-            "0.5,0.25,0.25",
-            {"train": 3, "validation": 2, "test": 2},
-        ),  # the largest remainders are rounded up
+        (7, "0.5,0.25,0.25", {"train": 3, "validation": 2, "test": 2}),  # the largest remainders round up
         (11, "0.75,0.15,0.1", {"train": 8, "validation": 2, "test": 1}),
         (5, "0.9,0.05,0.05", {"train": 3, "validation": 1, "test": 1}),  # no split is empty
         (3, None, {"train": 1, "validation": 1, "test": 1}),
@@ -152,15 +148,6 @@ def test_near_identical_texts_are_tied_across_repositories() -> None:
     assert group_near_duplicates({}, 0.8) == []
 
 
-@given(st.lists(st.integers(1, 9), max_size=40), st.integers(0, 60))
-def test_items_are_chosen_in_order_if_they_fit(weights: list[int], room: int) -> None:
-    expected, left = [], room
-    for weight in weights:
-        expected.append(weight <= left)
-        left -= weight if weight <= left else 0
-    assert _fill(np.array(weights, np.int64), room).tolist() == expected
-
-
 REFS = st.builds(
     IssueRef,
     st.sampled_from(["a/b", "A/b", "a/b-", "ä/ö", "z/z"]),  # the order differs in lower case
@@ -185,10 +172,8 @@ def test_each_edge_is_a_pair_with_its_grounds() -> None:
     chain = cluster(1, 5, 9, edges=((5, 1), (9, 5)))
     grounds_of = {(ref(5), ref(1)): grounds(ref(5))}
     positives = make_positives([chain], texts_of(ref(1), ref(5), ref(9)), grounds_of, PairSettings(), 0)
-    assert [(p.first.number, p.second.number, p.label, p.cluster) for p in positives.pairs] == [
-        (5, 1, 1, "o/n#1"),
-        (9, 5, 1, "o/n#1"),
-    ]
+    pairs = [(p.first.number, p.second.number, p.label, p.cluster) for p in positives.pairs]
+    assert pairs == [(5, 1, 1, "o/n#1"), (9, 5, 1, "o/n#1")]
     assert [p.grounds for p in positives.pairs] == [grounds(ref(5)), None]
     assert positives.dropped == []
 
@@ -206,11 +191,8 @@ def test_unusable_texts_drop_the_pair_with_a_reason() -> None:
     texts.usable[ref(5)] = replace(text_of(ref(5)), text=text_of(ref(1)).text)
     positives = make_positives([cluster(1, 2, 3, 4, 5)], texts, {}, PairSettings(), 0)
     assert [pair.first.number for pair in positives.pairs] == [2]
-    assert {drop.first.number: drop.reason for drop in positives.dropped} == {
-        3: "text_too_short",
-        4: "not_fetched",
-        5: "same_text",
-    }
+    dropped = {drop.first.number: drop.reason for drop in positives.dropped}
+    assert dropped == {3: "text_too_short", 4: "not_fetched", 5: "same_text"}
 
 
 def test_all_within_cluster_with_a_cap_keeps_the_edges() -> None:
@@ -218,9 +200,8 @@ def test_all_within_cluster_with_a_cap_keeps_the_edges() -> None:
     texts = texts_of(*map(ref, numbers))
     all_pairs = PairSettings(all_within_cluster=True)
     assert len(make_positives([cluster(*numbers)], texts, {}, all_pairs, 0).pairs) == 15
-    capped = make_positives(
-        [cluster(*numbers)], texts, {}, PairSettings(all_within_cluster=True, cluster_cap=7), 0
-    )
+    with_cap = PairSettings(all_within_cluster=True, cluster_cap=7)
+    capped = make_positives([cluster(*numbers)], texts, {}, with_cap, 0)
     assert len(capped.pairs) == 7
     assert {(n, 1) for n in range(2, 7)} <= {(p.first.number, p.second.number) for p in capped.pairs}
     assert Counter(drop.reason for drop in capped.dropped) == {"cluster_cap": 8}
@@ -245,9 +226,7 @@ def test_only_selected_relations_make_pairs() -> None:
 
 def test_invalid_relations() -> None:
     assert PairSettings(relations="all").relations == tuple(Relation)
-    with pytest.raises(
-        ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate,same"
-    ):
+    with pytest.raises(ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate"):
         PairSettings(relations="duplicate,supersedes")
     with pytest.raises(ValueError, match="at least 1"):
         PairSettings(relations=())

@@ -14,7 +14,7 @@ import pytest
 import gis_builder
 from gis_builder.api.common_options import read_repos
 from gis_builder.store import Page, Store
-from gis_builder.store.issue_records import Comment, Issue, Thread
+from gis_builder.store.issue_records import Issue, Thread
 from gis_builder.store.store import site_at
 from pairkit import ConfigError, DataError
 
@@ -33,10 +33,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def an_issue(number: int, **changes: object) -> Issue:
     return thread(**{"repo": REPO, "number": number, "title": f"title {number}", **changes}).issue
-
-
-def a_comment(identity: int, body: str = "hello") -> Comment:
-    return Comment(identity, "bob", "MEMBER", "2020-01-01T00:00:00Z", body)
 
 
 def test_reading_uses_a_snapshot(store: Store) -> None:
@@ -99,9 +95,7 @@ def test_lists_of_repositories(tmp_path: Path) -> None:
     assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
 
 
-@pytest.mark.parametrize(
-    "source", ["", " , ", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
-)
+@pytest.mark.parametrize("source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300])
 def test_invalid_lists_of_repositories(source: str) -> None:
     with pytest.raises(ConfigError, match="neither an existing file nor owner/name"):
         gis_builder.plan(source, token="t", progress=False)

@@ -63,14 +63,8 @@ def test_the_rules(raw: str, cleaned: str) -> None:
 def test_removed_parts_are_counted_by_kind() -> None:
     body = "<!-- x -->\nDuplicate of #2.\nSee #2, o/n#2 and #7. Write to a@b.org.\n![i](u)"
     rendered = render(issue(body=body), members=(IssueRef(REPO, 1), IssueRef(REPO, 2)))
-    assert rendered.removed == {
-        "duplicate_note": 1,
-        "email": 1,
-        "html_comment": 1,
-        "image": 1,
-        "issue_reference": 1,
-        "partner_reference": 2,
-    }
+    once = dict.fromkeys(("duplicate_note", "email", "html_comment", "image", "issue_reference"), 1)
+    assert rendered.removed == once | {"partner_reference": 2}
     assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
 
@@ -119,10 +113,8 @@ def test_lines_of_templates_are_removed(line: str) -> None:
     template = template_lines(issues)
     text = render(issues[19], template=template).text
     assert text == f"Crash on start\n\n{body.format(20, '' if is_removed else line)}"
-    assert (
-        render_issues(issues[19:20], [], {REPO: template}, TextSettings()).removed["template_line"]
-        == is_removed
-    )
+    rendered = render_issues(issues[19:20], [], {REPO: template}, TextSettings())
+    assert rendered.removed["template_line"] == is_removed
 
 
 def test_a_rare_line_and_a_small_repository_have_no_template() -> None:

@@ -104,11 +104,7 @@ def test_skipped_links_are_listed_by_reason(root: Path, work: Path, cell: str, r
         (["03/04/2024", "31/03/2024"], {}, "2024-04-03T00:00:00Z"),
         (["03/04/2024 1:05 PM", "03/31/2024"], {}, "2024-03-04T13:05:00Z"),
         (["03/04/2024", "04/03/2024"], {"date_format": "%m/%d/%Y"}, "2024-03-04T00:00:00Z"),
-        (
-            ["03/04/2024", "04/03/2024"],
-            {},
-            "t.csv: dates such as 03/04/2024 can have the day or the month first",
-        ),
+        (["03/04/2024", "04/03/2024"], {}, "t.csv: dates such as 03/04/2024 can have the day or the month"),
         (["03/04/2024", "31/03/2024", "03/31/2024"], {}, "t.csv: dates such as 03/04/2024 have both orders"),
         (["2024-01-31", "x"], {"date_format": "%q"}, "date_format = '%q': expected such as"),
         (["Wed, 31 Jan 2024 11:21:41 -0100"], {}, "2024-01-31T12:21:41Z"),
@@ -127,9 +123,8 @@ def test_skipped_links_are_listed_by_reason(root: Path, work: Path, cell: str, r
     ],
 )
 def test_times(root: Path, work: Path, times: list[str], options: dict[str, str], first: str) -> None:
-    path = table(
-        root / "t.csv", ["id", "title", "created"], [[str(n), "x", t] for n, t in enumerate(times, 1)]
-    )
+    rows = [[str(n), "x", time] for n, time in enumerate(times, 1)]
+    path = table(root / "t.csv", ["id", "title", "created"], rows)
     if first.endswith("Z"):
         imported(path, work, **options)
         assert stored(work, "SELECT created_at FROM issues ORDER BY number")[0] == first
@@ -193,9 +188,7 @@ def test_damaged_rows_and_files_are_skipped_and_counted(
         *("people.csv", "bugs.xml", "labels.json"),
     ]
     (links,) = (line for line in messages if "links skipped" in line)
-    assert links.startswith(
-        "1 duplicate links skipped: 1 to a ticket outside the import; first 1 to 77; list: "
-    )
+    assert links.startswith("1 duplicate links skipped: 1 to a ticket outside the import; first 1 to 77; ")
     listed = Path(links.rpartition("list: ")[2]).read_text()
     assert listed == "id,duplicate_of,reason\n1,77,to a ticket outside the import\n"
     (words,) = (line for line in messages if "damaged rows" in line)

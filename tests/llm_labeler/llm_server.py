@@ -17,12 +17,8 @@ from tests.support.llm import Options, reply, serve
 T = TypeVar("T")
 
 KEY = "sk-emulated-0123456789"
-KEYS = {
-    "openai": "OPENAI_API_KEY",
-    "glm": "ZHIPUAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-}
+KEYS = {name: f"{name.upper()}_API_KEY" for name in ("openai", "anthropic", "gemini")}
+KEYS["glm"] = "ZHIPUAI_API_KEY"
 ENVIRON = {**dict.fromkeys(KEYS.values(), KEY), "OTHER_KEY": "sk-wrong"}
 
 

@@ -38,18 +38,6 @@ def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any
     return llm_labeler.generate(source, out=out, **arguments)
 
 
-def test_training_is_suggested_unless_most_texts_have_no_pair(tmp_path: Path) -> None:
-    whole = generate(pl.Series(TEXTS), tmp_path / "whole")
-    assert [step[:2] for _, step in whole.next_steps()] == [["aoe", "train"]]
-
-    def mostly_mute(prompt: str) -> str:
-        return "None" if "Entry" in prompt else counting([])(prompt)
-
-    texts = [*TEXTS[:1], *(f"Entry {n} has no equal." for n in range(30))]
-    few = generate(texts, tmp_path / "few", llm=mostly_mute)
-    assert (few.positives, [step[:2] for _, step in few.next_steps()]) == (2, [["label", "report"]])
-
-
 def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:
     async def later(prompt: str) -> str:
         await asyncio.sleep(0)
@@ -65,11 +53,10 @@ def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:
 
 def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     result = generate(TEXTS, tmp_path / "out")
-    assert repr(result).startswith(
-        f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts; 6 calls"
-    )
+    assert repr(result).startswith(f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts")
     assert "<table>" in result._repr_html_()
     assert result.pairs is result.pairs
+    assert [step[:2] for _, step in result.next_steps()] == [["aoe", "train"]]
     assert result.pairs.splits["train"].equals(pairkit.read(tmp_path / "out").splits["train"])
     with pytest.raises(AttributeError):
         result.out = tmp_path  # type: ignore[misc]
@@ -103,9 +90,8 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert llm_labeler.evaluate(pl.concat([gold, unread]), work=result.work).rows == score.rows
     assert "rows left out: empty label in 1" in caplog.messages[-1]
     percent = gold.with_columns(label=pl.col("label") * 60 + 20)
-    assert llm_labeler.evaluate(percent, work=result.work, label_range=(0, 100)).threshold == pytest.approx(
-        0.5
-    )
+    found = llm_labeler.evaluate(percent, work=result.work, label_range=(0, 100))
+    assert found.threshold == pytest.approx(0.5)
 
 
 def test_the_report_says_what_a_drop_reason_means(tmp_path: Path) -> None:
@@ -164,15 +150,6 @@ class Answering:
         return prompt
 
 
-def test_precedence_of_settings(tmp_path: Path) -> None:
-    config = tmp_path / "c.toml"
-    config.write_text("size = 4\nseed = 4\n[input]\nlimit = 2\n")
-    generate(TEXTS, tmp_path / "out", config=config, settings={"size": 5, "seed": 5}, size=6)
-    settings = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
-    assert (settings["size"], settings["seed"], settings["input"]["limit"]) == (6, 5, 2)
-    assert settings["input"]["min_chars"] == 1
-
-
 @pytest.mark.parametrize(
     ("llms", "models"),
     [
@@ -205,12 +182,11 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
         return counting([])(prompt)
 
     assert generate(TEXTS, tmp_path / "one", llm=alone).positives == 6
-    assert (
-        generate(TEXTS, tmp_path / "three", llm=in_threes, settings=["llm.in_threes.concurrency=3"]).positives
-        == 6
-    )
+    three = generate(TEXTS, tmp_path / "three", llm=in_threes, settings=["llm.in_threes.concurrency=3"])
+    assert three.positives == 6
 
 
+QUIET = {"llm": "wordnet", "progress": False}
 ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"llm": lambda prompt: prompt}, "'<lambda>' is not a name; .* llm={'mine': …}"),
     ({"llm": [answer, answer]}, "two functions have the same name"),
@@ -230,10 +206,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ("call", "message"),
     [
         *(
-            (
-                lambda given=given: ANY.generate(TEXTS, **{"llm": "wordnet", "progress": False} | given),
-                message,
-            )
+            (lambda given=given: ANY.generate(TEXTS, **QUIET | given), message)
             for given, message in ARGUMENTS
         ),
         (lambda: ANY.plan(TEXTS, llm=answer, out=None), "^out = None: "),

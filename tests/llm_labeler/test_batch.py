@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -179,42 +178,6 @@ def test_the_budget_limits_batches(store: AnswerStore) -> None:
         assert store.spent().requests == server.stats.requests == 19
 
 
-@pytest.mark.parametrize(("step", "minimum"), [("upload", 20), ("create", 10)])
-def test_reservations_of_a_failed_llm_are_freed(
-    step: str, minimum: int, store: AnswerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = getattr(OpenAiBatches, step)
-
-    async def fails_for_one(server: OpenAiBatches, *args: Any) -> Any:
-        if server._provider.name == "dead":
-            raise RemoteError("the server fell over")
-        return await plain(server, *args)
-
-    monkeypatch.setattr(OpenAiBatches, step, fails_for_one)
-
-    async def main(base_url: str) -> Meter:
-        llms = {name: provider(base_url, name=name, kind="openai") for name in ("dead", "alive")}
-        questions = {name: [an_ask(number, llm=name) for number in range(20)] for name in llms}
-        budget = Budget(BudgetSettings(max_requests=30), store.spent())
-        quiet = lambda progress: None  # noqa: E731
-        try:
-            asking = run_batch(questions, llms, store, budget, progress=quiet, poll_s=0.01, keep_going=True)
-            return await asyncio.wait_for(asking, 60)
-        finally:
-            for llm in llms.values():
-                await llm.close()
-
-    with serve() as server:
-        outcome = run(main(server.base_url))
-    assert list(outcome.problems) == ["dead"]
-    answered = sum(answer.key.llm == "alive" for answer in answers_in(store))
-    # The first LLM to reserve may reserve 20 requests, the other the rest of 30.
-    assert answered in (minimum, 20)
-    assert outcome.stopped_by == "max_requests" or answered == 20
-    # A batch that may have been started counts until the next run has looked it up.
-    assert store.spent().requests == (30 if step == "create" else 21)
-
-
 @pytest.mark.parametrize("point", ["written down", "adopted"])
 def test_unused_budget_of_an_earlier_batch_is_available(point: str, store: AnswerStore) -> None:
     """A pending batch counts at its bound until its state is known."""
@@ -311,12 +274,8 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [
-        *(
-            line("f", 200, completion),
-            line("unknown", 200, completion),
-            line("b", 200, []),
-            line("f", 500, {}),
-        ),
+        *(line(name, 200, completion) for name in ("f", "unknown")),
+        *(line("b", 200, []), line("f", 500, {})),
         *("{", "[]", '{"custom_id": "c"}', '{"custom_id": "d", "response": 3}', "\ufffd"),  # not result lines
         *(line("g", 500, {}), line("g", 200, completion)),  # an answer replaces a failure in any order
     ]

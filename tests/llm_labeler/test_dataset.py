@@ -101,9 +101,7 @@ def test_triplets_have_each_sentence_of_texts_with_both_polarities(task: str, tm
     for row in kept.iter_rows(named=True):
         of_text = sides.setdefault(row["text"], {"positive": {}, "negative": {}})
         of_text[row["polarity"]][row["candidate"]] = row
-    triplets = [
-        row for path in (result.out / "triplet").iterdir() for row in pl.read_parquet(path).to_dicts()
-    ]
+    triplets = pl.concat(map(pl.read_parquet, (result.out / "triplet").iterdir())).to_dicts()
     assert sum(split["triplets"] for split in result.statistics["splits"].values()) == len(triplets)
     for text, by_polarity in sides.items():
         of_anchor = [row for row in triplets if row["anchor"] == text]
@@ -219,40 +217,23 @@ def test_a_dataset_without_pairs_is_refused(
 def test_run_json_has_the_settings_without_credentials(tmp_path: Path) -> None:
     prompt = tmp_path / "mine.txt"
     prompt.write_text("{size} {polarity} ones.\nSentence: {json_text}")
-    settings = {
-        "llm.llama.base_url": "http://user:secret@host/v1",
-        "llm.ann.price_in": 1,
-        "llm.ann.price_out": 1,
-    }
+    settings = {"llm.llama.base_url": "http://user:secret@host/v1"}
+    settings |= dict.fromkeys(("llm.ann.price_in", "llm.ann.price_out"), 1)
     result = generate(tmp_path / "out", settings=settings, prompt=prompt, polarity="positive", max_cost=3)
     run = json.loads((result.out / "run.json").read_text())
     assert run["made_by"].startswith("label (aoe-toolkit ")
     assert run["settings"]["llms"] == ["ann"]
     assert run["settings"]["prompt"]["template"] == "mine.txt"
-    assert run["llms"] == {
-        "ann": {
-            "kind": "function",
-            "model": f"python:{__name__}.ann",
-            "parameters": {"kind": "function", "model": f"python:{__name__}.ann"},
-        }
-    }
+    function = {"kind": "function", "model": f"python:{__name__}.ann"}
+    assert run["llms"] == {"ann": {**function, "parameters": function}}
     assert not {"budget", "breaker", "llm"} & set(run["settings"])
     assert "secret" not in json.dumps(run)
 
 
-def test_another_dataset_is_replaced_only_with_fresh(tmp_path: Path) -> None:
-    out, files = tmp_path / "out", [tmp_path / "s.txt", tmp_path / "moved.txt"]
-    for file in files:
+def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(tmp_path: Path) -> None:
+    for file in (tmp_path / "s.txt", tmp_path / "moved.txt"):
         file.write_text("\n".join(TEXTS[:3]))
-    for file in files:
-        llm_labeler.generate(file, llm=[ann], out=out, progress=False)
-    changes: list[dict[str, Any]] = [
-        {"texts": TEXTS[:2]},
-        {"size": 9},
-        {"llm": {"ann": bob}},
-        {"prompt": "paper"},
-    ]
-    for change in changes:
+        llm_labeler.generate(file, llm=[ann], out=tmp_path / "out", progress=False)
+    for change in ({"size": 9}, {"llm": {"ann": bob}}, {"prompt": "paper"}):
         with pytest.raises(ConfigError, match="fresh=True"):
-            generate(out, **{"texts": TEXTS[:3], **change})
-    assert generate(out, TEXTS[:2], fresh=True).positives == 6
+            generate(tmp_path / "out", TEXTS[:3], **change)

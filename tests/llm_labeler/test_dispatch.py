@@ -81,15 +81,15 @@ def test_failures_are_stored_and_the_run_continues(store: AnswerStore) -> None:
     assert list(store.failures()) == []
 
 
+AT_BOUND = Spending(1, 100, 50, PICO_BOUND, estimated=1)
+
+
 @pytest.mark.parametrize(
     ("reply", "charged"),
     [
         (LlmReply("x", usage=ACTUAL), Spending(1, 80, 20, PICO_ACTUAL)),
-        (LlmReply("x"), Spending(1, 100, 50, PICO_BOUND, estimated=1)),
-        (
-            CallFailed("timeout", "", retry=False, maybe_billed=True),
-            Spending(1, 100, 50, PICO_BOUND, estimated=1),
-        ),
+        (LlmReply("x"), AT_BOUND),
+        (CallFailed("timeout", "", retry=False, maybe_billed=True), AT_BOUND),
         (CallFailed("connection", "", retry=False), Spending(1)),
         (CallFailed("rate_limited", "", retry=False), Spending(1)),
     ],

@@ -52,11 +52,7 @@ EITHER: list[Case] = [  # of both polarities
     ("我用GPS定位它", "The GPS of 我", "wrong_script"),
     ("使用 PyTorch DataLoader 时 num_workers 会崩溃", "PyTorch 的 DataLoader 用 num_workers 就会崩", None),
     ("使用 PyTorch DataLoader 时 num_workers 会崩溃", "数据加载器在多进程时会崩溃", None),
-    (
-        "使用 PyTorch DataLoader 时 num_workers 会崩溃",
-        "The loader crashes with several workers",
-        "wrong_script",
-    ),
+    ("使用 PyTorch DataLoader 时 num_workers 会崩溃", "The loader crashes with workers", "wrong_script"),
     ("²³ ²³ ²³", "Squares and cubes.", None),  # without letters, and so without a script
     ("There is a bug in PyTorch", "这个 bug 在 PyTorch 里", "wrong_script"),
     ("北京的医院非常大", "東京の病院はとても大きいです", "wrong_script"),
@@ -296,6 +292,10 @@ def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(t
         *("a man plays a guitar", "Someone plays a guitar.", "someone plays a guitar!", "123"),
         *("Nobody plays a guitar.", "The man played guitars.", "A man doesn't play.", "No."),
     ]
+
+    def plain(sentence: str) -> str:
+        return sentence.lower().strip(".!")
+
     for turn in range(12):
         answers = {name: (draw.choices(sentences, k=5), draw.choices(sentences, k=5)) for name in "abc"}
         result = screened(tmp_path / str(turn), **answers)
@@ -305,11 +305,6 @@ def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(t
             for polarity, of_polarity in zip(("positive", "negative"), both, strict=True)
             for sentence in of_polarity
         )
-        kept = {
-            (p.llm, p.polarity, p.candidate.lower().strip(".!")) for p in result.proposals if not p.reason
-        }
-        assert kept == {
-            (llm, c.polarity, c.candidate.lower().strip(".!")) for c in result.candidates for llm in c.llms
-        }
-        polarities = Counter(c.candidate.lower().strip(".!") for c in result.candidates)
-        assert set(polarities.values()) <= {1}
+        kept = {(p.llm, p.polarity, plain(p.candidate)) for p in result.proposals if not p.reason}
+        assert kept == {(llm, c.polarity, plain(c.candidate)) for c in result.candidates for llm in c.llms}
+        assert {*Counter(plain(c.candidate) for c in result.candidates).values()} <= {1}

@@ -50,15 +50,13 @@ class Mutating:
             self.names = re.findall(r'"custom_id": "(\w+)"', body.decode())
             return reply(200, self.mutate({"id": "f"}))
         if path.endswith("/content"):
-            lines = [
-                {"custom_id": name, "response": {"status_code": 200, "body": REPLY}} for name in self.names
-            ]
-            return reply(200, b"\n".join(map(self.mutate, lines)))
+            answer = {"status_code": 200, "body": REPLY}
+            lines = [self.mutate({"custom_id": name, "response": answer}) for name in self.names]
+            return reply(200, b"\n".join(lines))
         if "/batches" in path:  # that has ended, else it is waited for
             batch = mutated(BATCH, self.draw, JUNK)
-            return reply(
-                200, json.dumps({**batch, "status": "completed"} if isinstance(batch, dict) else batch)
-            )
+            ended = {"status": "completed"}
+            return reply(200, json.dumps(batch | ended if isinstance(batch, dict) else batch))
         if path.endswith("/models"):
             return reply(200, self.mutate(MODELS))
         status = self.draw.choice([200, 200, 200, 302, 400, 401, 403, 404, 413, 422, 429, 500])
@@ -66,9 +64,8 @@ class Mutating:
 
     def mutate(self, value: Any) -> bytes:
         changed = mutated(value, self.draw, JUNK) if self.draw.random() < 0.7 else value
-        body = bytearray(
-            json.dumps(changed, ensure_ascii=self.draw.random() < 0.5).encode("utf-8", "surrogatepass")
-        )
+        text = json.dumps(changed, ensure_ascii=self.draw.random() < 0.5)
+        body = bytearray(text.encode("utf-8", "surrogatepass"))
         if self.draw.random() < 0.2:
             at = self.draw.randrange(len(body))
             body[at : at + self.draw.randint(0, 4)] = self.draw.randbytes(self.draw.randint(0, 4))
@@ -81,23 +78,12 @@ def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs: int, tmp_path
     ends = set[str]()
     for seed in range(runs):
         with serve(Options(respond=Mutating(seed).respond)) as server:
-            llm = {
-                "kind": "openai",
-                "model": "emulated",
-                "base_url": server.base_url,
-                "attempts": 2,
-                "seed": 1,
-            }
-            llm |= {"concurrency": 1}  # so that responses come in order
+            llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url}
+            llm |= {"attempts": 2, "seed": 1, "concurrency": 1}  # so that responses come in order
             texts = [f"Patient {number} is fine." for number in range(4)]
-            given: Any = {
-                "polarity": "positive",
-                "keep_going": True,
-                "progress": False,
-                "batch": seed % 2 > 0,
-            }
+            given: Any = {"llm": {"a": llm}, "polarity": "positive", "keep_going": True, "progress": False}
             try:
-                result = llm_labeler.generate(texts, llm={"a": llm}, out=tmp_path / str(seed), **given)
+                result = llm_labeler.generate(texts, out=tmp_path / str(seed), batch=seed % 2 > 0, **given)
                 ends.add(type(result.problem).__name__)
             except PairkitError as error:
                 ends.add(type(error).__name__)

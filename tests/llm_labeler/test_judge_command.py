@@ -85,9 +85,8 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
     seen: list[str] = []
     swapped = ROWS.with_columns(label=1 - pl.col("label"))
     for name, rows in (("one", ROWS), ("two", swapped)):
-        judged(
-            tmp_path / name, rows, llm={"a": judge_of("same", seen)}, settings={"ensemble.min_confidence": 0}
-        )
+        judge, sure = {"a": judge_of("same", seen)}, {"ensemble.min_confidence": 0}
+        judged(tmp_path / name, rows, llm=judge, settings=sure)
     assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
     assert all(not re.search(r"label|given|positive", prompt[prompt.index('{"text"') :]) for prompt in seen)
     assert "opposite of" not in seen[0]
@@ -194,7 +193,5 @@ def test_a_sample_depends_on_seed_and_content(tmp_path: Path) -> None:
 def test_the_limit_counts_usable_pairs(tmp_path: Path) -> None:
     result = judged(tmp_path / "out", limit=2, settings={"input.max_chars": 24})
     assert result.statistics["dropped"] == {"too_long": 1}  # nothing after the second usable pair
-    assert pairkit.read(tmp_path / "out")["train"]["text2"].to_list() == [
-        "The pump is new.",
-        "Cats sleep a lot.",
-    ]
+    texts = pairkit.read(tmp_path / "out")["train"]["text2"].to_list()
+    assert texts == ["The pump is new.", "Cats sleep a lot."]

@@ -237,10 +237,8 @@ def test_judges_see_neither_polarity_nor_proposer_nor_their_own_sentences(tmp_pa
         llms = {name: llm(name, own) for name, own in texts.items()}
         llm_labeler.generate([TEXT], llm=llms, judges={**llms, "eve": llm("eve", ("", ""))},
                              out=tmp_path / str(turn), aggregation="vote", progress=False)  # fmt: skip
-    of_ann, of_bob = (
-        {"It makes it fall.", "It makes it rise."},
-        {"Only one of us says this.", "It never makes it fall."},
-    )
+    of_ann = {"It makes it fall.", "It makes it rise."}
+    of_bob = {"Only one of us says this.", "It never makes it fall."}
     assert seen["ann"] == [of_bob, of_ann]
     assert seen["bob"] == [of_ann, of_bob]
     assert seen["eve"] == [of_ann | of_bob | {"Both say this of it."}] * 2

@@ -140,35 +140,6 @@ def test_a_question_that_always_gets_429_fails(store: AnswerStore) -> None:
     assert (failure.reason, failure.final, failure.attempts) == ("rate_limited", False, 100)
 
 
-def waits(*ends: int | None) -> list[float]:
-    """Seconds waited before successive calls; None: a 429."""
-
-    async def main() -> list[float]:
-        time, seen = asyncio.get_running_loop().time, []
-        limiter = RateLimiter("tester", 1, None, None)
-        for end in ends:
-            before = time()
-            entered = await limiter.enter(10)
-            seen.append(time() - before)
-            limiter.leave()
-            if end is None:
-                limiter.refused(entered, None)
-            else:
-                limiter.answered(entered, end)
-        return seen
-
-    return run(main())
-
-
-def test_pauses_double_with_429s_and_halve_with_answers() -> None:
-    first, *others = waits(None, None, None, 10, None, 10, 10, 10, 10, None)
-    assert first == 0
-    for result, expected in zip(others, (0.2, 0.4, 0.8, 0, 0.8, 0, 0, 0, 0), strict=True):
-        assert 0.75 * expected <= result <= 1.25 * expected + 1e-9  # jitter of a quarter
-    # Doubling would reach 102 s and 205 s.
-    assert all(0.75 * 60 <= wait <= 1.25 * 60 + 1e-9 for wait in waits(*[None] * 12)[-2:])
-
-
 def test_an_answer_resets_the_time_of_429s() -> None:
     async def main() -> None:
         limiter = RateLimiter("tester", 1, None, None)

@@ -131,14 +131,8 @@ def test_chinese_formats(raw: str) -> None:
         (f"1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.", [None, "runaway"]),
         (f"1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>", [None, "runaway"]),
         (f"| Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |", ["echo", None]),
-        (
-            f'{{"original": "{TEXT}", "antonym": "{ONE}", "explanation": "tense"}}',
-            ["echo", None, "side_field"],
-        ),
-        (
-            f'Here is the JSON: {{"sentences": ["{ONE}", 7]}} Enjoy',
-            ["preamble", None, "not_text", "closing_note"],
-        ),
+        (f'{{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}', ["echo", None, "side_field"]),
+        (f'The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy', ["preamble", None, "not_text", "closing_note"]),
         (f'{{"{TEXT}": "{ONE}"}}', [None]),
         ("[1]", ["unparsable"]),
         ("[]", ["empty_answer"]),
@@ -280,10 +274,7 @@ def test_a_possibly_truncated_sentence_is_dropped(raw: str, finish: str, reason:
 def test_valid_json_is_complete_whatever_its_finish_reason(finish: str) -> None:
     sentences = json.dumps({"sentences": [ONE, TWO]})
     for raw in (sentences, f"Here you are:\n```json\n{sentences}\n```", f'["{ONE}", "{TWO}"]'):
-        assert [item.text for item in parse_answer(raw, text=TEXT, finish=finish) if not item.reason] == [
-            ONE,
-            TWO,
-        ]
+        assert kept(raw, finish=finish) == [ONE, TWO]
     kinds = json.dumps({"sentences": [{"kind": "negation", "sentence": text} for text in (ONE, TWO)]})
     items = parse_hard_negatives(kinds, text=TEXT, finish=finish, size=2)
     assert items == [Item(text, change="negation") for text in (ONE, TWO)]
@@ -297,9 +288,7 @@ def test_sentences_beyond_the_requested_size_are_dropped() -> None:
     assert reasons(raw, size=5) == [None, None, None]
 
 
-QUOTING, OFFERS = (
-    f'The firm is in the hands of "{name}".' for name in ("the two sisters", "The Two Sisters")
-)
+QUOTING, OFFERS = (f'The firm belongs to "{name}".' for name in ("the two sisters", "The Two Sisters"))
 SISTERS = "It belongs to two sisters."
 
 

@@ -128,12 +128,8 @@ def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:
     rows = [cold | {"positive": positive} for positive in ("It is warm.", "Heat is\n2. felt.")]
     few.write_text("".join(json.dumps(row) + "\n" for row in rows))
     positive, negative = prompts(tmp_path / "out", PUMP, prompt=own, examples=few, task="triplet")
-    assert positive.split("\n\n") == [
-        "Be brief.",
-        "2 of It is hot.",
-        "1. It is warm.\n2. Heat is 2. felt.",
-        f"3 of {PUMP}",
-    ]
+    parts = ["Be brief.", "2 of It is hot.", "1. It is warm.\n2. Heat is 2. felt.", f"3 of {PUMP}"]
+    assert positive.split("\n\n") == parts
     assert negative.split("\n\n")[1:3] == ["1 against It is hot.", "1. antonym: It is cold."]
     hardened = prompts(tmp_path / "hardened", PUMP, examples=few, polarity="positive")[0].split("\n\n")
     assert json.loads(hardened[2]) == {"sentences": ["It is warm.", "Heat is 2. felt."]}
@@ -154,9 +150,7 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
     assert "of 1 texts, digest" in published
     assert prompt.startswith(llm_labeler.show(PUMP, work=tmp_path / "out.work").prompts["positive"][0][1])
     with pytest.raises(ConfigError, match="samples, prompt and examples change the questions"):
-        llm_labeler.parse(
-            tmp_path / "out.work", out=tmp_path / "two", settings={"samples": 2}, progress=False
-        )
+        llm_labeler.parse(out.with_name("out.work"), out=tmp_path / "b", settings={"samples": 2})
 
 
 @pytest.mark.parametrize(

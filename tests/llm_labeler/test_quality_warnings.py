@@ -59,9 +59,8 @@ IS_OPEN, ASKS, UNLIKE = "1. The door to the garden is.", "1. Is one of these doo
     ],
 )  # fmt: skip
 def test_warnings_by_llm(answers: dict[str, str], polarity: str, expected: str, tmp_path: Path) -> None:
-    lines = [
-        line for line in warnings(tmp_path / "out", answers, polarity=polarity) if line.startswith("ann")
-    ]
+    found = warnings(tmp_path / "out", answers, polarity=polarity)
+    lines = [line for line in found if line.startswith("ann")]
     assert [line[: len(expected)] for line in lines] == ([expected] if expected else [])
     assert not lines or "label show" in lines[0]
 

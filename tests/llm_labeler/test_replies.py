@@ -27,11 +27,12 @@ def completion(message: Any, finish: Any = "stop", **fields: Any) -> dict[str, A
 def events(*words: str) -> bytes:
     """A stream that breaks off."""
     parts = [{"model": "m-1", "choices": [{"delta": {"content": word}}]} for word in words]
-    return "".join(
-        f"data: {json.dumps(event)}\r\n\r\n" for event in [*parts, {"choices": [None], "id": 1}]
-    ).encode()
+    data = [*parts, {"choices": [None], "id": 1}]
+    return "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in data).encode()
 
 
+CALL = {"function": {"name": "answer", "arguments": ' {"1": "same"}\n'}}
+FILTERED = {"content_filter_results": {"hate": {"filtered": True}}}
 ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
     *(
         (completion(message, finish), *expected)
@@ -45,46 +46,19 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
             ({"content": "a"}, None, ("a", "")),
             ({"content": "a"}, 3, ("a", "")),
             ({"content": "a"}, "MAX_TOKENS", ("a", "MAX_TOKENS")),
-            (
-                {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
-                "stop",
-                ("ab", "stop"),
-            ),
+            ({"content": [{"type": "text", "text": "a"}, {"text": "b"}]}, "stop", ("ab", "stop")),
             ({"content": "\ud800"}, "stop", ("\ud800", "stop")),
             (None, "content_filter: PROHIBITED_CONTENT", ("", "content_filter: PROHIBITED_CONTENT")),
             ({}, "SAFETY", ("", "SAFETY")),
-            (
-                {"content": [{"type": "thinking", "thinking": [{"text": "b"}]}, {"text": "a"}]},
-                "stop",
-                ("a", "stop"),
-            ),
-            (
-                {"content": None, "reasoning_content": '{"sentences": []}'},
-                "stop",
-                ('{"sentences": []}', "stop"),
-            ),
-            (
-                {
-                    "content": None,
-                    "tool_calls": [{"function": {"name": "answer", "arguments": ' {"1": "same"}\n'}}],
-                },
-                "tool_calls",
-                ('{"1": "same"}', "tool_calls"),
-            ),
+            ({"content": [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]}, "stop", ("a", "stop")),
+            ({"content": None, "reasoning_content": '{"a": []}'}, "stop", ('{"a": []}', "stop")),
+            ({"content": None, "tool_calls": [CALL]}, "tool_calls", ('{"1": "same"}', "tool_calls")),
             ({"content": None, "tool_calls": [None, 3], "reasoning": "so much"}, "stop", ("", "stop")),
             ({"content": NESTED}, "stop", ("", "stop")),
         )
     ),
     ({"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "model": "m-1"}, "", "content_filter"),
-    (
-        {
-            "choices": None,
-            "prompt_filter_results": [{"content_filter_results": {"hate": {"filtered": True}}}],
-            "model": "m-1",
-        },
-        "",
-        "content_filter",
-    ),
+    ({"choices": None, "prompt_filter_results": [FILTERED], "model": "m-1"}, "", "content_filter"),
     (events("1. a", "b"), "1. ab", ""),
 ]
 USAGES: list[tuple[Any, tuple[int, int] | None]] = [  # as reported, and as counted; None: unknown

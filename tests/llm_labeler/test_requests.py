@@ -47,34 +47,24 @@ def test_the_fields_of_a_request(tmp_path: Path) -> None:
         "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
         f"synonymous sentences of a given input sentence. Input sentence: {PLANE}. Output:"
     )
-    expected = {
-        "model": "emulated",
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": 512,
-        "temperature": 0.2,
-        "top_p": 0.9,
-        "min_p": 0.1,
-    }
+    expected = {"model": "emulated", "messages": [{"role": "user", "content": prompt}], "max_tokens": 512}
+    expected |= {"temperature": 0.2, "top_p": 0.9, "min_p": 0.1}
     assert sorted(bodies, key=lambda body: body["seed"]) == [{**expected, "seed": seed} for seed in (7, 8)]
+
+
+def objects(**properties: Any) -> dict[str, Any]:
+    """The schema of objects with just these keys."""
+    required = {"required": [*properties], "additionalProperties": False}
+    return {"type": "object", "properties": properties, **required}
 
 
 def format_of(item: dict[str, Any]) -> dict[str, Any]:
     """The requested format of a list."""
-    schema = {
-        "type": "object",
-        "properties": {"sentences": {"type": "array", "items": item}},
-        "required": ["sentences"],
-        "additionalProperties": False,
-    }
+    schema = objects(sentences={"type": "array", "items": item})
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
 
 
-LABELLED = {
-    "type": "object",
-    "properties": {"kind": {"type": "string", "enum": CHANGES}, "sentence": {"type": "string"}},
-    "required": ["kind", "sentence"],
-    "additionalProperties": False,
-}
+LABELLED = objects(kind={"type": "string", "enum": CHANGES}, sentence={"type": "string"})
 STRINGS, OBJECT = format_of({"type": "string"}), {"type": "json_object"}
 OFF, ON = {"type": "disabled"}, {"type": "enabled"}
 

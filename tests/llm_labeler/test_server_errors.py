@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from llm_labeler import CallFailed
 from pairkit import AuthError, ConfigError, RemoteError
 from tests.llm_labeler.llm_server import KEY, as_anthropic, check, provider, reply_of, responding
-from tests.support.llm import FaultKind, Faults, Options, reply, serve
+from tests.support.llm import FaultKind, Faults, Options, serve
 
 
 def failure_of(base_url: str, **fields: object) -> CallFailed:
@@ -73,9 +72,7 @@ def test_a_wrong_key(how: object) -> None:
         with pytest.raises(AuthError) as caught:
             how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))  # type: ignore[operator]
         message = str(caught.value)
-        assert message.startswith(
-            f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP 401"
-        )
+        assert message.startswith(f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP")
         assert "sk-wrong" not in message
         with pytest.raises(AuthError, match="refused a call without a key"):
             how(provider(server.base_url))  # type: ignore[operator]
@@ -108,17 +105,6 @@ def test_no_such_model() -> None:
     body = json.dumps({"error": {"code": "1211", "message": "Model does not exist"}})
     with responding(400, body) as url, pytest.raises(ConfigError, match="no such model"):
         reply_of(provider(url, kind="glm"))
-
-
-def test_a_404_for_a_model_that_is_listed() -> None:
-    def respond(path: str, _: Any) -> Any:
-        return None if path.endswith("models") else reply(404, '{"error": "gone"}')
-
-    with (
-        serve(Options(respond=respond)) as server,
-        pytest.raises(RemoteError, match="HTTP 404 although the server lists emulated"),
-    ):
-        reply_of(provider(server.base_url))
 
 
 def test_a_redirect_is_not_followed() -> None:

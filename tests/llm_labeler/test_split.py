@@ -75,21 +75,6 @@ def test_normalised_sentences() -> None:
     assert normalised("Tea is hot.") != normalised("Tea is not hot.")
 
 
-@pytest.mark.parametrize(
-    "candidates",
-    [
-        [("t00000", words(1).upper())],  # a candidate equals the other text
-        [("t00000", "Something else"), ("t00001", "something  else")],  # both have an equal candidate
-    ],
-)
-def test_texts_that_share_a_sentence_are_in_one_split(candidates: list[tuple[str, str]]) -> None:
-    texts = unrelated(2)
-    apart = [seed for seed in range(40) if len(set(split_texts(texts, [], EVEN, seed).values())) == 2]
-    assert apart
-    for seed in apart:
-        assert len(set(split_texts(texts, candidates, EVEN, seed).values())) == 1
-
-
 def test_near_identical_texts_are_in_one_split() -> None:
     long = " ".join(words(number) for number in range(5))
     texts = {"a": long, "b": long + " indeed", "c": words(9)}
@@ -125,9 +110,8 @@ def test_no_requested_split_is_empty_with_twenty_groups(
     texts = unrelated(groups * size)
     # Texts of a group share a candidate.
     candidates = [(text_id, f"shared by {position % groups}") for position, text_id in enumerate(texts)]
-    result = set(
-        split_texts(texts, candidates, TextSplitSettings(validation=validation, test=test), seed).values()
-    )
+    shares = TextSplitSettings(validation=validation, test=test)
+    result = set(split_texts(texts, candidates, shares, seed).values())
     expected = {"train": True, "validation": validation > 0, "test": test > 0}
     assert result == {split for split, is_expected in expected.items() if is_expected}
 

@@ -9,7 +9,7 @@ import pytest
 
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.budget import Spending
-from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, TokenUsage
+from llm_labeler.records import AskKey, LlmReply, StoredAnswer, TokenUsage
 from pairkit import DataError
 
 KEY = AskKey("t1", "chatgpt", "positive", "p1", "q1")
@@ -20,38 +20,8 @@ def an_answer(key: AskKey = KEY, raw: str = "1. hello", **changes: object) -> St
     return replace(StoredAnswer(key, reply, 0.25), **changes)  # type: ignore[arg-type]
 
 
-def a_failure(key: AskKey = KEY, *, final: bool) -> Failure:
-    return Failure(key, "rejected" if final else "timeout", "no\ud800 luck", 3, final)
-
-
-def an_ask(key: AskKey) -> Ask:
-    return Ask(key, ())
-
-
 def key_of(number: int, **changes: str) -> AskKey:
     return replace(KEY, text_id=f"{number:04}", **changes)  # type: ignore[arg-type]
-
-
-def test_sums_are_capped(store: AnswerStore) -> None:
-    most = 1 << 62
-    for number in range(3):
-        answer = an_answer(key_of(number), cost=1e30)
-        store.save_answer(replace(answer, reply=replace(answer.reply, usage=TokenUsage(most, most))))
-    store.begin(key_of(3), TokenUsage(most, most), 1e30)
-    assert store.spent() == Spending(4, 2 * most, 2 * most, 2 * most, estimated=1)
-    assert store.recover() == 1
-    assert store.spent() == Spending(4, most, most, most, estimated=1)
-
-
-def test_a_question_is_missing_until_answered_or_finally_rejected(store: AnswerStore) -> None:
-    asks = [an_ask(key_of(number)) for number in range(4)]
-    store.save_answer(an_answer(key_of(0)))
-    store.save_failure(a_failure(key_of(1), final=True))
-    store.save_failure(a_failure(key_of(2), final=False))
-    assert store.unanswered([*asks, *asks]) == asks[2:]
-    assert store.unanswered(asks, retry_final=True) == asks[1:]
-    store.save_answer(an_answer(key_of(2)))
-    assert [failure.key for failure in store.failures()] == [key_of(1)]
 
 
 def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:

@@ -48,21 +48,6 @@ def test_texts_without_both_polarities_are_counted(tmp_path: Path) -> None:
         generate(tmp_path / "out", llm=answer, task="triplet", limit=1)
 
 
-def test_an_llm_names_the_kind_of_each_hard_negative(tmp_path: Path) -> None:
-    def answer(prompt: str) -> str:
-        if "misled" not in prompt:
-            return "1. In children, stress often leads to insomnia."
-        return (
-            "1. role: Insomnia can often cause stress in children.\n"
-            "2. negation: Stress cannot cause insomnia in children.\n"
-            "3. entity: Cats like fish on Fridays."
-        )
-
-    result = generate(tmp_path / "out", llm=answer, task="triplet", limit=1)
-    assert result.statistics["negative_kinds"] == {"negation": 1, "role": 1}
-    assert result.dropped == {"few_words_kept": 1}
-
-
 def test_only_requested_kinds_are_made(tmp_path: Path) -> None:
     result = generate(tmp_path / "out", task="triplet", settings={"prompt.changes": "negation"})
     assert set(result.statistics["negative_kinds"]) == {"negation"}

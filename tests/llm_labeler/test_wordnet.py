@@ -153,12 +153,7 @@ def test_compounds_lists_and_inverted_questions(same: Candidates, opposite: Cand
 TREATMENTS = "What are the treatments for blue knee fever ?"
 DELAY = "What causes a delay?"
 SWEATS = "What are the symptoms of night sweats?"
-NO_INTENTS = [
-    "What causes it?",
-    "What causes asthma - children?",
-    "My card causes trouble.",
-    "What is asthma?",
-]
+NO_INTENTS = ["What causes it?", "What causes asthma - children?", "My card causes trouble.", "What is gout?"]
 
 
 def test_positives_keep_the_intent_and_negatives_the_thing(same: Candidates, opposite: Candidates) -> None:

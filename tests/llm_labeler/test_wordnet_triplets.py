@@ -10,11 +10,7 @@ from .stored_answers import RuleAnswers, by_rules
 
 HARD = [
     ("negation", "The valve opens at night.", "The valve does not open at night."),
-    (
-        "negation",
-        "The drops may cause itching in some people.",
-        "The drops cannot cause itching in some people.",
-    ),
+    ("negation", "The drops may cause itching in some.", "The drops cannot cause itching in some."),
     ("antonym", "Most of these lumps are benign.", "Most of these lumps are malignant."),
     ("antonym", "The new filter reduces the risk of leaks.", "The new filter increases the risk of leaks."),
     ("number", "Take it for 5 days.", "Take it for 15 days."),
@@ -131,9 +127,7 @@ PASSAGES = [
     ("Blue knee fever is treated with warm salt water.", "How is blue knee fever treated?"),
     ("Blue knee fever affects about 1 in 9,000 sailors.", "How common is blue knee fever?"),
 ]
-TWO_TOPICS = (
-    "Blue knee fever is a rare disorder. It is treated with salt, and a test of the blood can tell it."
-)
+TWO_TOPICS = "Blue knee fever is a rare disorder. It is treated with salt, and a blood test can tell it."
 NO_TOPICS = [
     "It is a rare disorder.",
     "The disorder is treated with salt.",

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.derive_lexicon import DEBIAN, derive
 from llm_labeler.clients.wordnet.annotator import candidates
 from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_table
-from llm_labeler.clients.wordnet.tagged_sentence import Edit, TaggedSentence
+from llm_labeler.clients.wordnet.tagged_sentence import TaggedSentence
 from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
 from tests.support.linear import assert_linear, repeated
 
@@ -33,33 +33,6 @@ def test_articles(word: str, article: str) -> None:
     assert with_article_for(word) == article
 
 
-@pytest.mark.parametrize(
-    ("text", "codes"),
-    [
-        ("The doctor often treats a child.", "DnRzDn."),
-        ("Pain causes fever.", "nzn."),  # not the plural noun
-        ("The causes are rare.", "DsBJ."),
-        ("They saw that the river rises.", "PdSDnz."),
-        ("A book which was written by 3 doctors", "DnWBeI#s"),
-        ("To open it, see www.example.org/a", "TvP,vx"),
-    ],
-)
-def test_codes(text: str, codes: str) -> None:
-    assert TaggedSentence(text).codes == codes
-
-
-def test_edits_adapt_capitals_articles_and_spaces() -> None:
-    sentence = TaggedSentence("Often a doctor is not late.")
-    assert (
-        sentence.apply([Edit(0, 1, "usually"), Edit(2, 3, "old doctor")])
-        == "Usually an old doctor is not late."
-    )
-    assert sentence.apply([Edit(4, 5, "")]) == "Often a doctor is late."
-    assert sentence.apply([Edit(0, 1, "")]) == "A doctor is not late."
-    assert Edit(0, 2, "").overlaps(Edit(1, 3, ""))
-    assert not Edit(0, 1, "").overlaps(Edit(1, 2, ""))
-
-
 def test_the_syntax_of_tables() -> None:
     table = PhraseTable("""
 # a remark
@@ -78,10 +51,8 @@ doctor+ <> physician+; high {nI.} <> low {}
         ("Pain and doctors went away.", 0.8),
         ("Pain and physicians disappeared.", 0.9),
     ]
-    assert changed("See about 3 doctors.") == [
-        ("See around 3 doctors.", 0.9),
-        ("See about 3 physicians.", 0.8),
-    ]
+    about_3 = [("See around 3 doctors.", 0.9), ("See about 3 physicians.", 0.8)]
+    assert changed("See about 3 doctors.") == about_3
     assert changed("To sleep, try to read.") == [("In order to sleep, try to read.", 0.9)]
     # The condition on a token holds in the reverse direction, too.
     assert changed("The price is high.") == [("The price is low.", 0.8)]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -71,6 +76,26 @@ class Reviewer:
         answer.raise_for_status()
         state: dict[str, Any] = answer.json()
         return state
+
+
+class Served:
+    """`pairs review` in a process of its own, which can be killed and started again at its port."""
+
+    def __init__(self, dataset: Path, *flags: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self._command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet"]
+        self._command += ["--port", str(port), *flags]
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.links: dict[str, str] = json.loads(self.process.stdout.readline())["links"]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
 
 
 def text_in(shown: dict[str, Any]) -> str:

@@ -25,6 +25,10 @@ def dataset(**splits: list[tuple[str, str, int]]) -> PairDataset:
     return PairDataset(frames, "made up")
 
 
+def issues(*rows: tuple[Any, ...]) -> pl.DataFrame:
+    return pl.DataFrame(rows, SCHEMA, orient="row")
+
+
 @pytest.mark.parametrize(
     ("train", "test", "leaks"),
     [
@@ -49,21 +53,9 @@ def test_texts_in_two_splits(train: list[Any], test: Any, leaks: list[str]) -> N
 
 
 def test_issues_by_url_and_clusters() -> None:
-    def split(text: str, number: int, cluster: str) -> pl.DataFrame:
-        return pl.DataFrame(
-            {
-                "text1": [text],
-                "text2": [text + " two"],
-                "label": [1],
-                "url1": [f"https://e.x/{number}"],
-                "url2": [f"https://e.x/{number + 1}"],
-                "cluster": [cluster],
-            }
-        )
-
-    report = audit(
-        PairDataset({"train": split("p q r", 1, "o/n#1"), "test": split("s t u", 2, "o/n#1")}, "x")
-    )
+    train = issues(("p q r", "p q", 1, "https://e.x/1", "https://e.x/2", "o/n#1"))
+    test = issues(("s t u", "s t", 1, "https://e.x/2", "https://e.x/3", "o/n#1"))
+    report = audit(PairDataset({"train": train, "test": test}, "x"))
     assert report.issues_by == "page"
     assert report.shared_issues.examples == ("https://e.x/2  in train, test",)
     assert report.shared_clusters.count == 1
@@ -71,23 +63,16 @@ def test_issues_by_url_and_clusters() -> None:
 
 
 def test_equal_texts_of_issues_in_two_splits() -> None:
-    frame = pl.DataFrame({"text1": ["a b c"], "text2": ["d e f"], "label": [1], "url1": ["1"], "url2": ["2"]})
-    other = pl.DataFrame({"text1": ["a b c"], "text2": ["g h i"], "label": [0], "url1": ["3"], "url2": ["4"]})
+    frame = issues(("a b c", "d e f", 1, "1", "2", None))
+    other = issues(("a b c", "g h i", 0, "3", "4", None))
     report = audit(PairDataset({"train": frame, "validation": other}, "x"))
     assert report.leaks == ["1 near-identical texts"]
     assert report.near_identical.examples == ("a b c  in train, validation",)
 
 
 def test_repeated_and_contradictory_pairs() -> None:
-    rows = [
-        ("a b", "c d", 1),
-        ("c d", "a b", 1),
-        ("e f", "g h", 1),
-        ("g h", "e f", 0),
-        ("i", "i", 0),
-        ("", "k", 0),
-    ]
-    report = audit(dataset(train=rows))
+    rows = [("a b", "c d", 1), ("c d", "a b", 1), ("e f", "g h", 1), ("g h", "e f", 0)]
+    report = audit(dataset(train=[*rows, ("i", "i", 0), ("", "k", 0)]))
     assert report.repeated_pairs.count == 1
     assert report.contradictory_pairs.examples == ("e f | g h",)
     assert report.splits["train"].same_text == 1
@@ -96,15 +81,8 @@ def test_repeated_and_contradictory_pairs() -> None:
 
 
 def test_rows_without_url_are_identified_by_text() -> None:
-    frame = pl.DataFrame(
-        {
-            "text1": ["a", "b", "b"],
-            "text2": ["c", "d", "d"],
-            "label": [1, 1, 0],
-            "url1": [None, " ", ""],
-            "url2": "u",
-        }
-    )
+    about = (("a", "c", 1, None), ("b", "d", 1, " "), ("b", "d", 0, ""))
+    frame = issues(*((*row, "u", None) for row in about))
     report = audit(PairDataset({"train": frame, "test": frame.head(1).with_columns(url2=pl.lit("v"))}, "x"))
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 1)
     assert report.shared_issues.examples == ("a  in train, test",)
@@ -145,23 +123,15 @@ def test_bad_rows_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None
     kept = tmp_path / "out.bad-rows.jsonl"
     assert output[1] == f"rows left out are in {kept}"
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
-    assert [(row["row"], row["reason"], row["text2"]) for row in rows] == [
-        (3, "empty_text1", "d"),
-        (4, "empty_label", "f"),
-    ]
+    found = [(row["row"], row["reason"], row["text2"]) for row in rows]
+    assert found == [(3, "empty_text1", "d"), (4, "empty_label", "f")]
     with pytest.raises(ConfigError, match="bad_rows = 'drop'"):
         pairkit.read(path, bad_rows="drop")
 
 
 TEXTS = ["", " ", "one two three four", "one two three four five", "six seven eight", "nine"]
-SCHEMA = {
-    "text1": pl.String,
-    "text2": pl.String,
-    "label": pl.Int64,
-    "url1": pl.String,
-    "url2": pl.String,
-    "cluster": pl.String,
-}
+NAMES = ("text1", "text2", "label", "url1", "url2", "cluster")
+SCHEMA: dict[str, Any] = {**dict.fromkeys(NAMES, pl.String), "label": pl.Int64}
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(TEXTS),
@@ -185,20 +155,19 @@ def write_shards(folder: Path, split: str, *shards: pl.DataFrame) -> None:
 @settings(max_examples=10)
 @given(st.lists(ROWS, min_size=1, max_size=3), ROWS, st.booleans())
 def test_audit_of_shards(
-    tmp_path_factory: pytest.TempPathFactory, train: list[list[object]], test: list[object], pages: bool
+    tmp_path_factory: pytest.TempPathFactory, train: list[list[Any]], test: list[Any], pages: bool
 ) -> None:
     assume(test or any(train))
     folder = tmp_path_factory.mktemp("sharded") / "made"
     dropped = [] if pages else ["url1"]
-    write_shards(folder, "train", *(pl.DataFrame(r, SCHEMA, orient="row").drop(dropped) for r in train))
-    write_shards(folder, "test", pl.DataFrame(test, SCHEMA, orient="row").drop(dropped))
+    write_shards(folder, "train", *(issues(*rows).drop(dropped) for rows in train))
+    write_shards(folder, "test", issues(*test).drop(dropped))
     whole = pairkit.read(folder, bad_rows="skip")
     assume(len(whole))
     found = pairkit.audit(folder)
     assert whole.bad_rows is not None
-    assert {reason: finding.count for reason, finding in found.bad_rows.items()} == Counter(
-        whole.bad_rows["reason"]
-    )
+    bad_rows = {reason: finding.count for reason, finding in found.bad_rows.items()}
+    assert bad_rows == Counter(whole.bad_rows["reason"])
     expected = pairkit.audit(whole).to_dict()
     assert found.to_dict() == expected | {"bad_rows": found.to_dict()["bad_rows"]}
 

@@ -40,13 +40,9 @@ def test_flags_become_arguments(pairs: str) -> None:
     flags = ("--conflicts", "drop", "--split-sizes", "1,0,0", "--seed", "7", "--cut-negatives")
     done = run_pairs("merge", pairs, pairs, "-o", "out", *flags, "--quiet", "--json")
     assert (done.code, done.err) == (0, "")
-    assert settings("out") == {
-        "inputs": ["my pairs.tsv", "my pairs.tsv-2"],
-        "conflicts": "drop",
-        "split": [1, 0, 0],
-        "cut_negatives": True,
-        "seed": 7,
-    }
+    inputs = ["my pairs.tsv", "my pairs.tsv-2"]
+    chosen = {"conflicts": "drop", "split": [1, 0, 0], "cut_negatives": True, "seed": 7}
+    assert settings("out") == {"inputs": inputs, **chosen}
     assert done.result["out"] == "out"
 
 
@@ -60,10 +56,8 @@ def test_help(pairs: str) -> None:
     assert "--progress" not in run_pairs("report", "--help-all").out
     assert "--install-completion" in run_pairs("--help").out
     assert run_pairs("--version").out.startswith("pairs (aoe-toolkit ")
-    examples = [
-        run_here("llm_labeler", "generate", flag).out.count(" label generate -")
-        for flag in ("-h", "--help-all")
-    ]
+    helps = [run_here("llm_labeler", "generate", flag).out for flag in ("-h", "--help-all")]
+    examples = [text.count(" label generate -") for text in helps]
     assert 0 < examples[0] < examples[1]
 
 

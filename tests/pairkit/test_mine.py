@@ -141,16 +141,12 @@ def test_tables_of_documents(tmp_path: Path) -> None:
     given = {"question": "ask", "answer": "reply", "document": "page"}
     made = mined(path, columns=given)
     rows = made.pairs.rows
-    assert rows.select("text1", "text2").rows() == [
-        ("Where is it?", "In the cellar."),
-        ("Who knows", "The porter."),
-    ]
+    pairs = rows.select("text1", "text2").rows()
+    assert pairs == [("Where is it?", "In the cellar."), ("Who knows", "The porter.")]
     assert rows["url1"].to_list() == ["a", "a"]
     assert rows["place"].to_list() == ["row 2", "row 3"]
-    articles = [
-        {"Title": "Rain", "Abstract": "It falls.\n\nOften."},
-        {"Title": "Snow", "Abstract": "<p>Seldom.</p>"},
-    ]
+    texts = {"Rain": "It falls.\n\nOften.", "Snow": "<p>Seldom.</p>"}
+    articles = [{"Title": title, "Abstract": text} for title, text in texts.items()]
     assert found(articles, "title-body") == [("Rain", "It falls. Often."), ("Snow", "Seldom.")]
     assert mined(articles).pairs.rows["url1"].n_unique() == 2
 
@@ -240,10 +236,8 @@ def test_a_single_faq_has_no_title_pair_and_needs_its_split_sizes(tmp_path: Path
 def test_card_is_not_a_document(tmp_path: Path) -> None:
     folder = tmp_path / "articles"
     (folder / "data").mkdir(parents=True)
-    rows = [
-        {"title": f"Article {n}", "body": f"Of the {n} things that are told here, none is new."}
-        for n in range(9)
-    ]
+    body = "Of the {} things that are told here, none is new."
+    rows = [{"title": f"Article {n}", "body": body.format(n)} for n in range(9)]
     pl.DataFrame(rows).write_parquet(folder / "data" / "train.parquet")
     (folder / "README.md").write_text("# A dataset\n\nThis is what it holds, in a sentence or two.\n")
     made = mined(folder, rules="title-body")

@@ -51,10 +51,8 @@ def test_a_key_is_not_the_name_of_a_variable(key: str) -> None:
 
 def test_openai_headers_are_sent_only_to_openai() -> None:
     environ = {"OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project", "OPENAI_ADMIN_KEY": "sk-admin"}
-    assert headers_for("api.openai.com", environ) == {
-        "OpenAI-Organization": "org",
-        "OpenAI-Project": "project",
-    }
+    headers = {"OpenAI-Organization": "org", "OpenAI-Project": "project"}
+    assert headers_for("api.openai.com", environ) == headers
     assert headers_for("evil.example", environ) == headers_for("127.0.0.1", environ) == {}
     with pytest.raises(ConfigError, match="can't be sent"):
         headers_for("api.openai.com", {"OPENAI_ORG_ID": "Zoë"})

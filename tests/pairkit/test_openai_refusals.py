@@ -69,11 +69,7 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, {"object": "error", "message": "This model's maximum context length is 9 tokens."}, "question"),
         (400, error("exceeds the available", type="exceed_context_size_error", code=400), "question"),
         (422, {"error": "Validation: too many input tokens", "error_type": "validation"}, "question"),
-        (
-            422,
-            {"error": "`inputs` tokens + `max_new_tokens` must be <= 9", "error_type": "validation"},
-            "question",
-        ),
+        (422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 9"}, "question"),
         # xAI
         (403, {"code": "No", "error": "Content violates usage guidelines. API key ID: 9"}, "question"),
         (400, {"code": "invalid_api_key", "error": "no"}, "key"),

@@ -27,26 +27,18 @@ def put(path: Path, text: str) -> Path:
 
 def rows(source: Path, **arguments: Any) -> list[tuple[Any, ...]]:
     dataset = pairkit.read(source, **arguments)
-    return [
-        row for frame in dataset.splits.values() for row in frame.select("text1", "text2", "label").rows()
-    ]
+    return pl.concat(dataset.splits.values()).select("text1", "text2", "label").rows()
 
 
 BY_NUMBER = {"text1": "1", "text2": "2", "label": "3"}
+HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Query,Text,Relevance")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "columns", "expected"),
     [
         ("pairs.CSV", 'text1,text2,label,label\none,two,1,x\n"thr""ee,\n",four,0,\n', None, 'thr"ee,\n'),
-        *(
-            ("a.csv", f"{header}\none,two,1\nthree,four,0\n", None, "three")
-            for header in (
-                "sentence1,sentence2,score",
-                "question1,question2,is_duplicate",
-                "Query,Text,Relevance",
-            )
-        ),
+        *(("a.csv", f"{names}\none,two,1\nthree,four,0\n", None, "three") for names in HEADERS),
         *((name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three") for name in ("p.csv", "p.csv.gz")),
         ("p.csv", "Text1,text1,text2,label\nx,one,two,1\nx,three,four,0\n", None, "three"),
         ("p.tsv", "one\ttwo\t1\nthree\tfour\t0\n", BY_NUMBER, "three"),
@@ -83,24 +75,19 @@ def test_folder_of_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "usable", "left_out"),
+    ("text", "usable", "left_out"),
     [
-        (
-            "a.csv",
-            "text1,text2,label\na,b,yes\n,b,no\nc,d,\ne, ,no\nf,g,maybe\n,g,maybe\n,,\n\nh,i,no\n,,\n",
-            ["a", "h"],
-            [(3, "empty_text1"), (4, "empty_label"), (5, "empty_text2")],
-        ),
-        ("a.csv", "text1,text2,score\na,b,nan\nc,d,2.5\n", ["c"], [(2, "empty_label")]),
-        ("a.csv", "anchor,positive\na,b\n,c\nd,\n", ["a"], [(3, "empty_anchor"), (4, "empty_positive")]),
-        ("a.csv", "anchor,positive,negative\na,b,c\nd,e,\n", ["a"], [(3, "empty_negative")]),
+        ("text1,text2,label\na,b,yes\n,b,no\nc,d,\ne,f,maybe\n,f,maybe\n,,\n\ng,h,no\n", ["a", "g"],
+         [(3, "empty_text1"), (4, "empty_label")]),
+        ("text1,text2,score\na,b,nan\nc,d,2.5\n", ["c"], [(2, "empty_label")]),
+        ("anchor,positive\na,b\n,c\nd,\n", ["a"], [(3, "empty_anchor"), (4, "empty_positive")]),
     ],
-)
+)  # fmt: skip
 def test_bad_rows_are_skipped(
-    tmp_path: Path, name: str, text: str, usable: list[str], left_out: list[tuple[int, str]]
+    tmp_path: Path, text: str, usable: list[str], left_out: list[tuple[int, str]]
 ) -> None:
     rules: dict[str, Any] = {"labels": "maybe=skip", "bad_rows": "skip"}
-    pairs = pairkit.read(put(tmp_path / name, text), **rules)
+    pairs = pairkit.read(put(tmp_path / "a.csv", text), **rules)
     assert pairs["train"]["text1"].unique(maintain_order=True).to_list() == usable
     assert pairs.bad_rows is not None
     assert pairs.bad_rows.select("row", "reason").rows() == left_out
@@ -211,10 +198,8 @@ def test_tables_by_split(caplog: pytest.LogCaptureFixture) -> None:
     assert len(pairkit.read(pairkit.read(splits).rows)) == 5
     assert "the column split is not used" in caplog.text
     datasets = pytest.importorskip("datasets")
-    assert [*pairkit.read(datasets.DatasetDict(validation=_hub(), train=_hub())).splits] == [
-        "train",
-        "validation",
-    ]
+    by_split = datasets.DatasetDict(validation=_hub(), train=_hub())
+    assert [*pairkit.read(by_split).splits] == ["train", "validation"]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import socket
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +11,7 @@ from typing import Any
 import pytest
 
 import pairkit
-from tests.pairkit.review_material import HOSTILE, rows
+from tests.pairkit.review_material import HOSTILE, Served, rows
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -32,26 +28,6 @@ def browser() -> Iterator[Any]:
         found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
-
-
-class Served:
-    """`pairs review` in a process of its own, which can be killed and started again at its port."""
-
-    def __init__(self, dataset: Path, *flags: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self._command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet"]
-        self._command += ["--port", str(port), *flags]
-        self.start()
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.links: dict[str, str] = json.loads(self._process.stdout.readline())["links"]
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
 
 def opened(browser: Any, link: str, faults: list[str], **more: Any) -> Any:

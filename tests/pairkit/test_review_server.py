@@ -4,8 +4,6 @@ import json
 import re
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ import requests
 import pairkit
 from pairkit import ConfigError, Review, ReviewServer
 from tests.contract.conftest import run_pairs
-from tests.pairkit.review_material import HOSTILE, Reviewer, judge_all, rows, text_in
+from tests.pairkit.review_material import HOSTILE, Reviewer, Served, judge_all, rows, text_in
 
 
 @pytest.fixture
@@ -229,28 +227,12 @@ def test_names_of_people(review: Review) -> None:
         assert "\u202e" not in "".join(running.links)
 
 
-def _started(dataset: Path, *more: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-    command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet", *more]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    output: dict[str, Any] = json.loads(process.stdout.readline())
-    return process, output
-
-
-def _killed(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
-
-
 def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
     dataset = tmp_path / "d"
     pairkit.write(rows(60), dataset)
-    flags = ("--n", "30", "--reviewer", "ann", "--port", "0")
-    process, output = _started(dataset, *flags)
-    ann = Reviewer(output["links"]["ann"])
-    acknowledged = []
+    served = Served(dataset, "--n", "30", "--reviewer", "ann")
+    link, acknowledged = served.links["ann"], []
+    ann = Reviewer(link)
     for _ in range(10):
         body = ann.judgement(ann.state(), "yes")
         assert ann.post("judge", body).status_code == 200
@@ -258,22 +240,22 @@ def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
     copy = Path(shutil.copy(tmp_path / "d.review", tmp_path / "copy.review"))  # without files beside it
     assert [*Review(copy).judgements()["key"]] == acknowledged
     pending = ann.judgement(ann.state(), "no")
-    threading.Timer(0.002, process.kill).start()  # during judgements
+    threading.Timer(0.002, served.process.kill).start()  # during judgements
     try:
         while True:
             ann.post("judge", pending)
             acknowledged.append(pending["key"])
             pending = ann.judgement(ann.state(), "no")
     except requests.RequestException:  # refused or interrupted
-        _killed(process)
-    process, again = _started(dataset, *flags)
-    assert again["links"]["ann"].partition("#")[2] == output["links"]["ann"].partition("#")[2]
-    ann = Reviewer(again["links"]["ann"])
+        served.kill()
+    served.start()
+    assert served.links["ann"] == link
+    ann = Reviewer(link)
     # The page repeats unanswered requests with the same key, which may have been saved.
     assert ann.post("judge", pending).status_code in (200, 422 if pending["key"] in acknowledged else 200)
     while ann.state()["pair"] is not None:
         ann.say("yes")
-    _killed(process)
+    served.kill()
     kept = pairkit.review(dataset).judgements()
     assert {*acknowledged, pending["key"]} <= {*kept["key"]}
     assert kept.height == kept["pair_id"].n_unique() == 30

@@ -76,12 +76,9 @@ def test_texts_are_not_markup() -> None:
 
 
 EXPORTED = pl.DataFrame(
-    {
-        "text1": ["a", 'b,\n"c"'],
-        "text2": ["d", "é"],
-        "label": [1, 0],
-        "evidence": [{"kind": "x", "n": 1}, None],
-    }
+    [("a", "d", 1, {"kind": "x", "n": 1}), ('b,\n"c"', "é", 0, None)],
+    schema=["text1", "text2", "label", "evidence"],
+    orient="row",
 )
 
 
@@ -100,15 +97,8 @@ def test_export(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
 def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
     text = mark + 'cmd|"/c calc"!A1'
-    frame = pl.DataFrame(
-        {
-            "text1": [text, "1=1"],
-            "text2": ["b", " -"],
-            "label": [1, 0],
-            "n": [-1, 2],
-            mark + "more": [None, text],
-        }
-    )
+    rows = [(text, "b", 1, -1, None), ("1=1", " -", 0, 2, text)]
+    frame = pl.DataFrame(rows, schema=["text1", "text2", "label", "n", f"{mark}more"], orient="row")
     (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "a", format="csv")
     with sheet.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)

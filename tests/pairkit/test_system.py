@@ -15,6 +15,7 @@ import threading
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -44,10 +45,7 @@ def test_full_disk() -> None:
     ("message", "reason"),
     [
         ("Error while serializing: I/O error: No space left on device (os error 28)", "No space left"),
-        (
-            "[enforce fail at inline_container.cc:672] . unexpected pos 109760 vs 109652",
-            "most likely no space",
-        ),
+        ("[enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652", "most likely no space"),
         ("288000 requested and 30688 written", "most likely no space"),  # an OSError of numpy
     ],
 )
@@ -200,46 +198,30 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         joined(f"127.0.0.1:{listening.getsockname()[1]}").__enter__()
 
 
-class _RayError(Exception):
-    pass
+class RayError(Exception):
+    cause = DataError("a fault of its own", path="a.json", row=3)  # of an error of a task
 
 
-class _LocalRayletDiedError(_RayError):
-    pass
-
-
-class _RaySystemError(_RayError):
-    pass
-
-
-class _RayTaskError(_RayError, OSError):
-    """As Ray's errors, which are also of the class of the cause."""
-
-    cause = DataError("a fault of its own", path="a.json", row=3)
-
-
-EXCEPTIONS = SimpleNamespace(
-    RayError=_RayError,
-    RayTaskError=_RayTaskError,
-    LocalRayletDiedError=_LocalRayletDiedError,
-    RaySystemError=_RaySystemError,
-)
+# Errors of tasks are also of the class of the cause.
+KINDS = {"RayTaskError": (OSError,), "LocalRayletDiedError": (), "RaySystemError": ()}
+RAY: Any = SimpleNamespace(RayError=RayError)
+vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KINDS.items()})
 
 
 @pytest.mark.parametrize(
     ("raised", "expected", "words"),
     [
-        (_RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
-        (_LocalRayletDiedError(), RemoteError, "run the same command again"),
+        (RAY.RayTaskError(), DataError, "^a.json:3: a fault of its own$"),
+        (RAY.LocalRayletDiedError(), RemoteError, "run the same command again"),
         (BrokenPipeError(), RemoteError, "run the same command again"),
-        (_RayError(), WorkerLost, "_RayError"),
+        (RayError(), WorkerLost, "RayError"),
     ],
 )
 def test_errors_of_tasks_and_workers(raised: Exception, expected: type[Exception], words: str) -> None:
     def fail(*_: object, **__: object) -> None:
         raise raised
 
-    cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=EXCEPTIONS), "auto")
+    cluster = Cluster(SimpleNamespace(get=fail, wait=fail, exceptions=RAY), "auto")
     with pytest.raises(expected, match=words):
         cluster.fetched(object())
     if expected is RemoteError:
@@ -250,7 +232,7 @@ def test_errors_of_tasks_and_workers(raised: Exception, expected: type[Exception
 
 
 def test_first_finished_call() -> None:
-    ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=EXCEPTIONS)
+    ray = SimpleNamespace(wait=lambda references, timeout: (references[1:2], []), exceptions=RAY)
     assert Cluster(ray, "auto").first(["a", "b"], 1.0) == "b"
     assert Cluster(ray, "auto").first(["a"], 1.0) is None
 

@@ -107,11 +107,8 @@ def test_mteb_tasks(root: Path, monkeypatch):
 BERT = {"pooling": "cls", "lr": 5e-5, "max_length": 128, "strategy": "shuffle"}
 LLAMA = {"pooling": "last", "lr": 1e-4, "lora": (32, 32, 0.1, ("q_proj", "v_proj"), True)}
 LLAMA_NLI = LLAMA | {"max_length": 50, "batch": (120, 4), "epochs": 1}
-ANGLE = {
-    "weights": {"cosent": 1, "in_batch": 1, "angle": 1},
-    "tau": (0.05, 0.05, 1.0),
-    "duplicates": "positive",
-}
+ANGLE = {"weights": {"cosent": 1, "in_batch": 1, "angle": 1}, "tau": (0.05, 0.05, 1.0)}
+ANGLE |= {"duplicates": "positive"}
 AOE = {"weights": {"angle": 1, "contrastive": 1}, "tau": (0.05, 0.05, 0.05)}
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("stsb", "AnglE"): BERT | ANGLE,

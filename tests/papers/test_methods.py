@@ -280,21 +280,6 @@ def test_whitenedcse_whitens_groups():
     assert few.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "expected"),
-    [
-        ([1, 0], [0, 1], 0.3028225),  # 90 degrees: 1 - sin(45), nearly
-        ([1, 0], [-2, 0], 0.00995),
-        ([1, 2, 0, 0], [1, 0, 0, 3], 1.01 - ((1 - 1 / 7) / 2 + 1e-4) ** 0.5),  # cosines 1, 0; weights 1, 6
-        ([1, 2, 1, 0], [5, 1, 5, 0], 1.0),  # all phases agree, magnitudes don't
-    ],
-)
-def test_phase_by_hand(x: list[float], y: list[float], expected: float):
-    one, other = (torch.tensor([v], dtype=torch.float64) for v in (x, y))
-    assert phase_similarity(one, other).item() == pytest.approx(expected, abs=1e-6)
-    assert phase_similarity(other, one).item() == pytest.approx(expected, abs=1e-6)
-
-
 def test_phase_by_polar_form_and_as_a_ranking():
     generator = torch.Generator().manual_seed(0)
     vectors = torch.randn(5, 2, 6, generator=generator, dtype=torch.float64).requires_grad_()

@@ -108,11 +108,7 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
 
 
 @settings(max_examples=40)
-@given(
-    st.lists(st.text("the cat zx", max_size=40), min_size=1, max_size=8),
-    st.integers(8, 20),
-    st.integers(8, 30),
-)
+@given(st.lists(st.text("the cat zx", max_size=40), max_size=8), st.integers(8, 20), st.integers(8, 30))
 def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_length: int):
     texts = [*texts, "dog"]
     corpus = tokenize_corpus(texts, TOKENIZER, length=length, text_length=text_length)
@@ -174,14 +170,8 @@ def test_inputs_without_tokens_or_padding_are_refused(tmp_path: Path, llama: Pat
 
 def model() -> RanForMaskedLM:
     torch.manual_seed(0)
-    sizes = {
-        "hidden_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "head_dim": 4,
-        "window_size": 8,
-    }
-    config = ran.RanConfig(vocab_size=30, min_window_size=3, initializer_range=0.5, **sizes)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 4}
+    config = ran.RanConfig(vocab_size=30, window_size=8, min_window_size=3, initializer_range=0.5, **sizes)
     return RanForMaskedLM(config).eval()
 
 

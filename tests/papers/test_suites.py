@@ -25,7 +25,7 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.published import PUBLISHED, PublishedTable
 from papers.suites.retrieval import CaptionTask
-from tests.published import REAL, real_data, write_nli, write_transfer
+from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
 Part = tuple[np.ndarray, np.ndarray]
@@ -105,19 +105,13 @@ def test_weighted_detection_equals_repeated_examples(rows: list[tuple[bool, bool
         assert np.isnan(figures["f1"][0])
 
 
-GOOD, BAD = (
-    ["a fine film", "good", "well done indeed , it is"],
-    ["a dull film", "bad", "", "café closed , a pity"],
-)
+GOOD = ["a fine film", "good", "well done indeed , it is"]
+BAD = ["a dull film", "bad", "", "café closed , a pity"]
 SST = {"train": [("good film", 1), ("bad", 0), ("fine", 1)], "dev": [("dull", 0)], "test": [("a pity", 0)]}
 TREC = {"train": [("NUM", "How far ?"), ("HUM", "Who is José ?")], "test": [("DESC", "Why ?")]}
-SIZES = {"SST2": (3, 1, 1), "TREC": (2, 1), "MRPC": (2, 1)} | dict.fromkeys(
-    ("MR", "CR", "SUBJ", "MPQA"), (7,)
-)
-MRPC = {
-    "train": [(1, "it rains a lot", "rain falls"), (0, 'he said "no"', "cows")],
-    "test": [(1, "a b", "b")],
-}
+SIZES = {"SST2": (3, 1, 1), **dict.fromkeys(("TREC", "MRPC"), (2, 1))}
+SIZES |= dict.fromkeys(("MR", "CR", "SUBJ", "MPQA"), (7,))
+MRPC = {"train": [(1, "it rains a lot", "rain"), (0, 'he said "no"', "cows")], "test": [(1, "a b", "b")]}
 
 
 def write(path: Path, lines: list[str], encoding: str = "utf-8") -> None:
@@ -213,15 +207,8 @@ def test_damaged_and_missing_files_of_transfer(tmp_path: Path):
         find_tasks("transfer", tmp_path / "own", ["SST2"])
 
 
-NLI = {
-    "snli-train": 90,
-    "snli-dev": 63,
-    "snli-test": 30,
-    "mnli-train": 90,
-    "taxinli-mnli": 120,
-    "mnli-validation-matched": 24,
-    "mnli-validation-mismatched": 27,
-}
+NLI = {"snli-train": 90, "snli-dev": 63, "snli-test": 30, "mnli-train": 90, "taxinli-mnli": 120}
+NLI |= {"mnli-validation-matched": 24, "mnli-validation-mismatched": 27}
 
 
 @pytest.fixture
@@ -281,11 +268,11 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
         aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path, progress=False)
 
 
-@pytest.mark.parametrize("published", [False, pytest.param(True, marks=real_data)])
-def test_files_of_the_published_sizes(tmp_path: Path, published: bool):
-    tasks, missing = find_tasks("transfer", REAL if published else write_transfer(tmp_path))
+@real_data
+def test_published_files():
+    tasks, missing = find_tasks("transfer", REAL)
     assert ([task.name for task in tasks], missing) == ([*transfer.TASKS], {})
-    tasks, _ = find_tasks("nli", REAL if published else write_nli(tmp_path), ["SNLI-from-dev", "TaxiNLI"])
+    tasks, _ = find_tasks("nli", REAL, ["SNLI-from-dev", "TaxiNLI"])
     assert [len(task.texts) for task in tasks] == [9842 + 9824, 10071]
 
 
@@ -328,9 +315,8 @@ def test_retrieval_metrics_equal_those_of_a_sorted_list(images: int, noise: floa
     random = np.random.default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
     vectors += noise * random.normal(size=(5 * images, 16))
-    vectors = (vectors * random.uniform(0.1, 10, size=(5 * images, 1))).astype(
-        np.float32
-    )  # lengths don't count
+    vectors *= random.uniform(0.1, 10, size=(5 * images, 1))  # lengths don't count
+    vectors = vectors.astype(np.float32)
     assert scores(captions(images), vectors) == pytest.approx(by_hand(vectors), abs=1e-12)
 
 

@@ -11,7 +11,3 @@ def test_linear_work_passes_and_quadratic_work_fails() -> None:
     assert_linear(lambda text: sum(map(ord, text)), repeated("ab"), 400_000)
     with pytest.raises(AssertionError, match="times as long"):
         assert_linear(lambda text: sum(1 for _ in text for _ in text), repeated("ab"), 2_000)
-
-
-def test_repeated_builds_texts_of_any_length() -> None:
-    assert repeated("ab", "x", "y")(5) == "xababy"

@@ -21,20 +21,17 @@ def main() -> int:
     command = words[end + 1 :]
     parser = argparse.ArgumentParser(prog="python -m tests.support.github", description=__doc__)
     parser.add_argument("dump", nargs="+", type=Path, help="Folders with saved trackers.")
-    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 for a free port.")
     parser.add_argument("--faults", type=Path, help="A fault plan in TOML; see faults.py.")
     parser.add_argument("--latency", type=float, default=0.0, help="Minimum seconds per response.")
-    parser.add_argument("--points", type=int, default=5000, help="Points per token and window.")
-    parser.add_argument("--window", type=float, default=3600.0, help="Seconds of a window.")
+    parser.add_argument("--points", type=int, default=5000, help="Points per token and hour.")
     given = parser.parse_args(words[:end])
     with serve(
         given.dump,
-        host=given.host,
         port=given.port,
         faults=given.faults,
         latency_s=given.latency,
-        options=Options(points=given.points, window_s=given.window),
+        options=Options(points=given.points),
     ) as server:
         print(f"a local GitHub at {server.url}", flush=True)
         if command:

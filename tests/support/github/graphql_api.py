@@ -108,10 +108,8 @@ class GraphQLApi:
             raise Refused({"message": "An operation name is required"})
         cost = price(self._schema, document, operation, variables)
         if cost.nodes > MAX_NODES:
-            words = (
-                f"This query requests up to {cost.nodes:,} possible nodes which exceeds the maximum limit "
-            )
-            raise Refused({"type": "MAX_NODE_LIMIT_EXCEEDED", "message": f"{words}of {MAX_NODES:,}."})
+            words = f"This query requests up to {cost.nodes:,} possible nodes which exceeds the maximum limit"
+            raise Refused({"type": "MAX_NODE_LIMIT_EXCEEDED", "message": f"{words} of {MAX_NODES:,}."})
         return Prepared(document, variables, cost)
 
     def execute(self, prepared: Prepared, context: Context) -> dict[str, Any]:

@@ -26,12 +26,12 @@ class Server:
     """A running server in its own thread. Use it as a context manager, or `close` it."""
 
     def __init__(
-        self, catalogue: Catalogue, host: str, port: int, options: Options, plan: FaultPlan, latency_s: float
+        self, catalogue: Catalogue, port: int, options: Options, plan: FaultPlan, latency_s: float
     ) -> None:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no banner
-        self._http = make_server(host, port, self._app, threaded=True, request_handler=_Handler)
+        self._http = make_server("127.0.0.1", port, self._app, threaded=True, request_handler=_Handler)
         self._http.handle_error = _report
-        self.url = f"http://{host}:{self._http.server_port}"
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
         self._service = Service(catalogue, self.url, options=options, faults=plan)
         self._stall_s, self._latency_s = plan.stall_s, latency_s
         self._closing = threading.Event()
@@ -94,7 +94,6 @@ class Server:
 def serve(
     dump: str | Path | Sequence[Path],
     *,
-    host: str = "127.0.0.1",
     port: int = 0,
     faults: FaultPlan | Path | None = None,
     latency_s: float = 0.0,
@@ -104,14 +103,12 @@ def serve(
     plan = read_plan(faults) if isinstance(faults, Path) else faults or FaultPlan()
     roots = [Path(dump)] if isinstance(dump, str | Path) else dump
     catalogue = Catalogue(roots)
-    return Server(catalogue, host, port, options or Options(), plan, latency_s)
+    return Server(catalogue, port, options or Options(), plan, latency_s)
 
 
 class _Handler(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = (
-        1 << 16
-    )  # one write for head and body; otherwise Nagle's algorithm delays each response by 40 ms
+    wbufsize = 1 << 16  # one write for head and body, which Nagle's algorithm would delay by 40 ms
     disable_nagle_algorithm = True
 
     def send_response(self, code: int, message: str | None = None) -> None:

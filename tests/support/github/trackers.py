@@ -211,8 +211,7 @@ class _Reader:
         if value is None or value["login"] == _GHOST:
             return None
         login = value["login"]
-        account = self._accounts.setdefault(
-            login, Account(login, "Bot" if login.endswith("[bot]") else "User")
-        )
+        kind = "Bot" if login.endswith("[bot]") else "User"
+        account = self._accounts.setdefault(login, Account(login, kind))
         account.kind = value.get("type") or account.kind
         return account

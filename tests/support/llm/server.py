@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from typing import Self
+from typing import Any, Self
 
 import uvicorn
 
@@ -26,15 +26,8 @@ class Server:
     def __init__(self, options: Options, faults: Faults, port: int) -> None:
         self._service = Service(options, faults)
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
-        config = uvicorn.Config(
-            self._service.app,
-            log_config=None,
-            log_level="critical",
-            lifespan="off",
-            ws="none",
-            interface="asgi3",
-            timeout_graceful_shutdown=0,
-        )
+        quiet: dict[str, Any] = {"log_config": None, "log_level": "critical", "lifespan": "off", "ws": "none"}
+        config = uvicorn.Config(self._service.app, interface="asgi3", timeout_graceful_shutdown=0, **quiet)
         self._server = _Uvicorn(config)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
