@@ -35,10 +35,10 @@ from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
 from aoe_train.model.quantization import Quantize, calibrated, checked_dim, named_quantize, quantized
 from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
 from aoe_train.model.tokens.special_tokens import add_padding, holds_prompt, lower_casing, with_prompt
-from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore
+from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore, check_texts
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError
 from pairkit.base.settings import load_settings
 from pairkit.base.system.files import apply_umask
 from pairkit.base.system.text_lines import note_once
@@ -111,16 +111,14 @@ class Encoder:
         if isinstance(prompts := changes.get("prompts"), Mapping):
             changes["prompts"] = {**stored.get("prompts", {}), **prompts}
         settings = load_settings(EncoderSettings, flags={**stored, **changes})
+        is_usual = packing and quantization is None and not (trust_remote_code or settings.bidirectional)
         loaded = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
             dtype=weights_dtype(precision, chosen_device),
             quantization=quantization,
             layers=stored.get("layers"),
-            inference_only=inference_only
-            and packing
-            and quantization is None
-            and not (trust_remote_code or settings.bidirectional),
+            inference_only=inference_only and is_usual,
         )
         dense = stored_dense_layers(folder, stored, settings, loaded.backbone)
         if quantization is None:
@@ -270,15 +268,7 @@ class Encoder:
             prompts = self.settings.named_prompts.chosen(prompt=prompts, name=name)
         if is_single := isinstance(texts, str):
             texts = [texts]
-        if (
-            not hasattr(texts, "__getitem__")
-            or hasattr(texts, "columns")
-            or isinstance(texts, Mapping | bytes)
-        ):
-            raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
-        for index, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise DataError(f"text {index} (from 0) is {type(text).__name__}; expected a string")
+        check_texts(texts)
         size, number_type = self.size(dim), named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)

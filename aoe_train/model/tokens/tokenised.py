@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -35,6 +35,16 @@ if TYPE_CHECKING:
 
 
 LongText = Literal["truncate", "chunks"]
+
+
+def check_texts(texts: Any) -> None:
+    """Refuse anything but a sequence of strings, such as a table, a mapping or a missing text."""
+    is_other = hasattr(texts, "columns") or isinstance(texts, Mapping | bytes)
+    if is_other or not hasattr(texts, "__getitem__"):
+        raise DataError(f"expected a text, or a list of texts; found {type(texts).__name__}")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"text {index} (from 0) is {type(text).__name__}; expected a string")
 
 
 def _check_overlap(limit: int, mode: LongText, overlap: int) -> None:
