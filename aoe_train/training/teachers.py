@@ -1,21 +1,14 @@
-"""Guide and teacher of a run, whose vectors of the training texts are computed once, before training.
-
-Vectors can also come from a file, in the columns `text` and `vector`. Scores are in a table of training rows
-with the column `teacher_scores`: for rows of two texts a number, else a list with the scores of the anchor's
-positive and negatives. Or they are the `score` or `label` of pairs. Rows are matched by their texts.
-"""
+"""Guide and teacher of a run, whose vectors of the training texts are computed once, before training."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.data.neighbourhoods import neighbour_teacher
@@ -27,13 +20,10 @@ from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings
 from aoe_train.settings.train_settings import EncoderSettings
 from aoe_train.training.processes import on_main
+from aoe_train.training.teacher_files import scores_from_file, vectors_from_file
 from pairkit.base.cli.progress import stage
-from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import sha256
-from pairkit.dataset.negative_columns import NEGATIVES, ROW
-from pairkit.dataset.reading.columns import Roles, find_roles, to_rows
-from pairkit.dataset.reading.tables import first_row, read_table
 
 if TYPE_CHECKING:
     from aoe_train.data.run_data import Data
@@ -265,132 +255,3 @@ def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) 
         by_column |= {column: ColumnVectors(vectors, indices[:, at]) for at, column in enumerate(columns)}
     views = 2 if examples.kind == "single" else 1  # a single text is its own positive
     return TeacherVectors([by_column[column] for column in range(len(prompts))] * views)
-
-
-SCORES = "teacher_scores"
-_Pair = tuple[str, str]
-
-
-def scores_from_file(
-    path: Path, examples: Examples, scale: tuple[float, float] | None
-) -> npt.NDArray[np.float32]:
-    """The scores (row, other column) of each row's first text with each of its others."""
-    if examples.kind == "single":
-        raise ConfigError("teacher.scores: found single texts, expected pairs or triplets; use --teacher")
-    known = _read_scores(path)
-    low, high = scale or (0.0, 1.0)
-    scores = np.full((len(examples), examples.rows.shape[1] - 1), np.nan, np.float32)
-    missing: list[_Pair] = []
-    for row, (first, *others) in enumerate(examples.rows.tolist()):
-        for column, other in enumerate(others):
-            if other == ABSENT:
-                continue
-            pair = examples.texts[first], examples.texts[other]
-            if pair in known:
-                scores[row, column] = (known[pair] - low) / (high - low)
-            else:
-                missing.append(pair)
-    if missing:
-        one, other = (repr(one_line(text, 60)) for text in missing[0])
-        raise DataError(
-            f"has no score for {len(missing):,} training pairs, such as {one} and {other}; add their scores",
-            path=path,
-        )
-    return scores
-
-
-def _read_scores(path: Path) -> dict[_Pair, float]:
-    table, start = read_table(path), first_row(path)
-    roles = find_roles(table.columns, str(path))
-    numbered = table.with_row_index(ROW, offset=start)
-    rows = to_rows(numbered, Roles(roles.text1, roles.text2, negatives=roles.negatives), str(path)).drop(ROW)
-    column = SCORES if SCORES in table.columns else roles.label
-    if not column:
-        raise DataError(
-            f"found the columns {one_line(', '.join(table.columns))}; expected {SCORES} and the columns of"
-            " training rows, or pairs with a score",
-            path=path,
-        )
-    known: dict[_Pair, float] = {}
-    lists = _as_lists(table[column], path, start)
-    for row, (pairs, scores) in enumerate(zip(_pairs(rows), lists, strict=True), start):
-        if len(pairs) != len(scores):
-            raise DataError(
-                f"found {len(scores)} scores for {len(pairs)} pairs; expected one for the anchor with its"
-                " positive and with each negative",
-                path=path,
-                row=row,
-            )
-        for pair, score in zip(pairs, scores, strict=True):
-            if known.setdefault(pair, score) != score:
-                one, other = (repr(one_line(text, 60)) for text in pair)
-                raise DataError(
-                    f"{one} and {other} have the scores {known[pair]:g} and {score:g}; keep one of them",
-                    path=path,
-                    row=row,
-                )
-    return known
-
-
-def _pairs(rows: pl.DataFrame) -> Iterator[list[_Pair]]:
-    names = [NEGATIVES] if NEGATIVES in rows.columns else []
-    for anchor, positive, *negatives in rows.select("anchor", "positive", *names).iter_rows():
-        others = [positive, *(text for texts in negatives for text in texts)]
-        yield [(anchor, other) for other in others]
-
-
-def _as_lists(column: pl.Series, path: Path, start: int) -> list[list[float]]:
-    if not isinstance(column.dtype, pl.List | pl.Array):
-        column = column.cast(pl.Float64, strict=False).reshape((-1, 1))
-    lists: list[list[float] | None] = column.to_list()
-    for row, scores in enumerate(lists, start):
-        if scores is None or not all(isinstance(each, int | float) and np.isfinite(each) for each in scores):
-            raise DataError(
-                f"{one_line(column.name)} is not a number; expected scores, as lists for rows with negatives"
-                " (JSON lines or Parquet)",
-                path=path,
-                row=row,
-            )
-    return [list(map(float, scores or ())) for scores in lists]
-
-
-_TEXT, _VECTOR = "text", "vector"
-
-
-def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """The vectors of these texts, in their order."""
-    table = read_table(path)
-    for name in (_TEXT, _VECTOR):
-        if name not in table.columns:
-            raise DataError(
-                f"found the columns {one_line(', '.join(table.columns))}; expected {_TEXT} and {_VECTOR}, as"
-                " `aoe encode` writes them to a .parquet",
-                path=path,
-            )
-    matrix = _matrix(table[_VECTOR], path)
-    row_of = {text: row for row, text in enumerate(table[_TEXT].cast(pl.String).to_list())}
-    missing = [text for text in texts if text not in row_of]
-    if missing:
-        raise DataError(
-            f"has no vector for {len(missing):,} of {len(texts):,} training texts, such as"
-            f" {one_line(missing[0], 60)!r}; encode these, too",
-            path=path,
-        )
-    return np.ascontiguousarray(matrix[[row_of[text] for text in texts]])
-
-
-def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
-    if not isinstance(vectors.dtype, pl.List | pl.Array):
-        raise DataError(f"{_VECTOR} has no lists of numbers; expected a vector in each row", path=path)
-    lists = vectors.cast(pl.List(pl.Float32), strict=False)
-    lengths = lists.list.len().fill_null(0).to_numpy()
-    wrong = (lengths != lengths[0]) | (lengths == 0)
-    if wrong.any():
-        row = int(wrong.argmax())
-        problem = f"has {lengths[row]} numbers; expected {lengths[0]}, as in the first row"
-        raise DataError(f"{_VECTOR} {problem}", path=path, row=first_row(path) + row)
-    matrix: npt.NDArray[np.float32] = lists.explode().to_numpy().reshape(len(lists), -1)
-    if not (finite := np.isfinite(matrix).all(axis=1)).all():
-        row = first_row(path) + int(finite.argmin())
-        raise DataError(f"{_VECTOR} has NaN, infinity or null; expected numbers", path=path, row=row)
-    return matrix
