@@ -111,14 +111,14 @@ class Encoder:
         if isinstance(prompts := changes.get("prompts"), Mapping):
             changes["prompts"] = {**stored.get("prompts", {}), **prompts}
         settings = load_settings(EncoderSettings, flags={**stored, **changes})
-        is_usual = packing and quantization is None and not (trust_remote_code or settings.bidirectional)
+        is_plain = packing and quantization is None and not (trust_remote_code or settings.bidirectional)
         loaded = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
             dtype=weights_dtype(precision, chosen_device),
             quantization=quantization,
             layers=stored.get("layers"),
-            inference_only=inference_only and is_usual,
+            inference_only=inference_only and is_plain,
         )
         dense = stored_dense_layers(folder, stored, settings, loaded.backbone)
         if quantization is None:

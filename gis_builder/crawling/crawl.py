@@ -58,8 +58,8 @@ def import_tracker(
     store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions
 ) -> list[RepoRow]:
     """Fill a store from a saved tracker instead of a server; see `import_dumps`."""
-    broken, tickets = BrokenRows(skip=options.skip_broken), store.tickets()
-    dumps = find_trackers(folder, options, tickets, broken)
+    broken = BrokenRows(skip=options.skip_broken)
+    dumps = find_trackers(folder, options, store.tickets(), broken)
     record = {"strategy": _IMPORTED, **saved_server(dumps)}
     _must_agree(store, {"strategy": _IMPORTED})
     old, new = (each.get("server", "github.com") for each in (store.crawl_record() or record, record))

@@ -49,10 +49,9 @@ class Dialect:
             )
         self._name, self._settings = name, settings
         sampling = {name: getattr(settings, name) for name in ("temperature", "top_p", "seed")}
-        chosen = {name: value for name, value in sampling.items() if value is not None}
+        self._chosen: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
         if settings.kind == "glm":
-            chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
-        self._chosen: dict[str, Any] = chosen | settings.extra
+            self._chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
         self.refused: set[str] = set()  # fields that the server doesn't know
         self._has_format = False  # whether the server has answered in the format
         self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
@@ -131,7 +130,8 @@ class Dialect:
                 f" max_tokens in [llm.{self._name}]"
             )
         said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else ''}"
-        named = [name for name in self._chosen if re.search(rf"\b{re.escape(name)}\b", said)]
+        names = self._chosen | self._settings.extra
+        named = [name for name in names if re.search(rf"\b{re.escape(name)}\b", said)]
         if refusal.status not in (400, 422) or not named:
             return None
         return ConfigError(

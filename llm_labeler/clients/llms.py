@@ -44,14 +44,14 @@ class Provider(Protocol):
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
 
     async def check(self) -> None:
-        """Raise an error if the LLM is not available; by default, it is."""
+        """Raise an error if the LLM is not available."""
         return
 
     async def reply(self, ask: Ask) -> LlmReply:
         """Make one call."""
 
     async def close(self) -> None:
-        """Release connections and threads; by default, there are none."""
+        """Release connections and threads, if it has any."""
         return
 
 

@@ -23,9 +23,9 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # A folder in huggingface_hub's cache.
 _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 _NAMES = " or ".join(PACKAGED)
-# Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _NO_TOKENIZER = "backend tokenizer"  # in transformers' message
 _FEWEST_TOKENS = 4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
+# Tokenizer, configuration, safetensors, hashes of training texts; no pickles, no other frameworks' weights.
 _FETCHED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.py", "training_texts.npy"]
 
 
