@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from gis_builder.detection.lexicon import Code, code_pattern
-from gis_builder.detection.page import PreparedText
+from gis_builder.detection.page import RELATES, PreparedText
 from gis_builder.detection.phrase_codes import CodedSentence, Reference
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimKind, ClaimRule, compile_rule
 from gis_builder.store.issue_records import IssueRef
@@ -265,7 +265,7 @@ class SentenceReader:
             is_closing=Code.CLOSE in sentence.codes,
             is_added=Code.ALSO in sentence.codes,
             about_others=about_others or marker.is_reversed,
-            points_back=marker.rule.points_back,
+            points_back=marker.rule.points_back or Code.THAT_ONE in sentence.codes,
             is_plural=marker.rule.points_back and _SEVERAL.match(page.hidden, end) is not None,
             is_partial=self.is_partial,
             is_part=sentence.codes[marker.start] == Code.PART_OF,
@@ -281,11 +281,11 @@ class SentenceReader:
     def _nearby_references(self, marker: Marker) -> list[Reference]:
         """The references that a marker without a target may mean: in its sentence, or else the nearest."""
         page, sentence, here = self.page, self.sentence, self.index
-        same_sentence = _within(sentence, (0, marker.start)) or _within(
-            sentence, (marker.end, len(sentence.codes))
-        )
-        if same_sentence:
-            return same_sentence
+        for start, end in ((0, marker.start), (marker.end, len(sentence.codes))):
+            references = _within(sentence, (start, end))
+            is_meant = marker.rule.points_back or not RELATES.search(sentence.codes, start, end)
+            if references and is_meant:
+                return references
         if marker.rule.opens_list:
             return page.list_after(here)
         reach = _FAR_REACH if marker.rule.points_back or Code.CLOSE in sentence.codes else _REACH

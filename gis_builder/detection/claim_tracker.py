@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 
 from gis_builder.detection.claim_reader import Claim, Stance
@@ -12,6 +13,7 @@ from gis_builder.detection.rules import ClaimKind
 from gis_builder.detection.statements import (
     MAX_CHARACTERS,
     ONE_CLICK,
+    SAME_SITTING,
     Role,
     Statement,
     TrackerMarks,
@@ -95,7 +97,7 @@ class ClaimTracker:
 
     def add(self, statement: Statement) -> None:
         """Update the claims with the next statement."""
-        if statement.reading.reopens:
+        if statement.reading.reopens and not self._is_same_sitting(statement):
             self.revoke(ClaimState.REOPENED)
         claims = [claim for claim in statement.reading.claims if self._counts(claim, statement)]
         for claim in claims:
@@ -108,6 +110,10 @@ class ClaimTracker:
             if claim.stance is not Stance.DENIED:
                 self._add_claim(claim, statement)
         self.statements.append(statement)
+
+    def _is_same_sitting(self, statement: Statement) -> bool:
+        """Whether the issue was closed again within minutes, after a reopening to edit its fields."""
+        return timedelta(0) <= instant(self.closed_at) - instant(statement.when) <= SAME_SITTING
 
     def revoke(self, state: ClaimState, targets: tuple[IssueRef, ...] = ()) -> None:
         """Revoke every valid claim, or only those on one of `targets`."""
@@ -135,7 +141,7 @@ class ClaimTracker:
                 is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
                 earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
                 return
-        targets = claim.targets or self._inferred_targets(claim, statement.who)
+        targets = claim.targets or self._inferred_targets(claim, statement)
         self.claims.append(
             TrackedClaim(
                 claim, targets, statement, len(self.statements), claim.stance, is_inferred=not claim.targets
@@ -152,13 +158,21 @@ class ClaimTracker:
                 return tracked
         return None
 
-    def _inferred_targets(self, claim: Claim, who: str | None) -> tuple[IssueRef, ...]:
-        """The issue (or for "those", issues) mentioned last by this person, or lately by another."""
+    def _inferred_targets(self, claim: Claim, claiming: Statement) -> tuple[IssueRef, ...]:
+        """The issue (or for "those", issues) named last by this person, or lately by another."""
         rejected = {ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets}
         for back, statement in enumerate(reversed(self.statements)):
-            if back >= _MENTION_REACH and statement.who != who:
+            is_own = statement.who == claiming.who
+            if back >= _MENTION_REACH and not is_own:
                 continue
-            refs = tuple(ref for ref in self.issues_named_by(statement) if ref not in rejected)
+            # "Related to #1" names the original only for "a dup of that", for a "this is a dup" of the next
+            # speaker, and if its own speaker closes or marks the issue as a duplicate.
+            is_taken_up = (
+                (claim.is_closing or claiming.is_note) if is_own else (claim.about_this and back == 0)
+            )
+            is_meant = claim.points_back or is_taken_up
+            named = self.issues_named_by(statement) if is_meant else self.issues_pointed_at_by(statement)
+            refs = tuple(ref for ref in named if ref not in rejected)
             if refs:
                 return refs if claim.is_plural else refs[-1:]
         return ()
@@ -179,6 +193,11 @@ class ClaimTracker:
             local = tuple(ref for ref in possible if ref.repo == self.issue.repo)
             self._mentions[id(statement)] = local or tuple(possible)
         return self._mentions[id(statement)]
+
+    def issues_pointed_at_by(self, statement: Statement) -> tuple[IssueRef, ...]:
+        """Those of `issues_named_by` that a sentence of the statement is about."""
+        pointed_at = statement.reading.pointed_at
+        return tuple(ref for ref in self.issues_named_by(statement) if ref in pointed_at)
 
     def _could_be_meant(self, ref: IssueRef, statement: Statement) -> bool:
         """Whether "a dup of that" may mean `ref`: anything but a pull request, even if it wasn't fetched."""
@@ -213,7 +232,9 @@ class ClaimTracker:
         """Apply another reason to close: the closer's revokes every claim, other people's only guesses."""
         is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
         if statement.reading.gives_other_reason and is_closers:
-            self.revoke(ClaimState.FIXED)
+            for tracked in self.claims:
+                if tracked.is_valid and not _is_same_breath(tracked, statement):
+                    tracked.state = ClaimState.FIXED
         elif statement.reading.explains and _has_authority(statement) and self._is_by_closing(statement):
             self._explain_away()
 
@@ -308,6 +329,13 @@ class ClaimTracker:
         late = (earlier.who for earlier in replies if earlier.when > self.closed_at)
         is_reply = statement.when > self.closed_at and any(_is_same(addressee, who) for who in late)
         return claim.is_theirs or is_reply
+
+
+def _is_same_breath(tracked: TrackedClaim, statement: Statement) -> bool:
+    """Whether the speaker asserted a duplicate minutes before: "dup of #1", then "closing as wontfix"."""
+    is_asserted = tracked.claim.kind is ClaimKind.DUPLICATE and tracked.stance is Stance.ASSERTED
+    since = instant(statement.when) - instant(tracked.statement.when)
+    return is_asserted and tracked.statement.who == statement.who and since <= SAME_SITTING
 
 
 def _is_same(first: str, second: str | None) -> bool:

@@ -145,7 +145,11 @@ def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing)
 
 
 _STRONG = 0.8
-_FIELD, _MARKED, _LABELLED = 0.995, 0.99, 0.9  # confidence in the tracker's own records
+# Confidence in the tracker's own records, and in the original that a statement beside its label names.
+_FIELD, _MARKED = 0.995, 0.99
+_LABEL_AND_CLAIM, _LABEL_AND_REFERENCE = 0.92, 0.85
+_DECIDING = (Role.CLOSER, Role.MAINTAINER)
+_CLOSING_WORDS = 60
 
 
 def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Verdict:
@@ -252,38 +256,83 @@ def _without_claim(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> 
     targets = next((tracked.targets for tracked in reversed(possible) if tracked.targets), ())
     if targets:
         return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, targets, 0.5, "claim_not_acted_on", evidence)
-    if any(tracked.statement.role in (Role.CLOSER, Role.MAINTAINER) for tracked in possible):
-        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
+    if any(tracked.statement.role in _DECIDING for tracked in possible):
+        return _without_original(issue, tracker, evidence)
     return Verdict(issue.ref, VerdictOutcome.NOT, (), 0.9 if tracker.claims else 0.99, "no_claim", evidence)
 
 
 def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
-    """The verdict on an issue labelled as a duplicate; its target is in a claim or named at the closing."""
-    # A label outweighs another explanation of the issue.
-    states = (ClaimState.VALID, ClaimState.EXPLAINED)
-    targets = next((s.targets for s in reversed(tracker.claims) if s.state in states and s.targets), ())
-    reason = "label_and_claim"
-    if not targets:
-        named = _named_at_closing(issue, tracker)
-        if named is None:
-            return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
-        targets, reason, evidence = named.targets, "label_and_reference", (*evidence, named)
-    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, _LABELLED, reason, evidence)
+    """The verdict on an issue labelled as a duplicate: the label names no original, so a statement must."""
+    claimed = _claimed_original(issue, tracker)
+    if claimed:
+        return Verdict(
+            issue.ref, VerdictOutcome.DUPLICATE, claimed, _LABEL_AND_CLAIM, "label_and_claim", evidence
+        )
+    subject = _subject_of_closing(issue, tracker)
+    if subject is not None:
+        reason, evidence = "label_and_reference", (*evidence, subject)
+        return Verdict(
+            issue.ref, VerdictOutcome.DUPLICATE, subject.targets, _LABEL_AND_REFERENCE, reason, evidence
+        )
+    return _without_original(issue, tracker, evidence)
 
 
-def _named_at_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
-    """The issue that the closer or a maintainer names near the closing, or the only one in the thread."""
-    for role in (Role.CLOSER, Role.MAINTAINER):
+def _without_original(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
+    """The verdict on an issue that is called a duplicate; it lists the issues that are only mentioned."""
+    nearby = _named_nearby(issue, tracker)
+    if nearby is None:
+        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
+    evidence = (*evidence, nearby)
+    return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, nearby.targets, 0.5, "only_mentioned", evidence)
+
+
+def _claimed_original(issue: Issue, tracker: ClaimTracker) -> tuple[IssueRef, ...]:
+    """The targets of the last claim that a label can confirm."""
+    # A label outweighs another explanation of the issue, and a fix: that of the original also fixes this one.
+    states = {ClaimState.VALID, ClaimState.EXPLAINED, ClaimState.FIXED}
+    if issue.state_reason == "duplicate":
+        states.add(ClaimState.REOPENED)  # it was closed as a duplicate again
+    confirmed = [
+        tracked
+        for tracked in tracker.claims
+        if tracked.state in states
+        and tracked.targets
+        and (tracked.claim.points_back or not tracked.is_inferred)
+    ]
+    firm = [tracked for tracked in confirmed if tracked.claim.kind is ClaimKind.DUPLICATE]
+    return (firm or confirmed)[-1].targets if confirmed else ()
+
+
+def _subject_of_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
+    """The only issue in a short closing statement, such as "Handled in #1" or "See #1"."""
+    for statement in reversed(tracker.statements):
+        is_closers = statement.role in _DECIDING or (issue.closed_by is None and statement.role is Role.OTHER)
+        is_at_closing = abs(before_closing(issue, statement)) <= _SAME_MOMENT
+        if not is_closers or not is_at_closing or statement.reading.word_count > _CLOSING_WORDS:
+            continue
+        refs = tracker.issues_pointed_at_by(statement)
+        if len(refs) == 1:
+            return _naming(statement, refs, "closing_statement")
+    return None
+
+
+def _named_nearby(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
+    """The issues that the closer or a maintainer names near the closing, or the only one in the thread."""
+    for role in _DECIDING:
         for statement in reversed(tracker.statements):
             refs = tracker.issues_named_by(statement)
             is_near = abs(before_closing(issue, statement)) <= _A_DAY
             if statement.role is role and refs and is_near:
-                return Evidence(f"{role}_reference", statement.url, statement.who, statement.when, refs[:1])
+                return _naming(statement, refs, f"{role}_mention")
     named = {ref: statement for statement in tracker.statements for ref in tracker.issues_named_by(statement)}
     if len(named) != 1:
         return None
     ((ref, statement),) = named.items()
-    return Evidence("only_reference", statement.url, statement.who, statement.when, (ref,))
+    return _naming(statement, (ref,), "only_mention")
+
+
+def _naming(statement: Statement, refs: tuple[IssueRef, ...], kind: str) -> Evidence:
+    return Evidence(kind, statement.url, statement.who, statement.when, refs)
 
 
 _UNSEEN = 0.9  # factor of the confidence if no target was fetched

@@ -16,9 +16,11 @@ _REASONS = {
     "duplicate_of": "the tracker records the canonical issue",
     "marked_event": "it was marked as a duplicate and the mark was not removed",
     "imported_mark": "the tracker it was imported from recorded a duplicate",
-    "label_and_claim": "the closing reason or a label is duplicate, and a statement names the other issue",
-    "label_and_reference": "the closing reason or a label is duplicate, and the other issue is named at the "
-    "closing",
+    "label_and_claim": "the closing reason or a label is duplicate, and a statement names the original",
+    "label_and_reference": "the closing reason or a label is duplicate, and the closing statement is about "
+    "the other issue",
+    "only_mentioned": "it is called a duplicate, but the other issue is only mentioned, not named as the "
+    "original",
     "no_claim": "no one claims that it is a duplicate",
     "no_target": "it is called a duplicate, but the other issue is not named",
     "claim_not_acted_on": "it was called a duplicate, but nothing shows that it was closed for that",

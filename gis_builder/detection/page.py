@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, takewhile
 
-from gis_builder.detection.lexicon import ENGLISH, Code, has_any, has_claim_stem, language_of
+from gis_builder.detection.lexicon import ENGLISH, Code, code_pattern, has_any, has_claim_stem, language_of
 from gis_builder.detection.phrase_codes import (
     REFERENCE_MARK,
     CodedSentence,
@@ -209,6 +209,14 @@ def is_worth_reading(sentence: str) -> bool:
     return has_any(sentence, _BACK_STEMS) and has_any(sentence, _REFERRING_STEMS)
 
 
+# "related to #1", "depends on #1", "not #1"
+RELATES = code_pattern("[RELATED SIMILAR_TO DIFFERENT] | NOT [OF ARTICLE ISSUE FILLER]{0,3} REFERENCE")
+_POINTS = code_pattern(
+    "[SEE FIXED TRACKED REPORTED COVERS FAVOUR MOVED SAME SAME_AS DUPLICATE DUPLICATES PART_OF] .{0,8}"
+    " REFERENCE"
+    "| THIS FILLER? IS [^COMMA]{0,12} REFERENCE"
+)
+_FEW_WORDS = 3
 _SHORT = 300  # characters
 
 
@@ -246,9 +254,31 @@ class PreparedText:
         start, end = (bisect_left(self._starts, position) for position in self.spans[index])
         return self.references[start:end]
 
+    def points_at(self) -> frozenset[IssueRef]:
+        """The issues that a sentence is about: "see #1", "fixed in #1", "#1?"; not "similar to #1"."""
+        indices = filter(self._is_pointer, range(len(self.spans)))
+        return frozenset(reference.ref for index in indices for reference in self.references_of(index))
+
+    def _is_pointer(self, index: int) -> bool:
+        if not self.references_of(index):
+            return False
+        sentence = self.sentence(index)
+        if self.relates(index) and not sentence.is_question:
+            return False
+        return sentence.codes.count(Code.WORD) <= _FEW_WORDS or _POINTS.search(sentence.codes) is not None
+
+    def relates(self, index: int) -> bool:
+        """Whether a sentence only compares its references with this issue, or is about a dependence."""
+        return RELATES.search(self.sentence(index).codes) is not None
+
     def only_reference(self) -> list[Reference]:
-        """The only issue that the text mentions, or none if there are several."""
-        return self.references[:1] if len({reference.ref for reference in self.references}) == 1 else []
+        """The only issue that the text mentions, unless a sentence only relates to it."""
+        if len({reference.ref for reference in self.references}) != 1:
+            return []
+        is_related = any(
+            self.references_of(index) and self.relates(index) for index in range(len(self.spans))
+        )
+        return [] if is_related else self.references[:1]
 
     def near(self, index: int) -> str:
         """The codes of a sentence and its neighbours."""

@@ -39,9 +39,17 @@ _REFERENCE = re.compile(
 _OTHER_REGISTER = re.compile(
     r"\b(?:(?:rfcs?|peps?|jeps?|jira|bugzilla|gcc|gitlab|cve)(?: (?:pr|issue|pull request|bug))?"
     r"|lines?|steps?|rows?|columns?|pages?|sections?|chapters?|points?|options?|examples?|attempts?|builds?"
-    r"|revisions?|figures?|slides?|tips?|comments?|answers?|questions?|items?|notes?|goals?|rules?)[ :]*\Z",
+    r"|revisions?|figures?|slides?|tips?|comments?|answers?|questions?|items?|notes?|goals?|rules?|tests?"
+    r"|(?:test|use) cases?|links?|versions?|releases?|milestones?|phases?|frames?|threads?|runs?|parts?"
+    r"|scenarios?|solutions?|approach(?:es)?|methods?|reasons?|workarounds?|alternatives?|suggestions?"
+    r"|iterations?|bullets?|ideas?|variants?|errors?|exceptions?|symptoms?)[ :]*\Z",
     re.IGNORECASE,
 )
+# "color: #205081", "'#999'": three or six digits after a word or sign of a colour.
+_COLOUR_BEFORE = re.compile(
+    r"(?:colou?r\w*|background|fill|stroke|border|rgb)\b[^#\n]{0,12}\Z|[\"'=]\Z", re.IGNORECASE
+)
+_COLOUR_LENGTHS = (3, 6)
 _PULL_BEFORE = re.compile(r"\b(?:pr|pull request) ?\Z", re.IGNORECASE)
 _LANDED_AFTER = re.compile(r"\s(?:has |have |is |was |just )?(?:been )?(?:landed|merged)\b", re.IGNORECASE)
 # Words attached to "#12" that aren't the name of a repository.
@@ -113,7 +121,15 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
         text = match.string
         if _OTHER_REGISTER.search(text, max(0, start - 24), start):
             return None
-        is_pull = bool(_PULL_BEFORE.search(text, max(0, start - 16), start) or _LANDED_AFTER.match(text, end))
+        is_colour = len(match["number"]) in _COLOUR_LENGTHS and not match["name"]
+        if is_colour and _COLOUR_BEFORE.search(text, max(0, start - 24), start):
+            return None
+        name = (match["name"] or "").lower()
+        is_pull = bool(
+            name in ("pr", "pull")
+            or _PULL_BEFORE.search(text, max(0, start - 16), start)
+            or _LANDED_AFTER.match(text, end)
+        )
         ref = IssueRef(_named(match["name"], home, homes), int(match["number"]))
         return Reference(ref, start, end, is_pull=is_pull)
     group = next(group for group in ("gh_number", "spoken", "bare") if match[group])

@@ -35,6 +35,7 @@ class TextReading:
     claims: tuple[Claim, ...] = ()
     mentions: tuple[IssueRef, ...] = ()  # every reference, in order
     pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
+    pointed_at: frozenset[IssueRef] = frozenset()  # mentions that a sentence is about: "see #1", "#1?"
     agrees: bool = False  # begins with "yes", "indeed", "you're right"
     thanks: bool = False  # "thanks", "oh", "sorry": accepts the previous statement
     disagrees: bool = False  # begins with "no,"
@@ -119,6 +120,7 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         claims=claims,
         mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
         pulls=frozenset(reference.ref for reference in page.references if reference.is_pull),
+        pointed_at=page.points_at(),
         agrees=any(AGREEMENT.match(sentence) and not says_different(sentence) for sentence in sentences),
         thanks=any(map(THANKS.match, sentences)),
         disagrees=any(map(DISAGREEMENT.match, sentences[:1])),

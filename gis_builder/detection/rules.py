@@ -111,6 +111,9 @@ _DUPLICATES = _rules(r"""
         (?P<marker>DUPLICATE) ISSUE? OF [ARTICLE FILLER]? (?P<reversed>THIS)
     A dup of that one. [points_back]
         (?P<marker>DUPLICATE) ISSUE? OF ARTICLE? THAT_ONE
+    A dup of, or at least related to, #1.
+        (?P<marker>DUPLICATE) OF? COMMA? AND [ARTICLE FILLER WORD BY]{0,2} [RELATED SIMILAR_TO] OF? COMMA?
+        TARGETS
     Dup: #1
         (?P<marker>DUPLICATE) ISSUE? [COMMA ARTICLE]{0,3} SEE? [ARTICLE ISSUE COMMA]{0,2} TARGETS
     This has many duplicates (e.g. #1), closing. [must_close]

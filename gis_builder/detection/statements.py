@@ -46,7 +46,7 @@ _IMPORTED_TARGET = re.compile(
 _IMPORTED_WORDS = ("status", "state", "resolution", "_merged into", "a duplicate of")
 AT_CLOSING = timedelta(hours=1)
 ONE_CLICK = timedelta(seconds=30)  # between the two times that "comment and close" records
-_SAME_SITTING = timedelta(minutes=10)
+SAME_SITTING = timedelta(minutes=30)
 
 # Longer threads aren't read, so that one thread can't stall a build. The limit counts characters, not
 # seconds: a thread gets the same verdict on every machine. It is ten times the longest thread of
@@ -161,7 +161,7 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
         if event.kind == "closed":
             closed_next = instant(event.created_at)
         elif event.kind == "reopened" and (
-            closed_next is None or closed_next - instant(event.created_at) > _SAME_SITTING
+            closed_next is None or closed_next - instant(event.created_at) > SAME_SITTING
         ):
             return event.created_at
     return None

@@ -80,6 +80,98 @@ def test_labels_and_notes(expected: str, lines: list[str], fields: dict[str, Any
     check(expected, lines, **fields)
 
 
+MARKED_BY_LABEL = cases(r"""
+    A claim names the original, whatever else the thread says
+        #1 bob 99: Duplicate of #1 | mia: Fixed in the last release, see #2 for the list.
+        #1 mia 9: This might be a dup of #1 | mia: Depends on #2.
+        #1 mia: See #2 for the list. | bob -9000: dup of #1
+    The closing statement is about the original
+        #1 mia: #1
+        #1 mia: Handled in #1.
+        #1 mia: Fixed in #1
+        #1 mia: Closing, please see #1 for details.
+        #1 mia: This will be resolved by #1.
+        #1 mia: See #1 and the pull request #501.
+        #1 mia 0.1: We have a ticket for that: #1
+    An issue that is only mentioned is not the original
+        only_mentioned mia: This depends on #1.
+        only_mentioned mia: This is blocked by #1.
+        only_mentioned mia: It was caused by #1.
+        only_mentioned mia: Related to #1.
+        only_mentioned mia: This is similar to #1, but not the same.
+        only_mentioned mia: Please wait until #1 is released.
+        only_mentioned mia: The workaround of #1 helps.
+        only_mentioned mia: See #1 and #2.
+        only_mentioned bob 99: See #1 | mia: Closing.
+        only_mentioned mia 20: See #1 | mia: Closing.
+        only_mentioned ann 200: depends on #1 | mia: Duplicate.
+        only_mentioned bob 20: I tried all builds that came after #1 landed there | mia: Closing as duplicate.
+        no_target mia: It died on test #1.
+        no_target mia: Focus goes back to link #1.
+        no_target mia: Use {color:#205081}blue{color}, not '#999'.
+""")
+
+
+@pytest.mark.parametrize("fields", [{"state_reason": "duplicate"}, *LABELS])
+@pytest.mark.parametrize(("expected", "lines"), MARKED_BY_LABEL)
+def test_a_label_names_no_original(expected: str, lines: list[str], fields: dict[str, Any]) -> None:
+    check(expected, lines, **fields)
+
+
+def test_a_closing_as_duplicate_confirms_a_claim_from_before_a_reopening() -> None:
+    lines = [
+        "mia 50: Dup of #1.",
+        "mia 40: Reopening to change the version.",
+        "mia: See #2 for all that is new.",
+    ]
+    check("#1", lines, state_reason="duplicate")
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["It died on test #1.", "Focus goes back to link #1.", "color: '#100'", "Unlike #1, it is random."],
+)
+def test_a_label_and_a_number_in_the_body_are_no_duplicate(body: str) -> None:
+    assert decided(body=body, state_reason="duplicate").outcome is not DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("expected", "lines"),
+    cases(r"""
+        A bare "duplicate" means an issue that was pointed at
+            #1 bob 9: See #1. | mia: Duplicate.
+            #1 bob 9: Is this another bug than #1? | mia: Closing as duplicate.
+            #1 bob 9: Relevant issue: #1 | mia: Yes, this is a duplicate.
+            #1 mia: Duplicate, see #1.
+            #1 mia: A duplicate of, or at least related to, #1.
+        not one that is mentioned by the way
+            only_mentioned mia: Duplicate, depends on #1
+            only_mentioned mia: Closing as duplicate; blocked by #1.
+            only_mentioned mia: Closing as duplicate. Depends on #1.
+            only_mentioned mia: This blocks #1. Closing as duplicate.
+            only_mentioned bob 9: It depends on #1 | mia: Duplicate
+            only_mentioned bob 9: There is a workaround in #1. | mia: Closing as duplicate.
+            no_target mia: Duplicate; test #1 fails as well.
+        Another reason, or a reopening for minutes, in the same sitting does not revoke it
+            #1 mia 0.1: Duplicate of #1 | mia: Closing as wontfix.
+            #1 mia 9: Duplicate of #1 | !closed 9 | !reopened 0.4 | !closed 0
+            #1 mia 9: Duplicate of #1 | mia 0.2: Reopening to set the version. | mia: Closed again.
+            fixed mia 9: Duplicate of #1 | mia: Works for me, closing.
+            reopened mia 9: Duplicate of #1 | mia 4: Reopening, it is another problem.
+    """),
+)
+def test_a_bare_duplicate(expected: str, lines: list[str]) -> None:
+    check(expected, lines)
+
+
+def test_named_originals_are_more_certain_than_closing_statements() -> None:
+    fields = {"state_reason": "duplicate"}
+    claimed = decided(said("bob", "Duplicate of #1", 99), said("mia", "Fixed.", 0.01), **fields)
+    pointed = decided(said("mia", "Handled in #1"), **fields)
+    assert (claimed.reason, pointed.reason) == ("label_and_claim", "label_and_reference")
+    assert claimed.confidence > pointed.confidence
+
+
 def test_a_target_that_was_not_fetched_counts_less() -> None:
     seen, unseen = decided(said("mia", "dup of #1")), decided(said("mia", "dup of #650"))
     assert unseen.outcome is DUPLICATE

@@ -303,3 +303,22 @@ def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path
     for step in (gis_builder.detect, gis_builder.pair):
         with pytest.raises(DataError, match="contains no issues; run `gis import`"):
             step(work, progress=False)
+
+
+def test_a_resolution_and_a_number_in_the_body_are_no_duplicate(root: Path, work: Path) -> None:
+    header = ["ID", "Title", "Description", "Created", "Closed", "Resolution"]
+    bodies = [
+        "It died on test #1.",
+        "The focus goes back to link #1.",
+        "For #1 we have a style, but not here.",
+    ]
+    rows = [["1", TITLES[0], BODIES[0], TIMES[0], "", ""]]
+    rows += [
+        [str(n), f"Problem {n}", body, TIMES[1], CLOSED, "Duplicate"] for n, body in enumerate(bodies, 2)
+    ]
+    table(root / "export.csv", header, rows)
+    gis_builder.import_tracker(root, work, progress=False)
+    detected = gis_builder.detect(work, progress=False)
+    assert detected.duplicates == 0
+    uncertain = [reason for outcome, _, reason in verdicts(work).values() if outcome == "uncertain"]
+    assert uncertain == ["no_target", "no_target", "only_mentioned"]
