@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 
 from relations import wilson
 from runs import argument_parser
@@ -38,14 +39,16 @@ def main() -> None:
     links = read_links()
     clusters = linked_clusters(links)
     counts: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    confidences: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for key, outcome, reason, confidence, targets in judged_tickets():
         truth = compare(key, targets, links, clusters)
         counts[outcome, reason][truth] += 1
+        confidences[outcome, reason].append(confidence)
         if reason == options.reason:
             linked = " ".join(other for _, _, other in links[key]["links"])
             print(f"{key}\t{truth}\t{confidence}\t{' '.join(targets)}\tlinks: {linked}")
     if options.reason is None:
-        print(table(counts))
+        print(table(counts, {key: mean(values) for key, values in confidences.items()}))
 
 
 def read_links() -> dict[str, dict[str, list[list[str]]]]:
@@ -94,28 +97,26 @@ def judged_tickets() -> Iterator[tuple[str, str, str, float, list[str]]]:
             )
 
 
-def table(counts: dict[tuple[str, str], Counter[str]]) -> str:
+def table(counts: dict[tuple[str, str], Counter[str]], confidences: dict[tuple[str, str], float]) -> str:
     """One Markdown row for each reason."""
-    lines = [
-        "| verdict | reason | right | wrong | share right | 95 % | no target | no link |",
-        "|" + "---|" * 8,
-    ]
+    columns = ("verdict", "reason", "confidence", "right", "wrong", "share", "95 %", "no target", "no link")
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     duplicates = Counter[str]()
     for (outcome, reason), found in sorted(counts.items()):
-        lines.append(_row(outcome, reason, found))
+        lines.append(_row(outcome, reason, f"{confidences[outcome, reason]:.2f}", found))
         if outcome == "duplicate":
             duplicates += found
-    return "\n".join([*lines, _row("duplicate", "all", duplicates)])
+    return "\n".join([*lines, _row("duplicate", "all", "", duplicates)])
 
 
-def _row(outcome: str, reason: str, found: Counter[str]) -> str:
+def _row(outcome: str, reason: str, confidence: str, found: Counter[str]) -> str:
     right, known = found["right"], found["right"] + found["wrong"]
     share = interval = "-"
     if known:
         low, high = wilson(right, known)
         share, interval = f"{right / known:.2f}", f"{low:.2f} to {high:.2f}"
-    cells = (outcome, reason, right, found["wrong"], share, interval, found["no target"], found["no link"])
-    return f"| {' | '.join(map(str, cells))} |"
+    truth = (right, found["wrong"], share, interval, found["no target"], found["no link"])
+    return f"| {' | '.join(map(str, (outcome, reason, confidence, *truth)))} |"
 
 
 if __name__ == "__main__":
