@@ -63,7 +63,7 @@ def mask(text: str) -> str:
         text = _blank(text, _inline_code(text))
     if "~~" in text:
         text = _blank(text, _struck(text))
-    if "{" in text or "[" in text or "<" in text or "bq." in text or "bc." in text:
+    if has_any(text, ("{", "[", "<", "bq.", "bc.", ">>>")):
         text = _mask_other_markup(text)
     for sign, pattern in ((">", _QUOTE), ("[", _CHECKBOX), ("wrote:", _MAIL_HEADER)):
         if sign in text:

@@ -34,19 +34,18 @@ class BlockRule(NamedTuple):
     """Finds the end of a block."""
 
     becomes: str
-    closing: re.Pattern[str]
-    either: re.Pattern[str] | None  # opening and closing tags, if blocks contain each other
+    tags: re.Pattern[str]  # that close it or, if such blocks contain each other, open another
 
     def end_of(self, text: str, position: int) -> re.Match[str] | None:
         """The closing tag; of unbalanced blocks the last one."""
-        if self.either is None:
-            return self.closing.search(text, position)
-        depth, last = 1, None
-        for tag in self.either.finditer(text, position):
+        depth = 1
+        last = None
+        for tag in self.tags.finditer(text, position):
             if tag["close"] is None:
                 depth += 1
                 continue
-            depth, last = depth - 1, tag
+            last = tag
+            depth -= 1
             if not depth:
                 break
         return last
@@ -158,11 +157,10 @@ def markup_kind(names: tuple[str, ...]) -> str:
 
 
 def _block_rule(rule: dict[str, Any]) -> BlockRule:
-    closing = re.compile(rule["close"], _FLAGS)
-    either = None
+    tags = f"(?P<close>{rule['close']})"
     if rule.get("nests"):
-        either = re.compile(f"(?P<close>{rule['close']})|{rule['open']}", _FLAGS)
-    return BlockRule(rule["becomes"], closing, either)
+        tags += f"|{rule['open']}"
+    return BlockRule(rule["becomes"], re.compile(tags, _FLAGS))
 
 
 def _fenced(code: str) -> str:

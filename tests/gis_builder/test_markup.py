@@ -116,6 +116,7 @@ CLAIMS: dict[str, tuple[Any, list[Any], list[Any]]] = {
             "{html}<blockquote>Duplicate of APP-30</blockquote><p>No.</p>{html}",
             rich(("blockquote", "Duplicate of APP-30."), ("paragraph", "No.")),
             rich(("codeBlock", "Duplicate of APP-30."), ("paragraph", "fixed")),
+            {"content": [{"type": "text", "text": "Duplicate of APP-30", "marks": [{"type": "strike"}]}]},
         ],
     ),
     "trac": (
@@ -163,6 +164,8 @@ CLAIMS: dict[str, tuple[Any, list[Any], list[Any]]] = {
         ],
         [
             "> /duplicate #30\n\nNo.",
+            ">>>\nSeen.\n\n/duplicate #30\n>>>\n\nNo.",
+            "{quote}\n/duplicate #30\n{quote}\nNo.",
             "Duplicate of https://git.example.com/other/app/-/issues/30",
             "Duplicate of https://git.example.org/acme/app/-/issues/30",
         ],
@@ -199,6 +202,7 @@ ANYWHERE = [
     "The route /errors/{code} and {code}. Duplicate of #30",
     "`{quote}` is printed. Duplicate of #30. `{quote}`",
     "Duplicate of {color:#123}#30{color}",
+    "[quote]It crashes.[quote]\nDuplicate of #30",
     '<a id="c3"></a>Comment 3:\n\n<pre>Duplicate of <a href="https://example.com/30">issue #30</a>.</pre>',
 ]
 NOWHERE = [
@@ -213,6 +217,9 @@ NOWHERE = [
     "{{{\nduplicate of #30\n}}}\nfixed",
     "<blockquote>Duplicate of #30</blockquote> No.",
     "<pre>duplicate of #30</pre>",
+    "<del>Duplicate of #30</del> fixed",
+    "[s]Duplicate of #30[/s] fixed",
+    '[quote="bob, post:2, topic:30"]\nDuplicate of #30\n[/quote]\nNo.',
     "The colour is {color:#30}red{color}. Duplicate.",
 ]
 
@@ -293,9 +300,7 @@ def test_bodies_become_markdown(tmp_path: Path, make: Ticket) -> None:
 
 
 def test_the_dataset_has_words_and_code_without_markup(tmp_path: Path) -> None:
-    body = (
-        "h2. Steps\n{color:red}Open{color} !a.png!\n{code}\nrun()\n{code}\n{quote}Slow; see APP-30.{quote}"
-    )
+    body = "h2. Steps\n{color:red}Open{color} !a.png!\n{code}\nrun()\n{code}\n{quote}Slow; see APP-30.{quote}"
     work = bulk(tmp_path, jira, [body], ["Fixed."])
     texts = pl.read_parquet(gis_builder.render(work, tmp_path / "texts.parquet", progress=False).out)
     (text,) = texts.filter(number=101)["text"]
