@@ -242,7 +242,7 @@ TEXTS: list[tuple[Ticket, str, str]] = [
     (jira, "bq. One.\nTwo.", "> One.\n\nTwo."),
     (
         jira,
-        "[here|https://a.example.com] [https://b.example.com]",
+        "[here | https://a.example.com] [https://b.example.com]",
         "[here](https://a.example.com) https://b.example.com",
     ),
     (jira, "[https://a.example.com|https://a.example.com|smart-link]", "https://a.example.com"),
