@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -170,6 +171,22 @@ CLAIMS: dict[str, tuple[Any, list[Any], list[Any]]] = {
             "Duplicate of https://git.example.org/acme/app/-/issues/30",
         ],
     ),
+    "html": (
+        other,
+        [
+            "<p>Seen.</p><p>Duplicate of #30.</p>",
+            '<div><a href="https://example.com/30">Bug #30</a> is the same bug, closing as duplicate.</div>',
+            "<blockquote>It crashes.</blockquote><p>Duplicate of #30</p>",
+        ],
+        [
+            "<p>&gt; Duplicate of #30</p><p>No.</p>",
+            "<p>This isn&#39;t a duplicate of #30.</p>",
+            "<div>He says:<blockquote><p>Duplicate of #30</p></blockquote>No.</div>",
+            "<p>Prints <code>duplicate of #30</code> no more</p>",
+            "<p><s>Duplicate of #30</s> fixed</p>",
+            "<div><pre>duplicate of #30</pre></div>",
+        ],
+    ),
     "phabricator": (
         phabricator,
         ["Duplicate of T30", "Duplicate of {T30}", "NOTE: Duplicate of T30."],
@@ -186,6 +203,28 @@ def test_closing_comments_of_a_known_tracker(tmp_path: Path, name: str) -> None:
     found = {ticket.partition("#")[2]: targets for ticket, (_, targets, _) in verdicts(work).items()}
     named = [str(comment) for n, comment in enumerate(comments) if found[str(101 + n)]]
     assert named == [str(comment) for comment in claims]
+
+
+def test_comments_in_a_table_of_jira(tmp_path: Path) -> None:
+    header = ["Issue key", "Summary", "Created", "Resolved", "Status", "Comment"]
+    comments = [
+        "{code}Duplicate of AB-30{code} is printed",
+        "-Duplicate of AB-30- fixed",
+        "Duplicate of AB-30",
+    ]
+    rows = [
+        [f"AB-{n}", "Crash", DAY, CLOSED, "Closed", f"{CLOSED};bo;{text}"]
+        for n, text in enumerate(comments, 31)
+    ]
+    with (tmp_path / "jira.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, ["AB-30", "Crash", DAY, "", "Open", ""], *rows])
+    imported(tmp_path / "jira.csv", tmp_path / "work")
+    assert [targets for _, targets, _ in verdicts(tmp_path / "work").values()] == [
+        [],
+        [],
+        [],
+        ["tickets/jira#30"],
+    ]
 
 
 # Signs that cannot be anything else count in any text, also of GitHub.
