@@ -42,7 +42,8 @@ from pairkit.dataset.parquet import read_parquet, write_parquet
 _LOG = logging.getLogger(__name__)
 
 _RECORD = "verdicts"
-CODE = ("store/issue_records.py", "detection")  # the code that makes verdicts
+# The code that makes verdicts.
+CODE = ("store/issue_records.py", "trackers/markup.py", "trackers/markup.toml", "detection")
 FILE = "verdicts.parquet"
 KEPT_FILE = "kept.parquet"
 _CHUNK = 4096

@@ -25,6 +25,7 @@ from gis_builder.detection.phrase_codes import (
     tokenise,
 )
 from gis_builder.store.issue_records import IssueRef
+from gis_builder.trackers.markup import ANY, markup
 
 _COMMENT_OR_FENCE = re.compile(r"<!--|^ {0,3}(`{3,}+(?=[^`\n]*$)|~{3,}+)", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t]*$", re.MULTILINE)
@@ -34,6 +35,10 @@ _LIST_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d{1,9}[.)])[ \t]")
 _TICKS_OR_BREAK = re.compile(r"`++|\n")
 _TILDES_OR_BREAK = re.compile(r"~~|\n")
 _TAG = re.compile(r"<(/?)(pre|code|blockquote|details)\b[^<>]*+>", re.IGNORECASE)
+# The head of a text from Google Code, whose importers put all of it into `<pre>`.
+_FROM_GOOGLE_CODE = re.compile(
+    r"(?:<a id=\"c\d{1,4}\"></a>Comment \d{1,4}(?: by [^\n]{1,99})?:?|by \*\*[^\n]{1,99}\*\*:)\n\n<pre>"
+)
 _QUOTE = re.compile(r"^[ \t]*+>[^\n]*$", re.MULTILINE)
 _CHECKBOX = re.compile(r"^[ \t]*+[-*+][ \t]++\[[ xX]\][^\n]*$", re.MULTILINE)
 _MAIL_HEADER = re.compile(r"^On [^\n]{8,120}(?:\n[^\n]{1,80})?wrote:[ \t]*+$", re.MULTILINE)
@@ -50,16 +55,44 @@ def mask(text: str) -> str:
         # First, since the other steps leave blanks at the beginning of a line.
         text = _mask_indented(text)
     if "<" in text:
+        if head := _FROM_GOOGLE_CODE.match(text):
+            text = _blank(text, [head.span()])
         text = _blank(text, _hidden(text))
         text = _blank(text, _tagged(text))
     if "`" in text:
         text = _blank(text, _inline_code(text))
     if "~~" in text:
         text = _blank(text, _struck(text))
+    if has_any(text, ("{", "[", "<", "bq.", "bc.", ">>>")):
+        text = _mask_other_markup(text)
     for sign, pattern in ((">", _QUOTE), ("[", _CHECKBOX), ("wrote:", _MAIL_HEADER)):
         if sign in text:
             text = _blank(text, (match.span() for match in pattern.finditer(text)))
     return text
+
+
+def _mask_other_markup(text: str) -> str:
+    """Mask quotes, code and tags in the markup of other trackers, which people also write on GitHub."""
+    rules = markup(ANY)
+    hidden = (block.span for block in rules.blocks(text) if block.becomes in ("code", "quote"))
+    text = _blank(text, hidden)
+    for rule in rules.inline_rules(text):
+        text = _blank(text, _tags(text, rule.pattern))
+    return text
+
+
+def _tags(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    """Spans of the tags around visible texts; an address stays instead of a text that names no issue."""
+    for match in pattern.finditer(text):
+        found = match.groupdict()
+        kept = "text" if "text" in found else 0
+        address = (found.get("url") or "").lower()
+        is_issue = could_refer(address) and ("github.com/" in address or address[0] == "#")
+        if is_issue and not could_refer(found["text"].lower()):
+            kept = "url"
+        start, end = match.span(kept) if kept else (match.end(), match.end())
+        yield match.start(), start
+        yield end, match.end()
 
 
 def comments(text: str) -> list[Span]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gis_builder.store.decoding import Malformed, whole_text
 from gis_builder.store.issue_records import Comment, Issue
+from gis_builder.trackers.markup import markup_kind, to_markdown
 from pairkit.base.printable import one_line
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8"))
@@ -60,15 +61,13 @@ _DUPLICATE = re.compile(
     r"(?i)(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette"
     r"|дубликат|重复|重複|중복)\)?"
 )
-# A text that begins and ends with a tag is HTML, such as Azure DevOps's; entities are replaced later.
-_HTML = re.compile(r"(?is)\s*<(?:div|p|span|br|ul|ol|h[1-6])\b.*>(?:\s|&nbsp;)*\Z")
-_BREAK = re.compile(r"<(?:br|/(?:p|div|li|tr|pre|h[1-6]))\b[^<>]*>", re.IGNORECASE)
-_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
 _PERSON = ("username", "name", "displayName", "display_name", "display_value", "login", "key", "identifier")
-_BLOCKS = {"paragraph", "heading", "codeBlock", "listItem", "hardBreak"}  # of Jira's rich text
+_BLOCKS = {"paragraph", "heading", "codeBlock", "blockquote", "listItem", "hardBreak"}  # of Jira's rich text
+_RICH_TAGS = {"codeBlock": "{noformat}", "blockquote": "{quote}"}
+_MARKS = {"\n", *_RICH_TAGS.values()}
 
 Columns: TypeAlias = Mapping[str, str]
 Cells: TypeAlias = dict[str, list[Any]]  # by role
@@ -193,11 +192,12 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     is_resolved = resolution.strip("-").lower() not in _UNRESOLVED or _CLOSED.fullmatch(state.lower())
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     is_closed = is_resolved or is_duplicate or (closed_at and not _OPEN.match(state.lower()))
+    kind = markup_kind(tuple(value if isinstance(value, dict) else value[0]))
     issue = Issue(
         repo="",
         number=0,
         title=title,
-        body=_plain(one_text(cells, "body")),
+        body=to_markdown(one_text(cells, "body"), kind),
         state="closed" if is_closed else "open",
         state_reason=("duplicate" if is_duplicate else "completed") if is_closed else None,
         author=one_text(cells, "author") or None,
@@ -209,10 +209,12 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         labels=_several(cells, "labels"),
     )
     url, repo, priority = (one_text(cells, role) for role in ("url", "repo", "priority"))
-    return Ticket(own_id, link.links, issue, url, repo, priority, tuple(_comments(cells, value, time_of)))
+    return Ticket(
+        own_id, link.links, issue, url, repo, priority, tuple(_comments(cells, value, kind, time_of))
+    )
 
 
-def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
+def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[Comment]:
     if isinstance(value, dict):
         items = next((items for path in _COMMENTS if (items := _at(value, path))), [])
     else:
@@ -222,7 +224,7 @@ def _comments(cells: Cells, value: Any, time_of: TimeOf) -> Iterator[Comment]:
         fields = {
             role: [[*item.values()][n] for n in indices] for role, indices in roles_of(tuple(item)).items()
         }
-        body = _plain(one_text(fields, "body"))
+        body = to_markdown(one_text(fields, "body"), kind)
         if (body or "created_at" not in fields) and item.get("system") is not True:
             try:
                 when = _required_time(fields, time_of)
@@ -294,13 +296,6 @@ def one_text(cells: Cells, role: str) -> str:
     return next((text for cell in cells.get(role, ()) if (text := cell_text(cell).strip())), "")
 
 
-def _plain(text: str) -> str:
-    """A text without the tags of HTML."""
-    if not _HTML.match(text):
-        return text
-    return _TAG.sub("", _BREAK.sub("\n", text)).replace("&nbsp;", " ").strip()
-
-
 def cell_text(cell: Any) -> str:
     """A cell as text: the name of a person, the words of Jira's rich text; empty for unknown types."""
     if isinstance(cell, dict):
@@ -324,9 +319,13 @@ def _rich_text(tree: Any) -> Iterator[str]:
         elif isinstance(node, dict):
             attrs = _dict(node.get("attrs"))
             texts = (node.get("text"), attrs.get("text"), attrs.get("url"))
-            yield whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
-            stack += ["\n" if cell_text(node.get("type")) in _BLOCKS else "", node.get("content")]
-        elif node == "\n":
+            text = whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
+            yield f"~~{text}~~" if "strike" in _at(node, "marks.type") else text
+            kind = cell_text(node.get("type"))
+            if tag := _RICH_TAGS.get(kind, ""):
+                yield tag
+            stack += ["\n" if kind in _BLOCKS else "", tag, node.get("content")]
+        elif node in _MARKS:
             yield node
 
 

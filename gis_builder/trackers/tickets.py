@@ -39,6 +39,8 @@ _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
     r"(?a:\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b)"
 )
+# An id of Phabricator, or any address, which is compared with the pages of tickets.
+_TASK_OR_PAGE = re.compile(r"(?a:\bT[0-9]{1,9}\b)|https?://[^\s<>()\[\]|\"']{1,300}[\w/]")
 _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
 _NO_ID, _ITSELF = "without an id", "to the ticket itself"
 _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
@@ -285,11 +287,13 @@ class TicketIndex:
         """Replace ticket ids by GitHub references, because these are removed from the dataset's texts."""
 
         def reference(match: re.Match[str]) -> str:
-            ref = self.ref(match[1], repo) or self._at(_form(match[1]), repo)
+            name = match[match.lastindex or 0]
+            ref = self.ref(name, repo) or self._at(_form(name), repo)
             if not isinstance(ref, IssueRef):
                 return match[0]
             return f"#{ref.number}" if ref.repo == repo else str(ref)
 
+        text = _TASK_OR_PAGE.sub(reference, text)
         return _MENTION.sub(reference, text) if "-" in text else text
 
 
