@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ Configuration `default`:
 | label | int64 | 1: duplicate, 0: not |
 | repo | string | `owner/name` of the first issue |
 | number1, number2 | int64 | numbers of the issues |
+| repo2 | string | `owner/name` of the second issue; only if pairs cross repositories |
 | url1, url2 | string | their pages; for tickets without a page, their ids |
 | created_at1, created_at2 | string | when they were opened, ISO 8601, UTC |
 | cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
@@ -164,10 +166,14 @@ def make_rows(
     texts: Mapping[IssueRef, IssueText],
     seed: int,
     site: str = GITHUB,
+    *,
+    with_repo2: bool = False,
 ) -> pl.DataFrame:
     """The rows of one split; the seed decides their order and the first text, whatever the label."""
     pairs = sorted([*positives, *negatives], key=row_order(seed))
-    return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
+    rows = [_row(pair, texts, seed, site) for pair in pairs]
+    frame = pl.DataFrame(rows, schema=ROWS | {"repo2": pl.String}, orient="row")
+    return frame if with_repo2 else frame.drop("repo2")
 
 
 def make_positive_rows(
@@ -196,6 +202,7 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
         *((str(grounds.relation), grounds.reason, grounds.confidence) if grounds else (None, None, None)),
         evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
+        second.repo,
     )
 
 
@@ -213,8 +220,9 @@ def write_gis(
     """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
+    crosses = any(len({pair.first.repo, pair.second.repo}) > 1 for pair in chain(*positives.values()))
     rows = {
-        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site)
+        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site, with_repo2=crosses)
         for split, pairs in positives.items()
     }
     only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
