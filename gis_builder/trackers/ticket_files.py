@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,19 +11,22 @@ from datetime import datetime
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gis_builder.store.decoding import Malformed, RepoName, convert, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
     LINK,
+    NESTED,
     ROLES,
+    TICKET,
     Cells,
     Columns,
     Ticket,
     cell_text,
     cells_of,
     flat,
+    nested_roles,
     objects_in,
     one_text,
     read_ticket,
@@ -44,6 +48,8 @@ _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
 )
 _PREVIEW_ROWS = 1000
+_MAX_USED, _MAX_UNUSED = 400, 200  # columns in a preview
+_NOT_USED = "not used"
 _TIMES = ("created_at", "closed_at", "updated_at")
 
 
@@ -83,6 +89,20 @@ def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
     kind = format_of(path)
     return kind if kind in _KINDS else ""
+
+
+ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
+
+
+def _add_read(columns: dict[str, ColumnRead], read: ColumnRead) -> None:
+    """Add a column, or replace it if only now it has a role or a value, which an object may lack."""
+    known = columns.setdefault(read["column"], read)
+    if _information(known) < _information(read):
+        columns[read["column"]] = read
+
+
+def _information(read: ColumnRead) -> tuple[bool, bool]:
+    return read["role"] != _NOT_USED, read["first value"] != ""
 
 
 @dataclass(frozen=True)
@@ -138,21 +158,28 @@ class TicketFile:
         except DataError as error:
             self.broken(error)
 
-    def columns_read(self) -> list[dict[str, str]]:
-        """Each column or key of the first rows: its role, its first value, and a time as it is understood."""
-        columns: dict[str, dict[str, str]] = {}
+    def columns_read(self) -> dict[str, ColumnRead]:
+        """How the columns or keys of the first rows are read, with a value of each."""
+        columns: dict[str, ColumnRead] = {}
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
             names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
             indices = roles_of(names, tuple(self.columns.items()))
-            role_of = {index: role for role in cells for index in indices[role]}
-            for index, (name, cell) in enumerate(zip(names, values, strict=True)):
-                role, text, time = role_of.get(index, "not used"), cell_text(cell).strip(), ""
-                with suppress(Malformed):
-                    time = self.time_of(text) if role in _TIMES and text else ""
-                if name not in columns or (text and not columns[name]["first value"]):
-                    read = {"role": role, "first value": text, "understood as": time}
-                    columns[name] = {"file": self.path.name, "column": name} | read
-        return list(columns.values())
+            roles = {names[index]: role for role in cells for index in indices[role]}
+            if isinstance(value, dict):
+                roles |= nested_roles(value)
+            for name, cell in zip(names, values, strict=True):
+                if name not in NESTED or not isinstance(cell, dict):
+                    _add_read(columns, self._column_read(name, roles.get(name, _NOT_USED), cell))
+        return columns
+
+    def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
+        text, time = cell_text(cell).strip(), ""
+        if role == "body" and isinstance(cell, list):  # such as GitLab's notes; `notes` may be a text, too
+            role = _NOT_USED
+        with suppress(Malformed):
+            time = self.time_of(text) if role in _TIMES and text else ""
+        read = {"role": role, "first value": text, "understood as": time}
+        return {"file": self.path.name, "column": name} | read
 
     def time_of(self, text: str) -> str:
         """A time as a stamp."""
@@ -181,6 +208,46 @@ class TicketFile:
         for row, value in _rows(self.path, self.broken):
             for item in objects_in(value):
                 yield next(numbered) if numbered else row, flat(item) if isinstance(item, dict) else item
+
+
+class ColumnSummary:
+    """The columns of files by kind: a format, and the names of the columns for id, title and time."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, ...], dict[str, ColumnRead]] = {}
+        self._files: Counter[tuple[tuple[str, ...], str]] = Counter()  # by kind and column
+        self._left_out = 0
+
+    def add(self, file: TicketFile) -> None:
+        """Add the columns of a file."""
+        columns = file.columns_read()
+        required = sorted(name for name, read in columns.items() if read["role"] in TICKET)
+        kind = (file_kind(file.path), *required)
+        of_kind = self._kinds.setdefault(kind, {})
+        for name, read in columns.items():
+            limit = _MAX_UNUSED if read["role"] == _NOT_USED else _MAX_USED
+            if name in of_kind or len(self._files) < limit:
+                _add_read(of_kind, read)
+                self._files[kind, name] += 1
+            else:
+                self._left_out += 1
+
+    def rows(self) -> list[ColumnRead]:
+        """The rows of a preview."""
+        return [
+            read | {"file": and_more(read["file"], self._files[kind, name])}
+            for kind, columns in self._kinds.items()
+            for name, read in columns.items()
+        ]
+
+    def notes(self) -> list[str]:
+        """A line on the columns that the rows leave out."""
+        return [f"{self._left_out:,} more columns of files are not shown"] if self._left_out else []
+
+
+def and_more(file: str, count: int) -> str:
+    """A name, and how many more files there are."""
+    return f"{file} and {count - 1:,} more" if count > 1 else file
 
 
 def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:
