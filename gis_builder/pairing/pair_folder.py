@@ -80,7 +80,8 @@ repository repeat are removed; images are replaced by their alternative text;
 **statements about being a duplicate are removed** ("duplicate of …", "[dup]", "closing in favour of …");
 **all references to issues and pull requests are removed** (numbers, links, file names such as
 `issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
-and e-mail addresses by `[email]` (listed below), login names in paths and prompts by `user`; repeated blank
+and e-mail addresses by `[email]` (listed below), login names in paths and prompts and names before e-mail
+addresses by `user`, login names of people who are addressed or quoted ("cc @ann") by `@user`; repeated blank
 lines are removed. Code stays.
 """
 
@@ -90,7 +91,7 @@ Only these are replaced:
 {chr(10).join(f"* {kind}" for kind in KINDS.values())}
 
 They are found by their format or by the name before them, so some are missed; `statistics.json` counts each
-kind under `removed_from_texts`. Names of people, postal addresses, phone numbers and IP addresses stay.
+kind under `removed_from_texts`. Other names of people, postal addresses, phone numbers and IP addresses stay.
 """
 
 _LIMITS = """
