@@ -101,9 +101,8 @@ def _passed_over(dumps: Iterable[Dump]) -> list[str]:
         paths.setdefault(reason, []).append(path)
     lines = []
     for reason, files in paths.items():
-        named = [str(files[0]), *(path.name for path in files[1:_MAX_NAMED])]
-        listed = ", ".join(map(one_line, named))
-        lines.append(f"{and_more(listed, len(files) - len(named) + 1)}: {reason}")
+        named = [one_line(str(files[0])), *(one_line(path.name) for path in files[1:_MAX_NAMED])]
+        lines.append(f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}")
     return lines
 
 
@@ -373,7 +372,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
                 fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
-    messages += columns.notes()
+    messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
     return ImportPreview(tuple(columns.rows()), tuple(tickets), (*counted, *messages, *broken.notes))
 
 

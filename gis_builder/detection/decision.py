@@ -288,7 +288,6 @@ def _named_at_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
 
 _UNSEEN = 0.9  # factor of the confidence if no target was fetched
 _REJECTED = 0.9
-CROSS_REPOSITORY = "cross_repository"  # a reason code
 
 
 def _with_known_pulls(kind_of: KindOf, pulls: frozenset[IssueRef]) -> KindOf:
@@ -311,7 +310,7 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     home = {verdict.ref.repo, *rules.one_tracker}
     near = [ref for ref in targets if rules.allow_cross_repository or ref.repo in home]
     if not near:
-        return _rejected(verdict, VerdictOutcome.UNCERTAIN, CROSS_REPOSITORY, targets)
+        return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}
     usable = [ref for ref in near if kinds[ref] in (Kind.ISSUE, Kind.UNKNOWN)]
     if not usable:

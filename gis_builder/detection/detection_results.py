@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gis_builder.detection.decision import CROSS_REPOSITORY
 from gis_builder.detection.detector import read_verdicts
 from gis_builder.store.issue_records import VerdictOutcome
 from pairkit.base.cli.result_table import Printed, ResultTable
@@ -64,7 +63,7 @@ class Detected(Printed):
 
 def cross_repository_notes(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     """A line on the verdicts that only a setting rejects."""
-    count = counts.get(VerdictOutcome.UNCERTAIN.value, {}).get(CROSS_REPOSITORY, 0)
+    count = counts.get("uncertain", {}).get("cross_repository")
     if not count:
         return []
     return [

@@ -226,7 +226,7 @@ class Detector:
     def _rules_hash(self, repo: str) -> bytes:
         """A hash of the inputs of a verdict other than the thread and the mentioned issues."""
         rules = self.rules(repo)
-        names = [*sorted(rules.former_names), *sorted(rules.one_tracker)]
+        names = sorted(rules.former_names | rules.one_tracker)
         settings = self._settings.model_dump(mode="json")
         tickets = sorted(self._tickets.get(repo, {}).values())
         inputs = json.dumps([repo, names, self._site, *tickets, settings, code_digest(*CODE)])

@@ -221,7 +221,7 @@ def write_gis(
     """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
-    crosses = any(len({pair.first.repo, pair.second.repo}) > 1 for pair in chain(*positives.values()))
+    crosses = any(pair.first.repo != pair.second.repo for pair in chain(*positives.values()))
     rows = {
         split: make_rows(pairs, negatives.get(split, ()), texts, seed, site, with_repo2=crosses)
         for split, pairs in positives.items()

@@ -44,7 +44,7 @@ from gis_builder.pairing.markup import (
     tidy_blanks,
     without_login_names,
 )
-from gis_builder.pairing.people import without_people, without_signatures
+from gis_builder.pairing.people import without_names, without_people
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings import TextSettings
@@ -143,7 +143,7 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
     text = _counted(without_login_names(text), "login_name", removed)
-    text = _counted(without_signatures(text), "person", removed)
+    text = _counted(without_names(text), "person", removed)
     text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)

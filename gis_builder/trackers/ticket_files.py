@@ -94,15 +94,9 @@ def file_kind(path: Path) -> str:
 ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
 
 
-def _add_read(columns: dict[str, ColumnRead], read: ColumnRead) -> None:
-    """Add a column, or replace it if only now it has a role or a value, which an object may lack."""
-    known = columns.setdefault(read["column"], read)
-    if _information(known) < _information(read):
-        columns[read["column"]] = read
-
-
-def _information(read: ColumnRead) -> tuple[bool, bool]:
-    return read["role"] != _NOT_USED, read["first value"] != ""
+Kind: TypeAlias = tuple[
+    str, ...
+]  # of a file: its format, and the names of the columns for id, title and time
 
 
 @dataclass(frozen=True)
@@ -158,19 +152,19 @@ class TicketFile:
         except DataError as error:
             self.broken(error)
 
-    def columns_read(self) -> dict[str, ColumnRead]:
-        """How the columns or keys of the first rows are read, with a value of each."""
-        columns: dict[str, ColumnRead] = {}
+    def columns_read(self) -> Iterator[tuple[Kind, ColumnRead]]:
+        """How each column or key of the first rows is read."""
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
             names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
             indices = roles_of(names, tuple(self.columns.items()))
             roles = {names[index]: role for role in cells for index in indices[role]}
             if isinstance(value, dict):
                 roles |= nested_roles(value)
+            required = sorted(name for name, role in roles.items() if role in TICKET)
             for name, cell in zip(names, values, strict=True):
                 if name not in NESTED or not isinstance(cell, dict):
-                    _add_read(columns, self._column_read(name, roles.get(name, _NOT_USED), cell))
-        return columns
+                    read = self._column_read(name, roles.get(name, _NOT_USED), cell)
+                    yield (file_kind(self.path), *required), read
 
     def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
         text, time = cell_text(cell).strip(), ""
@@ -178,8 +172,13 @@ class TicketFile:
             role = _NOT_USED
         with suppress(Malformed):
             time = self.time_of(text) if role in _TIMES and text else ""
-        read = {"role": role, "first value": text, "understood as": time}
-        return {"file": self.path.name, "column": name} | read
+        return {
+            "file": self.path.name,
+            "column": name,
+            "role": role,
+            "first value": text,
+            "understood as": time,
+        }
 
     def time_of(self, text: str) -> str:
         """A time as a stamp."""
@@ -211,38 +210,37 @@ class TicketFile:
 
 
 class ColumnSummary:
-    """The columns of files by kind: a format, and the names of the columns for id, title and time."""
+    """The columns of files by kind, in a bounded number of rows."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, ...], dict[str, ColumnRead]] = {}
-        self._files: Counter[tuple[tuple[str, ...], str]] = Counter()  # by kind and column
-        self._left_out = 0
+        self._columns: dict[tuple[Kind, str], ColumnRead] = {}
+        self._files: Counter[tuple[Kind, str]] = Counter()  # with this column
+        self.is_cut = False
 
     def add(self, file: TicketFile) -> None:
         """Add the columns of a file."""
-        columns = file.columns_read()
-        required = sorted(name for name, read in columns.items() if read["role"] in TICKET)
-        kind = (file_kind(file.path), *required)
-        of_kind = self._kinds.setdefault(kind, {})
-        for name, read in columns.items():
+        seen = set[tuple[Kind, str]]()
+        for kind, read in file.columns_read():
+            key = kind, read["column"]
             limit = _MAX_UNUSED if read["role"] == _NOT_USED else _MAX_USED
-            if name in of_kind or len(self._files) < limit:
-                _add_read(of_kind, read)
-                self._files[kind, name] += 1
-            else:
-                self._left_out += 1
+            if key not in self._columns and len(self._columns) >= limit:
+                self.is_cut = True
+                continue
+            seen.add(key)
+            known = self._columns.setdefault(key, read)
+            if _information(known) < _information(read):  # an object may lack a value
+                self._columns[key] = read
+        self._files.update(seen)
 
     def rows(self) -> list[ColumnRead]:
-        """The rows of a preview."""
-        return [
-            read | {"file": and_more(read["file"], self._files[kind, name])}
-            for kind, columns in self._kinds.items()
-            for name, read in columns.items()
-        ]
+        """The rows of a preview, by kind."""
+        by_kind = sorted(self._columns.items(), key=lambda item: item[0][0])
+        return [read | {"file": and_more(read["file"], self._files[key])} for key, read in by_kind]
 
-    def notes(self) -> list[str]:
-        """A line on the columns that the rows leave out."""
-        return [f"{self._left_out:,} more columns of files are not shown"] if self._left_out else []
+
+def _information(read: ColumnRead) -> tuple[bool, bool]:
+    """Whether a column has a role, and a value."""
+    return read["role"] != _NOT_USED, read["first value"] != ""
 
 
 def and_more(file: str, count: int) -> str:
