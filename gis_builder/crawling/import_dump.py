@@ -101,7 +101,7 @@ def _passed_over(dumps: Iterable[Dump]) -> list[str]:
         paths.setdefault(reason, []).append(path)
     lines = []
     for reason, files in paths.items():
-        named = [one_line(str(files[0])), *(one_line(path.name) for path in files[1:_MAX_NAMED])]
+        named = [one_line(str(path)) for path in files[:_MAX_NAMED]]
         lines.append(f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}")
     return lines
 

@@ -38,11 +38,10 @@ _PROGRAM_WORDS = """
     transactional try type types unique unit use value var version view viewbuilder viewchild void when
     with
 """
+_PROGRAM = "|".join(_PROGRAM_WORDS.split())
 # An address, a hash, `@scope/package`, `@Annotation(…)` and `@module.name` aren't names of people.
 _LOGIN = (
-    r"(?<![A-Za-z0-9_@./`])@(?!(?i:0x|[0-9a-f]{7,40}\b|(?:"
-    + "|".join(_PROGRAM_WORDS.split())
-    + r"|user)(?![\w-])))"
+    rf"(?<![A-Za-z0-9_@./`])@(?!(?i:0x|[0-9a-f]{{7,40}}\b|(?:{_PROGRAM}|user)(?![\w-])))"
     r"(?a:[A-Za-z0-9][\w-]{0,38}(?![\w/(\[{=<@-]|[.:]\w))"
 )
 _LOGINS = rf"{_LOGIN}(?:(?:[ \t]{{0,3}}[,;/&]|[ \t]+and|[ \t]+or){{0,2}}[ \t]{{1,3}}{_LOGIN}){{0,20}}"

@@ -39,6 +39,9 @@ _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
     r"(?a:\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b)"
 )
+_GITLAB_MENTION = re.compile(
+    r"(https?://[^\s<>\[\]()|\"']{1,200}/(?:issues|work_items)/[0-9]{1,9})\b(?:#note_[0-9]+)?"
+)
 _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
 _NO_ID, _ITSELF = "without an id", "to the ticket itself"
 _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
@@ -290,7 +293,9 @@ class TicketIndex:
                 return match[0]
             return f"#{ref.number}" if ref.repo == repo else str(ref)
 
-        return _MENTION.sub(reference, text) if "-" in text else text
+        for pattern in (_GITLAB_MENTION, _MENTION) if "-" in text else ():
+            text = pattern.sub(reference, text)
+        return text
 
 
 def _assign_numbers(created: Mapping[str, str], known: Mapping[str, TicketRow]) -> dict[str, int]:

@@ -110,6 +110,30 @@ def test_projects_of_one_import_are_one_tracker(
     assert "tickets/beta#" in shown
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "https://gitlab.example.com/g/api/-/issues/1",
+        "https://gitlab.example.com/g/api/-/issues/1#note_77.",
+        "g/api#1",
+        "api#1",
+    ],
+)
+def test_comments_name_tickets_of_other_projects(tmp_path: Path, said: str) -> None:
+    page = "https://gitlab.example.com/g/{}/-/issues/1"
+    note = {"note": f"Duplicate of {said}", "created_at": "2024-02-01", "author": {"username": "max"}}
+    rows: list[dict[str, Any]] = [
+        {"iid": 1, "title": texts(n)[0], "description": texts(n)[1], "web_url": page.format(project)}
+        | {"created_at": f"2024-01-0{n}"}
+        for n, project in ((1, "api"), (2, "web"))
+    ]
+    rows[1] |= {"state": "closed", "closed_at": "2024-02-01", "notes": [note]}
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    imported(path, tmp_path / "work")
+    assert verdicts(tmp_path / "work")["g/web#1"][:2] == ("duplicate", ["g/api#1"])
+
+
 def test_a_project_that_is_imported_later_changes_the_verdicts(tmp_path: Path) -> None:
     work = tmp_path / "work"
     imported(write_tickets(tmp_path / "t.csv", ["alpha"]), work)
