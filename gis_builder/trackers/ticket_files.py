@@ -97,6 +97,7 @@ ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
 Kind: TypeAlias = tuple[
     str, ...
 ]  # of a file: its format, and the names of the columns for id, title and time
+ColumnKey: TypeAlias = tuple[Kind, str]
 
 
 @dataclass(frozen=True)
@@ -213,13 +214,13 @@ class ColumnSummary:
     """The columns of files by kind, in a bounded number of rows."""
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[Kind, str], ColumnRead] = {}
-        self._files: Counter[tuple[Kind, str]] = Counter()  # with this column
+        self._columns: dict[ColumnKey, ColumnRead] = {}
+        self._files: Counter[ColumnKey] = Counter()  # with this column
         self.is_cut = False
 
     def add(self, file: TicketFile) -> None:
         """Add the columns of a file."""
-        seen = set[tuple[Kind, str]]()
+        seen = set[ColumnKey]()
         for kind, read in file.columns_read():
             key = kind, read["column"]
             limit = _MAX_UNUSED if read["role"] == _NOT_USED else _MAX_USED
