@@ -103,8 +103,10 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
     if {*sides} <= {*names}:
         duplicates, canonicals = (_ids(frame, side, where) for side in sides)
     elif not renamed and {*_GIS} <= {*names}:
-        repo, *numbers = (_ids(frame, name, where) for name in _GIS)
-        duplicates, canonicals = (repo + "#" + number for number in numbers)
+        repo, number1, number2 = (_ids(frame, name, where) for name in _GIS)
+        # Only in datasets with duplicates across repositories.
+        repo2 = frame["repo2"].fill_null(repo) if "repo2" in names else repo
+        duplicates, canonicals = repo + "#" + number1, repo2 + "#" + number2
     else:
         raise DataError(
             f"found the columns {one_line(', '.join(names))}; expected {' and '.join(sides)}"

@@ -276,8 +276,8 @@ def suggest(
 ) -> Suggested:
     """List older issues that an issue may duplicate.
 
-    The issue's text, as rendered by `render`, is compared with the issues of its repository that were opened
-    before it. Nothing is sent to GitHub.
+    The issue's text, as rendered by `render`, is compared with the issues of its repository, or with the
+    tickets of all imported projects, that were opened before it. Nothing is sent to GitHub.
 
     Args:
         repo: Repository of the issue, as owner/name.

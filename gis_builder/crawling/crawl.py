@@ -148,7 +148,7 @@ def _fetch_dependencies(
             if new := detector.unknown(kept) - fetched:
                 unresolved[kept.verdict.ref] = new
             elif kept.verdict.outcome is VerdictOutcome.DUPLICATE:
-                positives[kept.verdict.ref.repo] += 1
+                positives.update(kept.verdict.repos)
         if not unresolved:
             detector.keep()
             return positives

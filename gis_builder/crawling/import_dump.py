@@ -25,7 +25,7 @@ from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, Tick
 from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
-from gis_builder.trackers.ticket_files import UNREADABLE, ImportOptions
+from gis_builder.trackers.ticket_files import UNREADABLE, ColumnSummary, ImportOptions, and_more
 from gis_builder.trackers.tickets import TicketDump, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
@@ -35,6 +35,7 @@ from pairkit.base.system.files import write_bytes
 _NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
 _ROWS, _THREADS = 1000, 200  # per transaction
+_MAX_NAMED = 3  # files of a folder that are not read
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 
 T = TypeVar("T")
@@ -54,8 +55,8 @@ def import_dumps(
 ) -> list[RepoRow]:
     """Fill a store from saved trackers; issues that it already contains are replaced."""
     tickets = store.tickets()
-    for path in (path for dump in dumps for path in dump.passed_over):
-        say(f"{_why_passed_over(path)}; skipped")
+    for line in _passed_over(dumps):
+        say(f"{line}; skipped")
     trackers = Trackers(dumps)
     _read_issues(dumps, trackers, store)
     _check_found(folder, trackers, broken.notes)
@@ -92,9 +93,17 @@ def import_dumps(
     return rows
 
 
-def _why_passed_over(path: Path) -> str:
-    reason = UNREADABLE.get(path.suffix.lower(), "contains no issues, comments or events")
-    return f"{one_line(str(path))}: {reason}"
+def _passed_over(dumps: Iterable[Dump]) -> list[str]:
+    """A line for each reason why files are not read."""
+    paths: dict[str, list[Path]] = {}
+    for path in (path for dump in dumps for path in dump.passed_over):
+        reason = UNREADABLE.get(path.suffix.lower(), "no issues, comments or events")
+        paths.setdefault(reason, []).append(path)
+    lines = []
+    for reason, files in paths.items():
+        named = [one_line(str(path)) for path in files[:_MAX_NAMED]]
+        lines.append(f"{and_more(', '.join(named), len(files) - len(named) + 1)}: {reason}")
+    return lines
 
 
 def _list_skipped(dump: TicketDump, path: Path) -> str:
@@ -339,16 +348,18 @@ class ImportPreview(Printed):
 def preview(source: Path, options: ImportOptions) -> ImportPreview:
     """Read the files of an import without a store."""
     broken = BrokenRows(skip=options.skip_broken)
-    columns: list[Mapping[str, str]] = []
+    columns = ColumnSummary()
     tickets: list[Mapping[str, str]] = []
     counts: Counter[str] = Counter()
     messages: list[str] = []
-    for dump in find_trackers(source, options, {}, broken):
-        messages += map(_why_passed_over, dump.passed_over)
+    dumps = find_trackers(source, options, {}, broken)
+    messages += _passed_over(dumps)
+    for dump in dumps:
         index = dump.index if isinstance(dump, TicketDump) else None
         keys = TicketSite.of(index.tickets).rows if index else {}
         if isinstance(dump, TicketDump) and index:
-            columns += [column for file in dump.every_file for column in file.columns_read()]
+            for file in dump.every_file:
+                columns.add(file)
             messages += [f"{index.link_count:,} duplicate links", *index.notes("an import lists them")]
         for repo, _, issue, _ in dump.issues():
             counts[repo] += not issue.is_pull
@@ -361,7 +372,8 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
                 fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
-    return ImportPreview(tuple(columns), tuple(tickets), (*counted, *messages, *broken.notes))
+    messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
+    return ImportPreview(tuple(columns.rows()), tuple(tickets), (*counted, *messages, *broken.notes))
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> ResultTable:

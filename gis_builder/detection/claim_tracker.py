@@ -35,6 +35,7 @@ class Rules:
     """Settings of one repository that change its verdicts."""
 
     allow_cross_repository: bool = False
+    one_tracker: frozenset[str] = frozenset()  # other repositories whose issues always count as targets
     former_names: frozenset[str] = frozenset()
     site: str = GITHUB
 

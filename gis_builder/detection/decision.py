@@ -356,7 +356,8 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     targets = [ref for ref in verdict.targets if ref != verdict.ref]
     if not targets:
         return _rejected(verdict, VerdictOutcome.NOT, "self_reference", ())
-    near = [ref for ref in targets if rules.allow_cross_repository or ref.repo == verdict.ref.repo]
+    home = {verdict.ref.repo, *rules.one_tracker}
+    near = [ref for ref in targets if rules.allow_cross_repository or ref.repo in home]
     if not near:
         return _rejected(verdict, VerdictOutcome.UNCERTAIN, "cross_repository", targets)
     kinds = {ref: kind_of(ref) for ref in near}

@@ -43,6 +43,10 @@ class Detected(Printed):
         """The counts as one object for scripts."""
         return {"out": str(self.out), **self.counts}
 
+    def notes(self) -> list[str]:
+        """A line on duplicates of issues in other repositories, if they are not accepted."""
+        return cross_repository_notes(self.counts)
+
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command to run after detection."""
         pair = ["gis", "pair", "--work", str(self.out.parent), "--out", "gis-dataset"]
@@ -55,6 +59,17 @@ class Detected(Printed):
             for row, (reason, count) in enumerate(sorted(reasons.items(), key=lambda item: -item[1])):
                 table.add_row("" if row else outcome, reason, count)
         return table
+
+
+def cross_repository_notes(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """A line on the verdicts that only a setting rejects."""
+    count = counts.get("uncertain", {}).get("cross_repository")
+    if not count:
+        return []
+    return [
+        f"{count:,} closed issues name an original in another repository, so they are uncertain;"
+        " --set detect.allow_cross_repository=true makes them duplicates"
+    ]
 
 
 @dataclass(frozen=True, repr=False)

@@ -210,6 +210,8 @@ class Detector:
         """The rules for one repository, with its former names."""
         return Rules(
             allow_cross_repository=self._settings.allow_cross_repository,
+            # The projects of imported tickets are one tracker.
+            one_tracker=frozenset(self._tickets if repo in self._tickets else ()),
             former_names=frozenset(self._names.get(repo, ())) - {repo},
             site=self._site,
         )
@@ -224,7 +226,8 @@ class Detector:
 
     def _rules_hash(self, repo: str) -> bytes:
         """A hash of the inputs of a verdict other than the thread and the mentioned issues."""
-        names = sorted(self.rules(repo).former_names)
+        rules = self.rules(repo)
+        names = sorted(rules.former_names | rules.one_tracker)
         settings = self._settings.model_dump(mode="json")
         tickets = sorted(self._tickets.get(repo, {}).values())
         inputs = json.dumps([repo, names, self._site, *tickets, settings, code_digest(*CODE)])

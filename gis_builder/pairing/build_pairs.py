@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def assemble(
 ) -> dict[str, Any]:
     """Make pairs from the verdicts on these repositories and write the dataset to `out`."""
     seed = settings.seed
-    duplicates = read_duplicates(verdicts)
+    duplicates = [_renamed(verdict, store) for verdict in read_duplicates(verdicts)]
     clusters = find_clusters(duplicates)
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
@@ -89,6 +90,12 @@ def assemble(
     )
 
 
+def _renamed(verdict: Verdict, store: Store) -> Verdict:
+    """The verdict with the present names of its targets' repositories: people write former ones."""
+    targets = (ref._replace(repo=store.full_name(ref.repo)) for ref in verdict.targets)
+    return replace(verdict, targets=tuple(targets))
+
+
 def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict[str, int]:
     """The number of missing negatives of each split that lacks some; with exact sizes none may be missing."""
     missing = {split: count for split, count in negatives.items() if count}
@@ -121,7 +128,7 @@ def _negative_sample(
     store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
 ) -> set[IssueRef]:
     """The issues used only in negatives: the sample that the crawl fetched."""
-    counts = Counter(verdict.ref.repo for verdict in duplicates)
+    counts = Counter(repo for verdict in duplicates for repo in verdict.repos)
     by_name = {row.full_name: row for row in rows}
     sample: set[IssueRef] = set()
     for repo in full_names(rows):

@@ -2,7 +2,8 @@
 
 Negatives reuse the issues of positives, each about as often as in positives. So one text alone reveals little
 about the label, and a model must compare both. Issues without a duplicate are used only if these don't
-suffice.
+suffice. An issue whose duplicate is in another repository is in negatives of its own repository, with the
+time gaps of such positives.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gis_builder.pairing.sampler import GapMatcher, NegativeSampler, Timeline, WantedGaps, opening_times
+from gis_builder.pairing.sampler import (
+    GapMatcher,
+    NegativeSampler,
+    PositiveEnd,
+    Timeline,
+    WantedGaps,
+    opening_times,
+)
 from gis_builder.pairing.split import Splits
 from gis_builder.settings import PairSettings
 from gis_builder.settings.negative_strategies import Retriever, strategy_of
@@ -59,8 +67,8 @@ def make_negatives(
     negatives = Negatives()
     for split, pairs in splits.positives.items():
         drawers = [
-            _RepoNegatives(of_repo, issues[split, repo], inputs)
-            for repo, of_repo in sorted(_by_repo(pairs).items())
+            _RepoNegatives(ends, issues[split, repo], inputs)
+            for repo, ends in sorted(_ends_by_repo(pairs).items())
         ]
         negatives.missing[split] = _draw(drawers, splits.negatives_wanted[split])
         negatives.pairs[split] = [pair for drawer in drawers for pair in drawer.sampler.pairs]
@@ -70,10 +78,12 @@ def make_negatives(
     return negatives
 
 
-def _by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[IssuePair]]:
-    by_repo: defaultdict[str, list[IssuePair]] = defaultdict(list)
-    for pair in pairs:
-        by_repo[pair.first.repo].append(pair)
+def _ends_by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[PositiveEnd]]:
+    """Both issues of each positive, by their own repositories."""
+    by_repo: defaultdict[str, list[PositiveEnd]] = defaultdict(list)
+    for first, second in ((pair.first, pair.second) for pair in pairs):
+        by_repo[first.repo].append(PositiveEnd(first, second))
+        by_repo[second.repo].append(PositiveEnd(second, first))
     return by_repo
 
 
@@ -90,7 +100,7 @@ def shares(positives: Sequence[int], wanted: int) -> list[int]:
 
 def _draw(drawers: Sequence[_RepoNegatives], wanted: int) -> int:
     """Draw in all repositories; if one has too few, the others draw more. Returns the number missing."""
-    counts = shares([drawer.positives for drawer in drawers], wanted)
+    counts = shares([len(drawer.ends) for drawer in drawers], wanted)
     for drawer, count in zip(drawers, counts, strict=True):
         drawer.draw(count)
     missing = wanted - sum(len(drawer.sampler.pairs) for drawer in drawers)
@@ -105,10 +115,9 @@ class _RepoNegatives:
     _retriever: Retriever | None
     _ranking: Callable[[int], Iterable[int]] | None
 
-    def __init__(self, pairs: Sequence[IssuePair], issues: Sequence[IssueRef], inputs: _Inputs) -> None:
-        self.positives = len(pairs)
-        self._positives = pairs
-        self._paired = {ref for pair in pairs for ref in (pair.first, pair.second)}
+    def __init__(self, ends: Sequence[PositiveEnd], issues: Sequence[IssueRef], inputs: _Inputs) -> None:
+        self.ends = ends
+        self._paired = {end.issue for end in ends}
         self._issues = issues
         self._inputs = inputs
         self._settings = inputs.settings
@@ -116,11 +125,11 @@ class _RepoNegatives:
         self._set_candidates(sorted(self._paired))
         titles = {ref: inputs.texts[ref].text.partition("\n")[0] for ref in issues}
         self._titles = {ref: terms(title) for ref, title in titles.items()}
-        self.sampler = NegativeSampler(pairs, self._why_not, inputs.seed)
+        self.sampler = NegativeSampler(ends, self._why_not, inputs.seed)
 
     def draw(self, count: int) -> int:
         """Draw up to `count` more negatives and return their number."""
-        if count <= 0:
+        if count <= 0 or len(self._issues) < 2:
             return 0
         before = len(self.sampler.pairs)
         goal = before + count
@@ -139,8 +148,9 @@ class _RepoNegatives:
 
     def _draw_matched(self, count: int, hard: int) -> None:
         """Draw negatives with the time gaps of the positives, as far as possible."""
-        timeline = Timeline(opening_times(self._inputs.texts, self._issues), self._issues)
-        wanted = WantedGaps([timeline.gap(pair.first, pair.second) for pair in self._positives], count)
+        elsewhere = (end.other for end in self.ends)
+        timeline = Timeline(opening_times(self._inputs.texts, [*self._issues, *elsewhere]), self._issues)
+        wanted = WantedGaps([timeline.gap(*end) for end in self.ends], count)
         paired = timeline.only(self._paired.__contains__)
         of_paired = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
         of_all = GapMatcher(self.sampler, timeline, wanted, self._inputs.seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ Configuration `default`:
 | label | int64 | 1: duplicate, 0: not |
 | repo | string | `owner/name` of the first issue |
 | number1, number2 | int64 | numbers of the issues |
+| repo2 | string | `owner/name` of the second issue; only if pairs cross repositories |
 | url1, url2 | string | their pages; for tickets without a page, their ids |
 | created_at1, created_at2 | string | when they were opened, ISO 8601, UTC |
 | cluster | string | the duplicate cluster, named after its lowest issue; null for a negative |
@@ -78,7 +80,8 @@ repository repeat are removed; images are replaced by their alternative text;
 **statements about being a duplicate are removed** ("duplicate of …", "[dup]", "closing in favour of …");
 **all references to issues and pull requests are removed** (numbers, links, file names such as
 `issue-12.rs`), with the words that lead to them ("see", "related to"); credentials are replaced by `[secret]`
-and e-mail addresses by `[email]` (listed below), login names in paths and prompts by `user`; repeated blank
+and e-mail addresses by `[email]` (listed below), login names in paths and prompts and names before e-mail
+addresses by `user`, login names of people who are addressed or quoted ("cc @ann") by `@user`; repeated blank
 lines are removed. Code stays.
 """
 
@@ -88,7 +91,7 @@ Only these are replaced:
 {chr(10).join(f"* {kind}" for kind in KINDS.values())}
 
 They are found by their format or by the name before them, so some are missed; `statistics.json` counts each
-kind under `removed_from_texts`. Names of people, postal addresses, phone numbers and IP addresses stay.
+kind under `removed_from_texts`. Other names of people, postal addresses, phone numbers and IP addresses stay.
 """
 
 _LIMITS = """
@@ -164,10 +167,14 @@ def make_rows(
     texts: Mapping[IssueRef, IssueText],
     seed: int,
     site: str = GITHUB,
+    *,
+    with_repo2: bool = False,
 ) -> pl.DataFrame:
     """The rows of one split; the seed decides their order and the first text, whatever the label."""
     pairs = sorted([*positives, *negatives], key=row_order(seed))
-    return pl.DataFrame([_row(pair, texts, seed, site) for pair in pairs], schema=ROWS, orient="row")
+    rows = [_row(pair, texts, seed, site) for pair in pairs]
+    frame = pl.DataFrame(rows, schema=ROWS | {"repo2": pl.String}, orient="row")
+    return frame if with_repo2 else frame.drop("repo2")
 
 
 def make_positive_rows(
@@ -196,6 +203,7 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
         *((str(grounds.relation), grounds.reason, grounds.confidence) if grounds else (None, None, None)),
         evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
+        second.repo,
     )
 
 
@@ -213,8 +221,9 @@ def write_gis(
     """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
+    crosses = any(pair.first.repo != pair.second.repo for pair in chain(*positives.values()))
     rows = {
-        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site)
+        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site, with_repo2=crosses)
         for split, pairs in positives.items()
     }
     only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gis_builder.crawling.status import outcome_lines
+from gis_builder.detection.detection_results import cross_repository_notes
 from gis_builder.store import RepoRow, Usage
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.system.machine import peak_rss_mb
@@ -114,7 +115,12 @@ class Built(_Dataset):
 
     def notes(self) -> list[str]:
         """Counts of rejected data by reason, and the cost of the crawl; one line each."""
-        return [*outcome_lines(self.repositories), *_drop_lines(self.statistics, self.work), self._summary()]
+        return [
+            *outcome_lines(self.repositories),
+            *cross_repository_notes(self.statistics["verdicts"]),
+            *_drop_lines(self.statistics, self.work),
+            self._summary(),
+        ]
 
     def _summary(self) -> str:
         if not self.usage.requests:

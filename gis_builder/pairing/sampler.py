@@ -31,6 +31,13 @@ def opening_times(texts: Mapping[IssueRef, IssueText], refs: Iterable[IssueRef])
     return {ref: datetime.fromisoformat(texts[ref].created_at).timestamp() for ref in refs}
 
 
+class PositiveEnd(NamedTuple):
+    """An issue of a positive, and the other one, which may be in another repository."""
+
+    issue: IssueRef
+    other: IssueRef
+
+
 class Timeline:
     """Issues in the order of their opening; gaps are in seconds."""
 
@@ -105,8 +112,8 @@ Candidates = Callable[[IssueRef], Iterable[IssueRef]]
 class NegativeSampler:
     """Pairs issues in rounds; in each round an issue may be used as often as in positives (its quota)."""
 
-    def __init__(self, positives: Sequence[IssuePair], why_not: WhyNot, seed: int) -> None:
-        self._quota = Counter(ref for pair in positives for ref in (pair.first, pair.second))
+    def __init__(self, positives: Iterable[PositiveEnd], why_not: WhyNot, seed: int) -> None:
+        self._quota = Counter(positive.issue for positive in positives)
         self._left = Counter(self._quota)
         self._why_not = why_not
         self._seed = seed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class Suggested(Printed):
 
     def notes(self) -> list[str]:
         """A line if there are no suggestions."""
-        return [] if self.suggestions else [f"{self.issue}: the index has no older issue of its repository"]
+        return [] if self.suggestions else [f"{self.issue}: the index has no older issue of its tracker"]
 
     def table(self) -> ResultTable:
         """The suggestions."""
@@ -98,6 +99,8 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     if not has_word(text):
         raise DataError(f"{ref}: its text has no words to search for")
     site = store.site
+    # The projects of imported tickets are one tracker.
+    where = [] if ref.repo in store.tickets() else ["--where", f"repo={ref.repo}"]
     suggestions = tuple(
         Suggestion(
             hit.row.number,
@@ -107,16 +110,16 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
             hit.cosine,
             hit.words,
         )
-        for hit in _search(index, text, ref.repo, issue.created_at, top)
+        for hit in _search(index, text, where, issue.created_at, top)
     )
     return Suggested(str(ref), suggestions)
 
 
-def _search(index: Path, text: str, repo: str, before: str, top: int) -> list[_Hit]:
+def _search(index: Path, text: str, where: Sequence[str], before: str, top: int) -> list[_Hit]:
     # -P: files of the current folder can't replace libraries. An absolute index path can't be parsed as a
     # flag.
     command = [sys.executable, "-P", "-m", "aoe_train", "search", str(index.resolve()), "-", "--json"]
-    command += ["--top", str(top), "--where", f"repo={repo}", "--before", f"created_at={before}"]
+    command += ["--top", str(top), *where, "--before", f"created_at={before}"]
     done = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
         input=text.encode("utf-8", "replace"),

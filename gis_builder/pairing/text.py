@@ -7,7 +7,8 @@ The text is the title, an empty line and the body. In both:
 2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
    "cc @login"), checklists ("I searched for duplicates"), template instructions and other lines that many
    issues of the repository repeat are removed; HTML entities are replaced by their characters;
-3. credentials become `[secret]`, e-mail addresses `[email]`, login names in paths and prompts `user`;
+3. credentials become `[secret]`, e-mail addresses `[email]`, login names in paths and prompts, and names
+   before e-mail addresses, `user`; login names of people who are addressed or quoted ("cc @ann") `@user`;
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate are removed;
 6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
@@ -43,6 +44,7 @@ from gis_builder.pairing.markup import (
     tidy_blanks,
     without_login_names,
 )
+from gis_builder.pairing.people import without_names, without_people
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings import TextSettings
@@ -141,6 +143,7 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     text, secrets = scrub_secrets(text)
     removed.update(secrets)
     text = _counted(without_login_names(text), "login_name", removed)
+    text = _counted(without_names(text), "person", removed)
     text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)
@@ -150,6 +153,7 @@ def _clean_prose(text: str, removed: Counter[str]) -> str:
     text = _counted(html_to_text(text), "html", removed)
     for kind, pattern in (("byline", BYLINE), ("checklist", CHECKLIST), ("instruction", INSTRUCTION)):
         text = _cut_counted(text, [match.span() for match in pattern.finditer(text)], kind, removed)
+    text = _counted(without_people(text), "person", removed)
     text = _counted(images_to_words(text), "image", removed)
     notes = find_duplicate_notes(text, find_references(text))
     return _cut_counted(text, notes, "duplicate_note", removed)

@@ -16,7 +16,9 @@ class DetectSettings(Settings):
     """The criteria of a duplicate."""
 
     allow_cross_repository: bool = setting(
-        False, "Accept duplicates of issues in other repositories; by default their verdict is uncertain."
+        False,
+        "Accept duplicates of issues in other repositories; by default their verdict is uncertain. Imported "
+        "tickets of several projects are one tracker and don't need it.",
     )
     min_confidence: float = setting(0.0, "Duplicates below this confidence become uncertain.", ge=0, le=1)
 

@@ -180,6 +180,11 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     relation: Relation = Relation.DUPLICATE  # to the targets; meaningless without targets
 
+    @property
+    def repos(self) -> set[str]:
+        """The repositories of the issue and its targets."""
+        return {ref.repo for ref in (self.ref, *self.targets)}
+
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCluster:

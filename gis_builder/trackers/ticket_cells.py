@@ -29,6 +29,7 @@ _WRAPPER = re.compile(
     "(?i)issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
     "|repository|project|search|nodes?|edges"
 )
+NESTED = ("fields", "attributes", "stats")  # keys whose fields are read; the last has Freshdesk's times
 _COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts", "conversations")
 _HAS_DUPLICATE = re.compile(
     r"(?i)duplicated\b|has.duplicate|duplicate of this|duplicate-forward|дублируется"
@@ -111,7 +112,7 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
         cell_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))
     }
     merged = {**custom, **value}
-    for name in ("fields", "attributes", "stats"):  # the last has Freshdesk's times
+    for name in NESTED:
         merged |= _dict(value.get(name))
     if "fields" in value and "key" in value:  # Jira
         key, root = cell_text(value["key"]), cell_text(value.get("self")).partition("/rest/")[0]
@@ -233,6 +234,23 @@ def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[
                     raise
                 continue  # another column of remarks
             yield Comment(number, one_text(fields, "author") or None, "NONE", when, body)
+
+
+def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
+    """The keys of an object whose lists have its comments and links."""
+    roles = {
+        rule["items"]: "links"
+        for rule in _DECLARED["links"]
+        if any(_at(item, rule["target"]) for item in _at(value, rule["items"]))
+    }
+    if "duplicated_to_id" in value:
+        roles["duplicated_to_id"] = "duplicate_of"
+    for path in _COMMENTS:
+        if _at(value, path):
+            key = path.partition(".")[0]
+            roles[key] = f"comments, {roles[key]}" if key in roles else "comments"
+            break
+    return roles
 
 
 def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[tuple[str, str]]:

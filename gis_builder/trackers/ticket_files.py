@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,19 +11,22 @@ from datetime import datetime
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gis_builder.store.decoding import Malformed, RepoName, convert, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
     LINK,
+    NESTED,
     ROLES,
+    TICKET,
     Cells,
     Columns,
     Ticket,
     cell_text,
     cells_of,
     flat,
+    nested_roles,
     objects_in,
     one_text,
     read_ticket,
@@ -44,6 +48,8 @@ _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
 )
 _PREVIEW_ROWS = 1000
+_MAX_USED, _MAX_UNUSED = 400, 200  # columns in a preview
+_NOT_USED = "not used"
 _TIMES = ("created_at", "closed_at", "updated_at")
 
 
@@ -83,6 +89,15 @@ def file_kind(path: Path) -> str:
     """The suffix of a file that may contain tickets, without `.gz`; empty for other files."""
     kind = format_of(path)
     return kind if kind in _KINDS else ""
+
+
+ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
+
+
+Kind: TypeAlias = tuple[
+    str, ...
+]  # of a file: its format, and the names of the columns for id, title and time
+ColumnKey: TypeAlias = tuple[Kind, str]
 
 
 @dataclass(frozen=True)
@@ -138,21 +153,33 @@ class TicketFile:
         except DataError as error:
             self.broken(error)
 
-    def columns_read(self) -> list[dict[str, str]]:
-        """Each column or key of the first rows: its role, its first value, and a time as it is understood."""
-        columns: dict[str, dict[str, str]] = {}
+    def columns_read(self) -> Iterator[tuple[Kind, ColumnRead]]:
+        """How each column or key of the first rows is read."""
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
             names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
             indices = roles_of(names, tuple(self.columns.items()))
-            role_of = {index: role for role in cells for index in indices[role]}
-            for index, (name, cell) in enumerate(zip(names, values, strict=True)):
-                role, text, time = role_of.get(index, "not used"), cell_text(cell).strip(), ""
-                with suppress(Malformed):
-                    time = self.time_of(text) if role in _TIMES and text else ""
-                if name not in columns or (text and not columns[name]["first value"]):
-                    read = {"role": role, "first value": text, "understood as": time}
-                    columns[name] = {"file": self.path.name, "column": name} | read
-        return list(columns.values())
+            roles = {names[index]: role for role in cells for index in indices[role]}
+            if isinstance(value, dict):
+                roles |= nested_roles(value)
+            required = sorted(name for name, role in roles.items() if role in TICKET)
+            for name, cell in zip(names, values, strict=True):
+                if name not in NESTED or not isinstance(cell, dict):
+                    read = self._column_read(name, roles.get(name, _NOT_USED), cell)
+                    yield (file_kind(self.path), *required), read
+
+    def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
+        text, time = cell_text(cell).strip(), ""
+        if role == "body" and isinstance(cell, list):  # such as GitLab's notes; `notes` may be a text, too
+            role = _NOT_USED
+        with suppress(Malformed):
+            time = self.time_of(text) if role in _TIMES and text else ""
+        return {
+            "file": self.path.name,
+            "column": name,
+            "role": role,
+            "first value": text,
+            "understood as": time,
+        }
 
     def time_of(self, text: str) -> str:
         """A time as a stamp."""
@@ -181,6 +208,45 @@ class TicketFile:
         for row, value in _rows(self.path, self.broken):
             for item in objects_in(value):
                 yield next(numbered) if numbered else row, flat(item) if isinstance(item, dict) else item
+
+
+class ColumnSummary:
+    """The columns of files by kind, in a bounded number of rows."""
+
+    def __init__(self) -> None:
+        self._columns: dict[ColumnKey, ColumnRead] = {}
+        self._files: Counter[ColumnKey] = Counter()  # with this column
+        self.is_cut = False
+
+    def add(self, file: TicketFile) -> None:
+        """Add the columns of a file."""
+        seen = set[ColumnKey]()
+        for kind, read in file.columns_read():
+            key = kind, read["column"]
+            limit = _MAX_UNUSED if read["role"] == _NOT_USED else _MAX_USED
+            if key not in self._columns and len(self._columns) >= limit:
+                self.is_cut = True
+                continue
+            seen.add(key)
+            known = self._columns.setdefault(key, read)
+            if _information(known) < _information(read):  # an object may lack a value
+                self._columns[key] = read
+        self._files.update(seen)
+
+    def rows(self) -> list[ColumnRead]:
+        """The rows of a preview, by kind."""
+        by_kind = sorted(self._columns.items(), key=lambda item: item[0][0])
+        return [read | {"file": and_more(read["file"], self._files[key])} for key, read in by_kind]
+
+
+def _information(read: ColumnRead) -> tuple[bool, bool]:
+    """Whether a column has a role, and a value."""
+    return read["role"] != _NOT_USED, read["first value"] != ""
+
+
+def and_more(file: str, count: int) -> str:
+    """A name, and how many more files there are."""
+    return f"{file} and {count - 1:,} more" if count > 1 else file
 
 
 def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int, Any]]:

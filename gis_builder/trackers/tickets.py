@@ -39,8 +39,12 @@ _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
     r"(?a:\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b)"
 )
-# An id of Phabricator, or any address, which is compared with the pages of tickets.
-_TASK_OR_PAGE = re.compile(r"(?a:\bT[0-9]{1,9}\b)|https?://[^\s<>()\[\]|\"']{1,300}[\w/]")
+# An id of Phabricator, or any address, which is compared with the pages of tickets; GitLab's also of a comment.
+_TASK_OR_PAGE = re.compile(
+    r"(?a:\bT[0-9]{1,9}\b)"
+    r"|(https?://[^\s<>()\[\]|\"'#]{1,300})#note_[0-9]+"
+    r"|https?://[^\s<>()\[\]|\"']{1,300}[\w/]"
+)
 _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
 _NO_ID, _ITSELF = "without an id", "to the ticket itself"
 _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")

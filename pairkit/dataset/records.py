@@ -230,7 +230,7 @@ def is_search(rows: pl.DataFrame) -> bool:
     return {*QUERY_COLUMNS} <= {*rows.columns}
 
 
-_TEXTS = ("repo", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
+_TEXTS = ("repo", "repo2", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
 WRITTEN_BY = ("llms", "prompt_hashes")
 """Columns of datasets with generated texts."""
 _EVIDENCE = ("kind", "url", "who", "when")

@@ -25,8 +25,8 @@ SIDE = "side"  # 0: negative, or a low score; 1: positive, or a high score
 EVERYTHING = "all"
 NOT_RECORDED = "not recorded"
 _KNOWN = (
-    "text1", "text2", "label", "repo", "number1", "number2", "url1", "url2", "created_at1", "created_at2",
-    "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
+    "text1", "text2", "label", "repo", "repo2", "number1", "number2", "url1", "url2", "created_at1",
+    "created_at2", "relation", "evidence", "negative_kind", "llms", "project", "system", "source", "genre",
 )  # fmt: skip
 _NAMED_BY = {  # columns with the source of a row, the most specific first
     "repo": "repository",

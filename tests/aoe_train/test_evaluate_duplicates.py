@@ -178,6 +178,9 @@ def test_ids_from_gis_or_renamed_columns():
     of_gis = pl.DataFrame({"id": ids, "text": texts, "created_at": created})
     found = evaluated([{**rows, "label": 1}, {**rows, "number2": 3, "label": 0}], of_gis)
     assert (found["n"], found["mrr"]) == (1, 1)
+    across = {**rows, "number1": 2, "repo2": "bob/car"}
+    found = evaluated([{**across, "label": 1}, {**across, "repo2": None, "label": 0}], of_gis)
+    assert (found["n"], found["mrr"]) == (1, 1 / 2)
     reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
     pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
     assert evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})["n"] == 1

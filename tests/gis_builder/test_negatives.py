@@ -229,3 +229,29 @@ def test_negatives_have_the_gaps_of_positives(kind: str) -> None:
 
     assert auc("none") > 0.85
     assert 0.4 <= auc("time") <= 0.6
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["random", "hard", "mixed"])
+def test_positives_across_repositories(kind: str, match: str) -> None:
+    """Their issues are in negatives of their own repositories, as often, with the gaps of positives."""
+    within, issues, texts = years(300, 200)
+
+    def moved(issue: IssueRef) -> IssueRef:
+        return issue._replace(repo="o/other") if issue.number % 2 else issue
+
+    clusters = []
+    for c in within:
+        first, second = map(moved, c.members)
+        members, edges = (first, second), ((second, first),)
+        clusters.append(replace(c, members=members, canonical=first, edges=edges))
+    texts = {moved(issue): replace(text, ref=moved(issue)) for issue, text in texts.items()}
+    splits, negatives = draw(clusters, list(map(moved, issues)), texts, negatives=kind, match=match)
+    assert not any(negatives.missing.values())
+    assert all(pair.first.repo == pair.second.repo for pair in all_pairs(negatives))
+    positives = list(chain(*splits.positives.values()))
+    assert all(pair.first.repo != pair.second.repo for pair in positives)
+    positive, negative = uses(positives), uses(all_pairs(negatives))
+    assert sum(abs(positive[issue] - negative[issue]) for issue in positive) < 0.3 * len(positive)
+    if match == "time":
+        assert 0.4 <= (gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0) <= 0.6

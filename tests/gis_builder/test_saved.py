@@ -118,7 +118,7 @@ def test_every_layout_gives_the_same_verdicts(
         (root / name).write_text(json.dumps(other))
     (row,) = imported(root, work, progress=True).repositories
     skipped = [line for line in capsys.readouterr().err.splitlines() if "skipped" in line]
-    assert [Path(line.partition(":")[0]).name for line in skipped] == sorted(OTHERS)
+    assert [line.partition(":")[0] for line in skipped] == [", ".join(f"{root}/{n}" for n in sorted(OTHERS))]
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = verdicts(work)
     assert sorted(found) == [f"{HOME}#{number}" for number in (1, 2, 4)]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +63,76 @@ def test_the_rules(raw: str, cleaned: str) -> None:
     assert clean(raw) == cleaned
 
 
+PEOPLE = [  # `ann` and `bob-7` are people
+    "It dies. cc @ann and @bob-7",
+    "Thanks to @ann for the report",
+    "@ann, could you look?",
+    "@ann and @bob-7 reported it",
+    "As @ann said above",
+    "It dies (hat tip: @ann)",
+    "I talked to @ann about it",
+    "This is @ann's patch",
+    "*Updated by @ann*",
+    "Hello @ann! It dies",
+    "谢谢@ann的报告",
+    "It dies.\n\n@ann\n\nAlways.",
+    "It dies. -- @ann",
+    "It dies.\r\n\r\n@ann\r\n",
+    "Legal (from @ann): no. @bob-7 Are you sure?",
+    "_From @ann on March 3, 2016 10:00_",
+    "It dies. @ann ^^",
+    "[via @ann](http://e.x/a)",
+]
+PROGRAMS = [  # nobody
+    "Use @property instead",
+    "The @media query is ignored",
+    "@types/node and @babel/core, you know",
+    "@Override on the method, please",
+    "Meet at @ 10:00",
+    "@Component has no effect",
+    "@Inject, I get an error",
+    "Thanks to @property it's cached",
+    "`cc @ann` and `@ann said`",
+    "It dies\n\n    @ann, you\n",
+    "@Test(timeout=3) hangs",
+    "@property\ndef foo(self): pass",
+    "npm i @angular/cli@1.2.3, please",
+    "domain main @0x7f8a7b815e10 said",
+    "since @c5194740a78e, can you see",
+    "@foo.bar is a decorator, can you",
+    "https://e.x/@ann, you",
+    "git@e.x:a/b.git",
+    "install @latest, you get an error",
+    "Fixed by @JsonIgnore",
+    "@ts-ignore, please remove",
+    "an @Trait object, a @mut one",
+    "```\ncc @ann\n```",
+]
+
+
+@pytest.mark.parametrize("text", [*PEOPLE, *PROGRAMS])
+def test_login_names_of_people_are_replaced(text: str) -> None:
+    counts: Counter[str] = Counter()
+    expected = re.sub("@(ann|bob-7)", "@user", text) if text in PEOPLE else text
+    assert clean(text, counts) == expected.replace("\r", "").strip()
+    assert counts["person"] == (text in PEOPLE and text.count("@"))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Signed-off-by: Ann Lee <a@b.org>", "Signed-off-by: user <[email]>"),
+        ("From: Éva O'Hara-Ito <a@b.org>", "From: user <[email]>"),
+        ("```\nAuthor: 张伟 <a@b.org>\n```", "```\nAuthor: user <[email]>\n```"),
+        ('authors = ["Ann <a@b.org>"]', 'authors = ["user <[email]>"]'),
+        ("Ask [~ann.lee] or [~accountid:5f:a-b]", "Ask [~user] or [~user]"),
+        ("write to <a@b.org>", "write to <[email]>"),
+    ],
+)
+def test_names_before_addresses_are_replaced(text: str, left: str) -> None:
+    assert clean(text) == left
+
+
 def test_removed_parts_are_counted_by_kind() -> None:
     body = "<!-- x -->\nDuplicate of #2.\nSee #2, o/n#2 and #7. Write to a@b.org.\n![i](u)"
     rendered = render(issue(body=body), members=(IssueRef(REPO, 1), IssueRef(REPO, 2)))
@@ -70,7 +143,7 @@ def test_removed_parts_are_counted_by_kind() -> None:
 
 WORDS = ["duplicate", " of ", "#12", "issue ", "12", "dup", "same as ", "this is a ", ", ", ". ", "[x]", "]("]
 WORDS += ["see ", "cf. ", "a/b#12 ", "related ", "to ", "crash "]
-MARKUP = ["```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org "]
+MARKUP = ["```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org ", "@ann ", "Ann <a@b.org>", "cc "]
 TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
 
@@ -138,6 +211,12 @@ def test_a_rare_line_and_a_small_repository_have_no_template() -> None:
         ("", "&amp;"),
         ("", "cc @a, @b\n"),
         ("cc", " @a"),
+        ("", "@a, "),
+        ("", "x @a and "),
+        ("", "spoke "),
+        ("", "\n@a\n"),
+        ("", "A <a@b.org> "),
+        ("", "`@a"),
         ("", "/home/"),
         ("", "a clear and concise description of "),
         ("", "same as #1 "),

@@ -264,10 +264,17 @@ def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
     assert seen <= {"Seen.", "Duplicate of #1"}
     assert bool(seen) is name.startswith(COMMENTED)
     outcome, targets, reason = verdicts(work)[second["id"]]
+    preview = gis_builder.preview_import(source, work, progress=False, **OPTIONS.get(name, {}))
+    roles = {role for column in preview.columns for role in column["role"].split(", ")}
+    assert ("comments" in roles) is bool(stored(work, "SELECT 1 FROM comments"))
+    assert {"title", "created_at"} <= roles
     # These duplicates have no link, but a comment.
     expected = "closer_duplicate" if name in ("bitbucket.json", "freshdesk.json") else "duplicate_of"
     assert (outcome, targets, reason) == ("duplicate", [first["id"]], expected)
-    assert capsys.readouterr().err.count("; skipped\n") == 2 * ("/" in name)
+    assert bool(roles & {"links", "duplicate_of", "duplicated_by"}) is (expected == "duplicate_of")
+    told = capsys.readouterr().err
+    assert told.count("; skipped\n") == ("/" in name)
+    assert ("milestones.ndjson: no issues, comments or events; skipped" in told) is ("/" in name)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -184,9 +185,8 @@ def test_damaged_rows_and_files_are_skipped_and_counted(
     crawled = imported(root, work, skip_broken=True, progress=True)
     messages = capsys.readouterr().err.splitlines()
     assert crawled.repositories[0].issue_count == 4
-    assert [Path(line.partition(":")[0]).name for line in messages if line.endswith("; skipped")] == [
-        *("people.csv", "bugs.xml", "labels.json"),
-    ]
+    skipped = [line.partition(":")[0] for line in messages if line.endswith("; skipped")]
+    assert skipped == [f"{root}/people.csv, {root}/labels.json", f"{root}/bugs.xml"]
     (links,) = (line for line in messages if "links skipped" in line)
     assert links.startswith("1 duplicate links skipped: 1 to a ticket outside the import; first 1 to 77; ")
     listed = Path(links.rpartition("list: ")[2]).read_text()
@@ -263,6 +263,51 @@ def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: P
     assert seen.lines()[:2] == ["tickets/t: 3 issues", "1 duplicate links"]
     assert "1 to a ticket outside the import; first A-3 to ?9" in seen.lines()[2]
     assert not (tmp_path / "work").exists()
+
+
+def test_a_preview_of_many_files_has_a_line_for_each_column_of_a_kind(root: Path, work: Path) -> None:
+    """A file per ticket, of which some lack a description; tables of other columns; other files."""
+    for number in range(1, 41):
+        link = {"type": {"outward": "duplicates"}, "outwardIssue": {"key": "AB-1"}}
+        fields: dict[str, Any] = {"summary": f"No {number}", "description": None if number % 4 else "x"}
+        fields |= {"created": "2024-01-01", "comment": {"comments": []}}
+        fields["issuelinks"] = [link] if number == 3 else []
+        (root / f"AB-{number:02}.json").write_text(json.dumps({"key": f"AB-{number}", "fields": fields}))
+        (root / f"labels{number}.ndjson").write_text('{"name": "bug"}')
+    for number in (1, 2):
+        table(root / f"t{number}.csv", ["id", "title", "created"], [[f"T-{number}", "Slow", "2024-01-01"]])
+    seen = gis_builder.preview_import(root, work, progress=False)
+    assert [tuple(column.values())[:3] for column in seen.columns] == [
+        ("t1.csv and 1 more", "id", "id"),
+        ("t1.csv and 1 more", "title", "title"),
+        ("t1.csv and 1 more", "created", "created_at"),
+        ("AB-01.json and 39 more", "key", "id"),
+        ("AB-01.json and 39 more", "summary", "title"),
+        ("AB-01.json and 39 more", "created", "created_at"),
+        ("AB-01.json and 39 more", "comment", "comments"),
+        ("AB-03.json and 39 more", "issuelinks", "links"),
+        ("AB-01.json and 39 more", "repo", "repo"),
+        ("AB-01.json and 39 more", "web url", "url"),
+        ("AB-04.json and 9 more", "description", "body"),
+    ]
+    (line,) = (line for line in seen.lines() if "no issues, comments or events" in line)
+    assert line.startswith(
+        f"{root}/labels1.ndjson, {root}/labels10.ndjson, {root}/labels11.ndjson and 37 more:"
+    )
+
+
+def test_a_preview_is_bounded(root: Path, work: Path) -> None:
+    """Columns that are not used leave room for others."""
+    unused = [f"cost {n}" for n in range(120)]
+    times = ("created", "opened", "time", "timestamp")
+    for number, (key, time) in enumerate(product(("id", "key", "iid", "number", "nr", "#"), times)):
+        header, row = [key, "title", time, *unused, "priority"], ["1", "Slow", "2024-01-01", *unused, "high"]
+        table(root / f"{number:02}.csv", header, [row])
+    seen = gis_builder.preview_import(root, work, repo="o/r", skip_broken=True, progress=False)
+    names = [column["column"] for column in seen.columns]
+    assert names.count("title") == names.count("priority") == 24
+    assert sum(column["role"] == "not used" for column in seen.columns) < 200
+    assert "not all columns are shown; preview fewer files" in seen.lines()
 
 
 def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ class ShownPair:
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
         for side in ("1", "2"):
             number = row.get(f"number{side}")
-            issue = "" if number is None else f": {row.get('repo') or ''}#{number}"
+            repo = (row.get("repo2") if side == "2" else None) or row.get("repo") or ""
+            issue = "" if number is None else f": {repo}#{number}"
             table.add_column(_plain(f"text{side}{issue}"), ratio=1, overflow="fold")
         table.add_row(*(_marked(*pair, self.common) for pair in ((text1, text2), (text2, text1))))
         return table
