@@ -26,8 +26,8 @@ _REFERENCE = re.compile(
         (?P<url_number>\d{{1,7}})
         (?P<url_rest>(?:/(?:files|commits))?/?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={_UNSPACED}))
     | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])
-    | (?:(?<![\w/&.-])|(?<={_UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
-        \#(?P<number>[1-9]\d{{0,6}})(?:(?![\w-]|\.\d)|(?={_UNSPACED}))
+    | (?:(?<![^\W_])(?<![/&.-])|(?<={_UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
+        \#(?P<number>[1-9]\d{{0,6}})(?:(?!_?[^\W_]|-|\.\d)|(?={_UNSPACED}))
     | (?<![\w/])GH-(?P<gh_number>[1-9]\d{{0,6}})\b
     | (?<![\w/])(?:issues?|bugs?|tickets?)\ +(?:no\.?\ *|number\ +|nr\.?\ *)?
         (?P<spoken>[1-9]\d{{0,6}})\b(?![.,:]\d|%)
@@ -175,6 +175,7 @@ def _edit_distance(word: str, target: str) -> int:
 
 REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"
 _GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
+_WORD_END = r"(?![^\W_])"  # underscores are markup: "_won't fix_"
 _MAX_SENTENCE = 4000  # characters; longer sentences are data, not prose, and are read in pieces
 # "#1, #2 and also #3", in codes.
 _REFERENCE_LIST = code_pattern(
@@ -186,7 +187,8 @@ _REFERENCE_LIST = code_pattern(
 def _phrases() -> list[str]:
     """Each phrase as a branch; its empty group is last, so that a wrong first letter ends the branch."""
     spaced = [
-        f"(?:{rule.replace(' ', _GAP)})(?!\\w)(?P<{code.name}_{i}>)" for i, (code, rule) in enumerate(PHRASES)
+        f"(?:{rule.replace(' ', _GAP)}){_WORD_END}(?P<{code.name}_{i}>)"
+        for i, (code, rule) in enumerate(PHRASES)
     ]
     return spaced + [f"(?:{rule})(?P<{code.name}_s{i}>)" for i, (code, rule) in enumerate(SIGNS)]
 
@@ -199,7 +201,7 @@ def _token(language: str | None) -> re.Pattern[str]:
     return re.compile(
         "|".join(
             [
-                r"(?P<blank>[ \t]++)",
+                rf"(?P<blank>[ \t]++|\[(?={REFERENCE_MARK}))",  # also the bracket of "[#12](...)"
                 rf"(?P<REFERENCE_>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
                 *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
                 *_phrases(),

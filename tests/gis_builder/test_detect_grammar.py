@@ -85,6 +85,8 @@ def refs_in(text: str, *former: str) -> list[str]:
         ("https://github.com/former/launcher/issues/5", ["#5"]),
         ("issue 33 and bug 44", ["#33", "#44"]),
         ("dup of 55", ["#55"]),
+        ("_#12_ and _dup of #13_", ["#12", "#13"]),
+        ("#12_a and #13_", ["#13"]),
         ("&#39;quoted&#39;", []),
         ("#0 and #012", []),
         ("colour #12ab34", []),
