@@ -96,7 +96,33 @@ def find_references(text: str, home: str, former_names: Collection[str] = ()) ->
         return []
     homes = {name.lower() for name in former_names}
     references = (_reference(match, home, homes) for match in _REFERENCE.finditer(text))
-    return [reference for reference in references if reference is not None]
+    return _join_links(text, [reference for reference in references if reference is not None])
+
+
+# A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
+_POINTING_LABEL = re.compile(
+    r"\[(?:(?:this|that|the|another|an?|other|older|earlier|existing|original) ){0,3}"
+    r"(?:this|that|one|here|issue|bug|ticket|report|thread)\]\(\Z",
+    re.IGNORECASE,
+)
+
+
+def _join_links(text: str, references: list[Reference]) -> list[Reference]:
+    """The references with each Markdown link as one, since rules read it as one word."""
+    joined: list[Reference] = []
+    for link in references:
+        last = joined[-1] if joined else None
+        label = _POINTING_LABEL.search(text, max(0, link.start - 60), link.start)
+        if text[link.end : link.end + 1] != ")":
+            joined.append(link)
+        elif label is not None:
+            joined.append(replace(link, start=label.start(), end=link.end + 1))
+        elif last is not None and text[last.end : link.start] == "](" and text[max(0, last.start - 1)] == "[":
+            # "[#12](https://...)": the target is the issue that the link opens.
+            joined[-1] = replace(link, start=last.start - 1, end=link.end + 1)
+        else:
+            joined.append(link)
+    return joined
 
 
 def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | None:

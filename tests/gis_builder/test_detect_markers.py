@@ -91,6 +91,8 @@ def summary(text: str) -> str:
             This is the same underlying problem as #1
             the same issue as [#1], just a different way to trigger it
             See #1, same problem.
+            This is the same issue as [#1](https://github.com/o/n/issues/1).
+            The same issue as [this one](https://github.com/o/n/issues/1), just in another menu.
         tracked #1
             #1 supersedes this.
             well covered elsewhere, e.g. #1
@@ -98,6 +100,8 @@ def summary(text: str) -> str:
             #1 will cover this
             It is a known bug (#1).
             That's filed as #1.
+            This is [a known issue](https://github.com/o/n/issues/1).
+            Tracked in [the other ticket](https://github.com/o/n/issues/1).
             Existing ticket: #1
             This falls under #1
             This is really a part of #1, closing.
