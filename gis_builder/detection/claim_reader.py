@@ -67,7 +67,7 @@ _REQUIRED_CODES = {
     ClaimKind.DUPLICATE: {
         Code.DUPLICATE, Code.DUPLICATES, Code.DUPLICATED, Code.CORRECTION, Code.HAS_DUPLICATES,
     },
-    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED},
+    ClaimKind.FAVOUR: {Code.FAVOUR, Code.MOVED, Code.ADDED_TO},
     ClaimKind.SAME: {Code.SAME_AS, Code.SAME, Code.THIS, Code.SIMILAR_TO, Code.DIFFERENT},
     ClaimKind.TRACKED: {Code.TRACKED, Code.REPORTED, Code.COVERS, Code.PART_OF},
 }  # fmt: skip
@@ -304,7 +304,10 @@ class SentenceReader:
         if self._is_denied(marker):
             return Stance.DENIED
         is_likeness = marker.kind is not ClaimKind.DUPLICATE
-        is_condition = is_likeness and self.page.hidden.startswith("if ", self.start)
+        begins_with_if = self.page.hidden.startswith("if ", self.start)
+        if sentence.is_foreign:
+            begins_with_if = sentence.codes.startswith(Code.IF)
+        is_condition = is_likeness and begins_with_if
         if is_condition or Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
             return Stance.OPEN
         is_hedged = self._is_preceded(_HEDGE, marker, 12) or self._is_followed(_HEDGED_AFTER, marker)

@@ -27,6 +27,7 @@ class Code(StrEnum):
     HAS_DUPLICATES = "n"  # has many duplicates
     FAVOUR = "F"  # in favour of, superseded by, continued in
     MOVED = "m"  # merged into, moved to
+    ADDED_TO = "g"  # added this to, updated ... with this info
     COVERS = "f"  # supersedes, covers, tracks
     TRACKED = "K"  # tracked in, covered by
     PART_OF = "P"  # part of, subsection of

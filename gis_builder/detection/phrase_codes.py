@@ -26,8 +26,8 @@ _REFERENCE = re.compile(
         (?P<url_number>\d{{1,7}})
         (?P<url_rest>(?:/(?:files|commits))?/?(?:\?[\w=&%.-]*)?(?:\#[\w-]+)?)(?:(?![\w/])|(?={_UNSPACED}))
     | (?<![\w/&.-])(?P<repo>[\w-][\w.-]*/[\w.-]+)\#(?P<repo_number>[1-9]\d{{0,6}})(?![\w])
-    | (?:(?<![\w/&.-])|(?<={_UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
-        \#(?P<number>[1-9]\d{{0,6}})(?:(?![\w-]|\.\d)|(?={_UNSPACED}))
+    | (?:(?<![^\W_])(?<![/&.-])|(?<={_UNSPACED}))(?P<name>[A-Za-z][\w.-]*)?
+        \#(?P<number>[1-9]\d{{0,6}})(?:(?!_?[^\W_]|-|\.\d)|(?={_UNSPACED}))
     | (?<![\w/])GH-(?P<gh_number>[1-9]\d{{0,6}})\b
     | (?<![\w/])(?:issues?|bugs?|tickets?)\ +(?:no\.?\ *|number\ +|nr\.?\ *)?
         (?P<spoken>[1-9]\d{{0,6}})\b(?![.,:]\d|%)
@@ -104,7 +104,33 @@ def find_references(text: str, home: str, former_names: Collection[str] = ()) ->
         return []
     homes = {name.lower() for name in former_names}
     references = (_reference(match, home, homes) for match in _REFERENCE.finditer(text))
-    return [reference for reference in references if reference is not None]
+    return _join_links(text, [reference for reference in references if reference is not None])
+
+
+# A label of a link that only points: "[this issue](https://...)", but not "[a known issue](https://...)".
+_POINTING_LABEL = re.compile(
+    r"\[(?:(?:this|that|the|another|an?|other|older|earlier|existing|original) ){0,3}"
+    r"(?:this|that|one|here|issue|bug|ticket|report|thread)\]\(\Z",
+    re.IGNORECASE,
+)
+
+
+def _join_links(text: str, references: list[Reference]) -> list[Reference]:
+    """The references with each Markdown link as one, since rules read it as one word."""
+    joined: list[Reference] = []
+    for link in references:
+        last = joined[-1] if joined else None
+        label = _POINTING_LABEL.search(text, max(0, link.start - 60), link.start)
+        if text[link.end : link.end + 1] != ")":
+            joined.append(link)
+        elif label is not None:
+            joined.append(replace(link, start=label.start(), end=link.end + 1))
+        elif last is not None and text[last.end : link.start] == "](" and text[max(0, last.start - 1)] == "[":
+            # "[#12](https://...)": the target is the issue that the link opens.
+            joined[-1] = replace(link, start=last.start - 1, end=link.end + 1)
+        else:
+            joined.append(link)
+    return joined
 
 
 def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | None:
@@ -191,6 +217,7 @@ def _edit_distance(word: str, target: str) -> int:
 
 REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"
 _GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
+_WORD_END = r"(?![^\W_])"  # underscores are markup: "_won't fix_"
 _MAX_SENTENCE = 4000  # characters; longer sentences are data, not prose, and are read in pieces
 # "#1, #2 and also #3", in codes.
 _REFERENCE_LIST = code_pattern(
@@ -202,7 +229,8 @@ _REFERENCE_LIST = code_pattern(
 def _phrases() -> list[str]:
     """Each phrase as a branch; its empty group is last, so that a wrong first letter ends the branch."""
     spaced = [
-        f"(?:{rule.replace(' ', _GAP)})(?!\\w)(?P<{code.name}_{i}>)" for i, (code, rule) in enumerate(PHRASES)
+        f"(?:{rule.replace(' ', _GAP)}){_WORD_END}(?P<{code.name}_{i}>)"
+        for i, (code, rule) in enumerate(PHRASES)
     ]
     return spaced + [f"(?:{rule})(?P<{code.name}_s{i}>)" for i, (code, rule) in enumerate(SIGNS)]
 
@@ -215,7 +243,7 @@ def _token(language: str | None) -> re.Pattern[str]:
     return re.compile(
         "|".join(
             [
-                r"(?P<blank>[ \t]++)",
+                rf"(?P<blank>[ \t]++|\[(?={REFERENCE_MARK}))",  # also the bracket of "[#12](...)"
                 rf"(?P<REFERENCE_>{REFERENCE_MARK}{_REST_OF_REFERENCE}*+)",
                 *(f"{pattern}(?P<{code.name}_f{i}>)" for i, (code, pattern) in enumerate(foreign)),
                 *_phrases(),

@@ -160,7 +160,9 @@ _FAVOURS = _rules(r"""
         (?P<marker>FAVOUR) [^REFERENCE DUPLICATE FAVOUR SAME_AS FIXED NOT DIFFERENT THAT_ONE QUESTION]{0,9}?
         TARGETS
     Subsumed by the new tracker, which lists all that is left for the summer: #1
-        (?P<marker>FAVOUR) [^REFERENCE DUPLICATE FAVOUR SAME_AS NOT QUESTION]{8,24} COMMA TARGETS $
+        (?P<marker>FAVOUR) [^REFERENCE DUPLICATE FAVOUR SAME_AS NOT QUESTION]{8,24} COMMA TARGETS (?=CLOSE? $)
+    Added this to #1, closing. [must_close]
+        (?P<marker>ADDED_TO) TARGETS
     Moved to a new issue, #1.
         (?P<marker>MOVED) (?:[^REFERENCE DUPLICATE FAVOUR SAME_AS FIXED NOT DIFFERENT THAT_ONE QUESTION
         COMMA]{0,7}? | [ARTICLE FILLER ISSUE WORD BY]{0,3} COMMA) TARGETS
@@ -181,6 +183,8 @@ _LIKENESSES = _rules(r"""
     #1 is exactly the same bug.
         TARGETS COMMA? (?:[WHICH THIS] COMMA?)? (?:[MAYBE FILLER]{0,2} IS | MAYBE) [FILLER MAYBE ARTICLE
         IS ALSO ISSUE]{0,4} (?P<marker>SAME)
+    See #1, same problem.
+        TARGETS COMMA (?P<marker>SAME) (?=COMMA | $)
     The very same problem: #1
         (?P<marker>SAME) [COMMA AS BY]{0,2} ARTICLE? ISSUE? TARGETS
     Very similar to #1, closing. [must_close]
@@ -194,7 +198,7 @@ _LIKENESSES = _rules(r"""
         (?P<marker>DIFFERENT) [OF WORD BY]{1,2} (?:THIS AND)? TARGETS (?=.{0,4} QUESTION)
     # The end of the pattern excludes "this is #1's fault".
     Whoops, this is #1.
-        (?:^ | (?<=[COMMA FILLER])) (?:MAYBE (?=THIS))? [THIS THAT_ONE]? [MAYBE FILLER]{0,2}
+        (?:^ | (?<=[COMMA FILLER])) (?:MAYBE (?=THIS))? (?:[THIS THAT_ONE] ISSUE?)? [MAYBE FILLER]{0,2}
         (?P<marker>[THIS IS]) [FILLER MAYBE ARTICLE ISSUE]{0,4} TARGETS (?=[FILLER ALSO ISSUE]? (?:[COMMA
         QUESTION] | $) | FILLER{0,4} OF? CLOSE)
 """)
@@ -240,7 +244,8 @@ _ANY_ORDER = r"""
     #1: the same problem
         TARGETS COMMA [^REFERENCE CLAIM QUESTION DIFFERENT RELATED FIXED COMMA]{0,6}? (?P<marker>[CLAIM])
 """
-_ALONE = _rules(r"""
+_ALONE = {
+    ClaimKind.DUPLICATE: _rules(r"""
     Duplicate.
         ^ [THIS IS ARTICLE FILLER MAYBE NOT COMMA YES THANKS ISSUE]{0,6} (?P<marker>DUPLICATE) [FILLER COMMA
         MAYBE NOT IS THIS ISSUE THANKS]{0,6} $
@@ -248,12 +253,18 @@ _ALONE = _rules(r"""
         CLOSE [^REFERENCE QUESTION]{0,9} (?P<marker>DUPLICATE)
     A duplicate, so I'm closing it.
         (?P<marker>DUPLICATE) (?=[^REFERENCE QUESTION]{0,9} CLOSE)
-""")
+"""),
+    ClaimKind.TRACKED: _rules(r"""
+    A known problem.
+        ^ [THIS IS ARTICLE FILLER COMMA YES THANKS ISSUE]{0,6} (?P<marker>REPORTED) [FILLER COMMA IS ISSUE
+        SEE]{0,4} $
+"""),
+}
 
 
 def _with_other_orders(kind: ClaimKind) -> list[ClaimRule]:
     table = _ANY_ORDER.replace("CLAIM", " ".join(CODES[kind]))
-    return [*_rules(table), *RULES[kind], *(_ALONE if kind is ClaimKind.DUPLICATE else ())]
+    return [*_rules(table), *RULES[kind], *_ALONE.get(kind, ())]
 
 
 # The codes of the words that make a claim in a language other than English.

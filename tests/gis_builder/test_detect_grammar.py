@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gis_builder.detection.claim_reader import find_markers
-from gis_builder.detection.lexicon import PHRASES, Code
+from gis_builder.detection.lexicon import PHRASES, Code, language_of
 from gis_builder.detection.page import mask, might_matter
 from gis_builder.detection.phrase_codes import (
     CodedSentence,
@@ -80,11 +80,16 @@ def refs_in(text: str, *former: str) -> list[str]:
         ("https://github.com/rocket/launcher/issues/5", ["#5"]),
         ("ofhttp://www.github.com/rocket/launcher/pull/5/files", ["#5"]),
         ("github.com/rocket/launcher/issues/5/ and egithub.com/rocket/launcher/issues/6", ["#5"]),
-        ("[#5](https://github.com/rocket/launcher/issues/5)", ["#5", "#5"]),
+        ("[#5](https://github.com/rocket/launcher/issues/5)", ["#5"]),
+        ("[#5](https://github.com/rocket/engine/issues/5)", ["rocket/engine#5"]),
+        ("[#5] (https://github.com/rocket/launcher/issues/6)", ["#5", "#6"]),
+        ("#5](https://github.com/rocket/launcher/issues/6) [", ["#5", "#6"]),
         ("https://github.com/other/repo/issues/5?x=1#issuecomment-9", ["other/repo#5"]),
         ("https://github.com/former/launcher/issues/5", ["#5"]),
         ("issue 33 and bug 44", ["#33", "#44"]),
         ("dup of 55", ["#55"]),
+        ("_#12_ and _dup of #13_", ["#12", "#13"]),
+        ("#12_a and #13_", ["#13"]),
         ("&#39;quoted&#39;", []),
         ("#0 and #012", []),
         ("colour #12ab34", []),
@@ -190,3 +195,14 @@ def test_phrases_have_no_unbounded_groups() -> None:
 def test_irrelevant_comments_are_skipped(text: str) -> None:
     assert not might_matter(text)
     assert read(text, ref(100)).claims == ()
+
+
+def test_frequent_english_words_are_in_no_other_language() -> None:
+    words = """
+    the be to of and a in that have i it for not on with he as you do at this but his by from they we say her
+    she or an will my one all would there their what so up out if about who get which go me when make can time
+    no just him know take into year your good some could them see other than then now look only come its over
+    back after use two how our work first well way even new want because any these give day most us is was
+    are been has had war die man hat per non met also door were me on son pour pas car mine here list like
+    """
+    assert [word for word in words.split() if language_of(word) is not None] == []

@@ -78,6 +78,9 @@ def summary(text: str) -> str:
             Given #1, I'm closing in favour of that.
             Moved to a new report: #1
             Redundant with #1.
+            Closed as _won't fix_ in favor of #1
+            Updated #1 with this info, will close
+            I've added your log to #1. Closing.
             Closing, since #1 has more logs.
             #1 is the wider one, so I close this, since that one has more logs.
             Please direct all further discussion there: #1
@@ -86,6 +89,10 @@ def summary(text: str) -> str:
             I believe this is #1.
             Ah, a particularly odd case of #1
             This is the same underlying problem as #1
+            the same issue as [#1], just a different way to trigger it
+            See #1, same problem.
+            This is the same issue as [#1](https://github.com/o/n/issues/1).
+            The same issue as [this one](https://github.com/o/n/issues/1), just in another menu.
         tracked #1
             #1 supersedes this.
             well covered elsewhere, e.g. #1
@@ -93,6 +100,8 @@ def summary(text: str) -> str:
             #1 will cover this
             It is a known bug (#1).
             That's filed as #1.
+            This is [a known issue](https://github.com/o/n/issues/1).
+            Tracked in [the other ticket](https://github.com/o/n/issues/1).
             Existing ticket: #1
             This falls under #1
             This is really a part of #1, closing.
@@ -111,6 +120,8 @@ def summary(text: str) -> str:
             similar to #1 but not on Windows
             for the same reason I like #1
             Duplicate of #
+            Updated #1 with this info.
+            I've added your log to #1. Fixed, closing.
         others
             #1 is a dup of #2
             #1 was closed as a duplicate of #2
