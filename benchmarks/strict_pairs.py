@@ -12,8 +12,9 @@ has the ids, and as `weight` the number of pairs that a judged pair stands for, 
 read more often. Precision and recall are weighted by it, without unclear pairs.
 
 Features, weights and threshold were chosen on the trackers of `CHOSEN_ON`. The table evaluates each of these
-with weights that were fitted to the other three. The trackers of `KEPT_APART` were not used. The texts are in
-`../shared/data`; after a change of detection or texts, delete F.
+with weights that were fitted to the other three. Nothing was fitted to the trackers of `KEPT_APART`, but
+their results were seen for several sets of features. The texts are in `../shared/data`; after a change of
+detection or texts, delete F.
 """
 
 from __future__ import annotations
