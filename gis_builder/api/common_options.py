@@ -40,6 +40,7 @@ options = SHARED.extended(
     ),
     split_sizes=Option(setting="split.sizes", metavar="A,B,C", panel=_PAIRS, main=True),
     relations=Option(setting="pair.relations", metavar="NAMES", panel=_PAIRS),
+    min_same_probability=Option(setting="pair.min_same_probability", metavar="P", panel=_PAIRS, main=True),
     negatives=Option(setting="pair.negatives", metavar="NAME", panel=_PAIRS, main=True),
     match=Option(setting="pair.match", metavar="NAME", panel=_PAIRS),
     ratio=Option(setting="pair.ratio", panel=_PAIRS),

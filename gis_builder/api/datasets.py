@@ -36,6 +36,7 @@ def build(
     token_file: str | Path | None = None,
     split_sizes: str | Sequence[float] | None = None,
     relations: str | Sequence[str] | None = None,
+    min_same_probability: float | None = None,
     negatives: str | Rank | None = None,
     match: str | None = None,
     ratio: float | None = None,
@@ -65,6 +66,7 @@ def build(
 
     given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "split_sizes": split_sizes}
     given |= {"relations": relations, "negatives": negatives, "match": match, "ratio": ratio}
+    given |= {"min_same_probability": min_same_probability}
     given |= {"all_within_cluster": all_within_cluster, "cluster_cap": cluster_cap, "seed": seed}
     merged = merged_settings(build, given, config, settings)
     names, folder = read_repos(repos), path_of("out", out)
@@ -95,6 +97,7 @@ def pair(
     *,
     split_sizes: str | Sequence[float] | None = None,
     relations: str | Sequence[str] | None = None,
+    min_same_probability: float | None = None,
     negatives: str | Rank | None = None,
     match: str | None = None,
     ratio: float | None = None,
@@ -128,6 +131,7 @@ def pair(
 
     given: dict[str, Any] = {"split_sizes": split_sizes, "relations": relations, "negatives": negatives}
     given |= {"match": match, "ratio": ratio, "all_within_cluster": all_within_cluster}
+    given |= {"min_same_probability": min_same_probability}
     given |= {"cluster_cap": cluster_cap, "seed": seed}
     merged = merged_settings(pair, given, config, settings)
     with display(progress) as show:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from gis_builder.pairing.positives import UNLIKELY_SAME
 from gis_builder.pairing.secrets import KINDS
 from gis_builder.store.issue_records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText, Relation
 from pairkit.base.errors import DataError
@@ -43,15 +44,16 @@ Configuration `default`:
 | relation | string | the relation that the closing states (below); null for a negative |
 | reason | string | who stated it and how, such as `closer_duplicate`; null for a negative |
 | confidence | double | the detector's score in [0, 1]: a rank, not a probability; null for a negative |
+| same_probability | double | estimate that both describe the same problem; null for a negative |
 | evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
 | negative_kind | string | `random` or `hard`; null for a positive |
 
 Relations: `duplicate` (marked, labelled or called so), and by the words of the closing `same` ("same issue
 as"), `reported` ("already reported as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked
-in", "covered by"), `part-of`. A person read a sample from one large tracker: 97% of `duplicate` pairs
-describe the same problem, 90% of `same`, 84% of `reported`, about half of `superseded` and `tracked`, and
-18% of `part-of`. Relations that were not selected (`pair.relations`) still tie issues: they are in one
-cluster and split, and never a negative.
+in", "covered by"), `part-of`. Not all duplicates describe the same problem; some are a part, a symptom or a
+sibling of another one. In samples from eight trackers, 46 to 88% of `duplicate` pairs did;
+`same_probability` estimates it for each pair. Relations that were not selected (`pair.relations`) still tie
+issues: they are in one cluster and split, and never a negative.
 
 Configuration `positive`: `anchor` (the duplicate) and `positive` (the issue it was closed for).
 """
@@ -142,10 +144,13 @@ def _counts(counts: Mapping[str, Any]) -> str:
 _EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
 _ROWS = """
     text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
-    confidence evidence negative_kind
+    confidence same_probability evidence negative_kind
 """
-_OTHER_TYPES = dict.fromkeys(("label", "number1", "number2"), pl.Int64) | {"confidence": pl.Float64}
-ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _OTHER_TYPES | {"evidence": _EVIDENCE}
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("label", "number1", "number2"), pl.Int64),
+    **dict.fromkeys(("confidence", "same_probability"), pl.Float64),
+}
+ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
 POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
 # `label` and `issue2` are null for an issue.
 DROPPED_SCHEMA = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
@@ -201,6 +206,7 @@ def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: 
         *(first.page(site), second.page(site), texts[first].created_at, texts[second].created_at),
         pair.cluster or None,
         *((str(grounds.relation), grounds.reason, grounds.confidence) if grounds else (None, None, None)),
+        pair.same_probability,
         evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
         second.repo,
@@ -240,6 +246,8 @@ def _why_empty(statistics: Mapping[str, Any]) -> str:
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
     is_short = [*left_out] == ["text_too_short"]
     remedy = "lower text.min_words and text.min_chars" if is_short else "crawl or import more issues"
+    if UNLIKELY_SAME in left_out:
+        remedy = "lower --min-same-probability"
     if relations := [relation for relation in Relation if f"relation_{relation}" in left_out]:
         remedy = f"give --relations={','.join((Relation.DUPLICATE, *relations))}"
     return f"every duplicate was rejected ({reasons}; see dropped.parquet); {remedy}"

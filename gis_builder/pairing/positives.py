@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from gis_builder.pairing.same_problem import SameProblem
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import PairSettings
 from gis_builder.store.issue_records import (
@@ -22,6 +23,7 @@ from pairkit.base.system.seeded import keyed_hash
 from pairkit.similarity.groups import Groups
 
 Edge = tuple[IssueRef, IssueRef]
+UNLIKELY_SAME = "low_same_probability"
 
 
 def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
@@ -66,12 +68,18 @@ def make_positives(
 ) -> Positives:
     """Turn clusters into pairs of usable texts, without repeated pairs."""
     positives = Positives()
+    same_problem = SameProblem(text.text for text in texts.usable.values())
     seen: set[frozenset[IssueRef]] = set()
     for cluster in sorted(clusters, key=lambda c: c.id):
         relations = _Relations(cluster, grounds, settings.relations)
         count = 0
         for first, second in _candidates(cluster, settings, seed):
             reason = relations.why_not(first, second) or _why_not(first, second, seen, texts)
+            probability = 0.0
+            if reason is None:
+                probability = same_problem.probability(texts.usable[first].text, texts.usable[second].text)
+                if probability < settings.min_same_probability:
+                    reason = UNLIKELY_SAME
             if reason is None and count >= settings.cluster_cap:
                 reason = "cluster_cap"
             if reason is not None:
@@ -79,7 +87,8 @@ def make_positives(
                 continue
             count += 1
             seen.add(frozenset((first, second)))
-            positives.pairs.append(IssuePair(first, second, 1, cluster.id, grounds.get((first, second))))
+            why = grounds.get((first, second))
+            positives.pairs.append(IssuePair(first, second, 1, cluster.id, why, same_probability=probability))
     return positives
 
 

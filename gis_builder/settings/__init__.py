@@ -68,7 +68,14 @@ class PairSettings(Settings):
     relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = setting(
         (Relation.DUPLICATE,),
         "Relations whose pairs become positives: duplicate, same, reported, superseded, tracked, "
-        "part-of, or all. In the default relation at least 95 % of pairs describe the same problem.",
+        "part-of, or all.",
+    )
+    min_same_probability: float = setting(
+        0.0,
+        "Minimum probability that the two issues of a positive describe the same problem, as estimated from "
+        "their texts; 0.9 is strict.",
+        ge=0,
+        le=1,
     )
     all_within_cluster: bool = setting(
         False, "Pair all issues of a cluster of duplicates, not only each duplicate with its original."

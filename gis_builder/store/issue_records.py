@@ -226,6 +226,7 @@ class IssuePair:
     cluster: str  # the duplicate cluster of a positive ("owner/name#lowest"); empty for a negative
     grounds: Grounds | None = None  # None for a negative, and for two issues connected only through others
     negative_kind: str = ""  # random | hard, for a negative
+    same_probability: float | None = None  # that a positive's issues describe the same problem
 
 
 class DroppedPair(NamedTuple):
