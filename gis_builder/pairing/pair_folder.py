@@ -51,7 +51,7 @@ Configuration `default`:
 Relations: `duplicate` (marked, labelled or called so), and by the words of the closing `same` ("same issue
 as"), `reported` ("already reported as"), `superseded` ("in favour of", "subsumed by"), `tracked` ("tracked
 in", "covered by"), `part-of`. Not all duplicates describe the same problem; some are a part, a symptom or a
-sibling of another one. In samples from eight trackers, 46 to 88% of `duplicate` pairs did;
+sibling of another one. In samples from eight trackers, half to nine tenths of `duplicate` pairs did;
 `same_probability` estimates it for each pair. Relations that were not selected (`pair.relations`) still tie
 issues: they are in one cluster and split, and never a negative.
 

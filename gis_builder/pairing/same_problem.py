@@ -1,7 +1,7 @@
 """The probability that an issue and the one that it was closed for describe the same problem.
 
 It depends on two similarities of their texts. `same_problem.toml` has the weights of a logistic regression,
-which `benchmarks/strict_pairs.py --fit` fits to pairs that a person read.
+which `benchmarks/strict_pairs.py --fit` fits to pairs that were read one by one.
 """
 
 from __future__ import annotations

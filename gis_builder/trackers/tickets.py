@@ -39,7 +39,7 @@ _MENTION = re.compile(
     r"(?:https?://[^\s/<>\[\]()|\"']{1,200}(?:/[\w.~-]{1,60}){0,8}/)?"
     r"(?a:\b([A-Za-z][A-Za-z0-9_]{1,30}-[0-9]{1,9})\b)"
 )
-# An id of Phabricator, or any address, which is compared with the pages of tickets; GitLab's also of a comment.
+# An id of Phabricator, or any address, which is compared with the pages of tickets.
 _TASK_OR_PAGE = re.compile(
     r"(?a:\bT[0-9]{1,9}\b)"
     r"|(https?://[^\s<>()\[\]|\"'#]{1,300})#note_[0-9]+"

@@ -42,13 +42,13 @@ def test_bad_input(
 
 
 def test_divergence_ends_both_processes(folder: Path, tmp_path: Path) -> None:
-    flags = (*DEV, "--lr", "0.1", "--epochs", "6", "--set", "optim.warmup=0.5")
+    flags = (*DEV, "--lr", "0.5", "--epochs", "6", "--set", "optim.warmup=0.5")
     ranks = begin_ranks(folder, *flags, out="far", err=tmp_path)
     for rank in ranks:
         rank.join(200)
     assert [rank.exitcode for rank in ranks] == [2, 2]
     errors = [Done(2, "", (tmp_path / str(rank)).read_text()).error for rank in range(2)]
-    assert re.search(r"diverged at step \d+: .*lower --lr \(now 0.1\)", errors[0]), errors
+    assert re.search(r"diverged at step \d+: .*lower --lr \(now 0.5\)", errors[0]), errors
     assert errors[0].endswith("are in far.work/before-divergence")
     assert errors[1] == errors[0]
     assert not (folder / "far").exists()
