@@ -293,7 +293,8 @@ class SentenceReader:
         after = range(here + 1, min(len(page.spans), here + (1 if marker.rule.points_back else 2)))
         for index in (*before, *after):
             references = page.references_of(index)
-            if references and not _LEADS_AWAY.search(page.sentence(index).codes):
+            is_meant = marker.rule.points_back or page.is_pointer(index)
+            if references and is_meant and not _LEADS_AWAY.search(page.sentence(index).codes):
                 return references
         return page.only_reference() if Code.CLOSE in sentence.codes else []
 

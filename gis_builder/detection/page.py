@@ -243,13 +243,15 @@ def is_worth_reading(sentence: str) -> bool:
 
 
 # "related to #1", "depends on #1", "not #1"
-RELATES = code_pattern("[RELATED SIMILAR_TO DIFFERENT] | NOT [OF ARTICLE ISSUE FILLER]{0,3} REFERENCE")
+RELATES = code_pattern(
+    "[RELATED SIMILAR_TO DIFFERENT]| [NOT NO] [OF ARTICLE ISSUE FILLER DUPLICATE SAME SAME_AS]{0,4} REFERENCE"
+)
 _POINTS = code_pattern(
     "[SEE FIXED TRACKED REPORTED COVERS FAVOUR MOVED SAME SAME_AS DUPLICATE DUPLICATES PART_OF] .{0,8}"
     " REFERENCE"
     "| THIS FILLER? IS [^COMMA]{0,12} REFERENCE"
 )
-_FEW_WORDS = 3
+_FEW_WORDS = 1
 _SHORT = 300  # characters
 
 
@@ -289,14 +291,16 @@ class PreparedText:
 
     def points_at(self) -> frozenset[IssueRef]:
         """The issues that a sentence is about: "see #1", "fixed in #1", "#1?"; not "similar to #1"."""
-        indices = filter(self._is_pointer, range(len(self.spans)))
+        indices = filter(self.is_pointer, range(len(self.spans)))
         return frozenset(reference.ref for index in indices for reference in self.references_of(index))
 
-    def _is_pointer(self, index: int) -> bool:
+    def is_pointer(self, index: int) -> bool:
+        """Whether a sentence is about the issues that it refers to."""
         if not self.references_of(index):
             return False
         sentence = self.sentence(index)
-        if self.relates(index) and not sentence.is_question:
+        # "Is this another bug than #1?" suggests a duplicate, but "Does this depend on #1?" doesn't.
+        if self.relates(index) and not (sentence.is_question and Code.DIFFERENT in sentence.codes):
             return False
         return sentence.codes.count(Code.WORD) <= _FEW_WORDS or _POINTS.search(sentence.codes) is not None
 

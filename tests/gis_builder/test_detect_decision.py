@@ -91,6 +91,10 @@ MARKED_BY_LABEL = cases(r"""
         #1 mia: Fixed in #1
         #1 mia: Closing, please see #1 for details.
         #1 mia: This will be resolved by #1.
+        #1 mia: Will be done in #1.
+        #1 mia: The original is #1.
+        #1 mia: We already have an issue for this (#1).
+        #1 mia: Please watch #1 for updates, which was created for it.
         #1 mia: See #1 and the pull request #501.
         #1 mia 0.1: We have a ticket for that: #1
     An issue that is only mentioned is not the original
@@ -102,6 +106,16 @@ MARKED_BY_LABEL = cases(r"""
         only_mentioned mia: Please wait until #1 is released.
         only_mentioned mia: The workaround of #1 helps.
         only_mentioned mia: See #1 and #2.
+        only_mentioned mia: I opened #1 for the rest.
+        only_mentioned mia: See #1 for the follow-up.
+        only_mentioned mia: We decided in #1 not to do this.
+        only_mentioned mia: Broken since #1.
+        only_mentioned mia: Same release as #1
+        only_mentioned mia: Split from #1
+        only_mentioned mia: Follow-up: #1
+        only_mentioned mia: Thanks to #1
+        only_mentioned mia: Not a duplicate of #1.
+        only_mentioned mia: Kein Duplikat von #1
         only_mentioned bob 99: See #1 | mia: Closing.
         only_mentioned mia 20: See #1 | mia: Closing.
         only_mentioned ann 200: depends on #1 | mia: Duplicate.
@@ -143,12 +157,19 @@ def test_a_label_and_a_number_in_the_body_are_no_duplicate(body: str) -> None:
             #1 bob 9: Is this another bug than #1? | mia: Closing as duplicate.
             #1 bob 9: Relevant issue: #1 | mia: Yes, this is a duplicate.
             #1 mia: Duplicate, see #1.
+            #1 mia: Duplicate. The original is #1.
+            #1 mia: #1 has the same stack trace. Closing as duplicate.
             #1 mia: A duplicate of, or at least related to, #1.
         not one that is mentioned by the way
             only_mentioned mia: Duplicate, depends on #1
             only_mentioned mia: Closing as duplicate; blocked by #1.
             only_mentioned mia: Closing as duplicate. Depends on #1.
             only_mentioned mia: This blocks #1. Closing as duplicate.
+            only_mentioned mia: Duplicate. I opened #1 for the rest.
+            only_mentioned mia: Duplicate. The patch is in #1.
+            only_mentioned mia: As I said in #1, please search first. Duplicate.
+            only_mentioned bob 9: Does this depend on #1? | mia: Duplicate.
+            only_mentioned bob 9: #1 broke it | mia: Duplicate.
             only_mentioned bob 9: It depends on #1 | mia: Duplicate
             only_mentioned bob 9: There is a workaround in #1. | mia: Closing as duplicate.
             no_target mia: Duplicate; test #1 fails as well.
