@@ -296,7 +296,7 @@ class SentenceReader:
             is_meant = marker.rule.points_back or page.is_pointer(index)
             if references and is_meant and not _LEADS_AWAY.search(page.sentence(index).codes):
                 return references
-        return page.only_reference() if Code.CLOSE in sentence.codes else []
+        return page.only_reference if Code.CLOSE in sentence.codes else []
 
     def _stance(self, marker: Marker) -> Stance:
         sentence = self.sentence

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from itertools import chain, takewhile
 
 from gis_builder.detection.lexicon import ENGLISH, Code, code_pattern, has_any, has_claim_stem, language_of
@@ -308,6 +309,7 @@ class PreparedText:
         """Whether a sentence only compares its references with this issue, or is about a dependence."""
         return RELATES.search(self.sentence(index).codes) is not None
 
+    @cached_property
     def only_reference(self) -> list[Reference]:
         """The only issue that the text mentions, unless a sentence only relates to it."""
         if len({reference.ref for reference in self.references}) != 1:
