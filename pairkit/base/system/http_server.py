@@ -107,6 +107,9 @@ async def json_body(request: Request, limit: int, hold: Callable[[int], None] = 
             return b"".join(parts)
 
 
+_WAIT_S = 1.0
+
+
 class HttpServer:
     """Serves an application over HTTP/1.1 without an access log."""
 
@@ -138,7 +141,9 @@ class HttpServer:
 
     def wait(self) -> None:
         """Block until the server is closed from another thread, or by Ctrl-C."""
-        self._thread.join()
+        # A signal that arrives just before an endless wait would not end it.
+        while self._thread.is_alive():
+            self._thread.join(timeout=_WAIT_S)
 
     def close(self) -> None:
         """Finish running requests and stop; may be called twice."""
