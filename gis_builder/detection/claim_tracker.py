@@ -94,12 +94,16 @@ class ClaimTracker:
     claims: list[TrackedClaim] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     over_limit: str | None = None  # reason code if the thread is too long to be read
+    _was_reopened: bool = False  # shortly before the last closing
     _mentions: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by id() of the statement
 
     def add(self, statement: Statement) -> None:
         """Update the claims with the next statement."""
-        if statement.reading.reopens and not self._is_same_sitting(statement):
-            self.revoke(ClaimState.REOPENED)
+        if statement.reading.reopens:
+            if self._is_same_sitting(statement):
+                self._was_reopened = True
+            else:
+                self.revoke(ClaimState.REOPENED)
         claims = [claim for claim in statement.reading.claims if self._counts(claim, statement)]
         for claim in claims:
             if claim.stance is Stance.DENIED:
@@ -234,7 +238,7 @@ class ClaimTracker:
         is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
         if statement.reading.gives_other_reason and is_closers:
             for tracked in self.claims:
-                if tracked.is_valid and not _is_same_breath(tracked, statement):
+                if tracked.is_valid and (self._was_reopened or not _is_same_breath(tracked, statement)):
                     tracked.state = ClaimState.FIXED
         elif statement.reading.explains and _has_authority(statement) and self._is_by_closing(statement):
             self._explain_away()

@@ -39,15 +39,18 @@ _REFERENCE = re.compile(
 _OTHER_REGISTER = re.compile(
     r"\b(?:(?:rfcs?|peps?|jeps?|jira|bugzilla|gcc|gitlab|cve)(?: (?:pr|issue|pull request|bug))?"
     r"|lines?|steps?|rows?|columns?|pages?|sections?|chapters?|points?|options?|examples?|attempts?|builds?"
-    r"|revisions?|figures?|slides?|tips?|comments?|answers?|questions?|items?|notes?|goals?|rules?|tests?"
+    r"|revisions?|figures?|slides?|tips?|comments?|answers?|questions?|items?|notes?|goals?|rules?)[ :]*\Z"
+    r"|(?<!of )(?<!of this )\b(?:tests?"
     r"|(?:test|use) cases?|links?|versions?|releases?|milestones?|phases?|frames?|threads?|runs?|parts?"
     r"|scenarios?|solutions?|approach(?:es)?|methods?|reasons?|workarounds?|alternatives?|suggestions?"
-    r"|iterations?|bullets?|ideas?|variants?|errors?|exceptions?|symptoms?)[ :]*\Z",
+    r"|iterations?|bullets?|ideas?|variants?|errors?|exceptions?|symptoms?) ?\Z",
     re.IGNORECASE,
 )
 # "color: #205081", "'#999'": three or six digits after a word or sign of a colour.
 _COLOUR_BEFORE = re.compile(
-    r"(?:colou?r\w*|background|fill|stroke|border|rgb)\b[^#\n]{0,12}\Z|[\"'=]\Z", re.IGNORECASE
+    r"(?:colou?r\w*|background|fill|stroke|border|rgb)(?:-\w+)?[\"']?[ \t]?[:=(][^#\n]{0,12}\Z"
+    r"|(?<!of )(?<!see )(?<!duplicate)[\"'=]\Z",
+    re.IGNORECASE,
 )
 _COLOUR_LENGTHS = (3, 6)
 _PULL_BEFORE = re.compile(r"\b(?:pr|pull request) ?\Z", re.IGNORECASE)

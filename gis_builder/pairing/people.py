@@ -77,7 +77,7 @@ _NO_HUMP = r"(?!@\w{0,38}[a-z][A-Z]|@ts-)"
 _MENTION = re.compile(
     rf"(?P<code>`[^`\n]*`|^(?:[ ]{{4}}|\t)[^\n]*)|{_TO_PEOPLE}{_LOGINS}|{_LOGINS}(?={_SAID_OF_PEOPLE})"
     rf"|{_TO_PEOPLE_OR_NAMES}{_NO_HUMP}{_LOGINS}|{_NO_HUMP}{_LOGINS}(?={_SAID_OF_PEOPLE_OR_NAMES})"
-    rf"|(?:--|^)[ \t]*{_NO_HUMP}{_LOGINS}[ \t]*(?=\n[ \t]*\n|\s*\Z)",
+    rf"|(?:--|^)[ \t]*{_NO_HUMP}{_LOGINS}[ \t]*+(?=\n[ \t]*\n|\s*+\Z)",
     re.MULTILINE | re.VERBOSE,
 )
 

@@ -338,7 +338,7 @@ def _rich_text(tree: Any) -> Iterator[str]:
             attrs = _dict(node.get("attrs"))
             texts = (node.get("text"), attrs.get("text"), attrs.get("url"))
             text = whole_text(next((text for text in texts if text and isinstance(text, str)), ""))
-            yield f"~~{text}~~" if "strike" in _at(node, "marks.type") else text
+            yield f"~~{text}~~" if text.strip() and "strike" in _at(node, "marks.type") else text
             kind = cell_text(node.get("type"))
             if tag := _RICH_TAGS.get(kind, ""):
                 yield tag

@@ -173,11 +173,20 @@ def test_a_label_and_a_number_in_the_body_are_no_duplicate(body: str) -> None:
             only_mentioned bob 9: It depends on #1 | mia: Duplicate
             only_mentioned bob 9: There is a workaround in #1. | mia: Closing as duplicate.
             no_target mia: Duplicate; test #1 fails as well.
+        Words of colours, lists and releases beside the original do not hide it
+            #123 mia: Duplicate of "#123".
+            #123 mia: Duplicate of the background bug #123.
+            #12 mia: Duplicate of thread #12.
+            #12 mia: Duplicate of this error: #12
+            #12 mia: Duplicate. Link: #12
+            #12 mia: Duplicate of release blocker #12
+            #12 mia: Duplicate of the workaround issue #12
         Another reason, or a reopening for minutes, in the same sitting does not revoke it
             #1 mia 0.1: Duplicate of #1 | mia: Closing as wontfix.
             #1 mia 9: Duplicate of #1 | !closed 9 | !reopened 0.4 | !closed 0
             #1 mia 9: Duplicate of #1 | mia 0.2: Reopening to set the version. | mia: Closed again.
             fixed mia 9: Duplicate of #1 | mia: Works for me, closing.
+            fixed mia 0.4: Duplicate of #1 | mia 0.3: Reopening, I misread this. | mia: Fixed in 4f2a9c1.
             reopened mia 9: Duplicate of #1 | mia 4: Reopening, it is another problem.
     """),
 )
