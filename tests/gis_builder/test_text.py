@@ -221,6 +221,7 @@ def test_a_rare_line_and_a_small_repository_have_no_template() -> None:
         ("", "a clear and concise description of "),
         ("", "same as #1 "),
         ("", "![a]("),
+        ("Hello\n@ann", " "),
         ("", "issues 1, "),
         ("", "C:\\Users\\a b "),
         ("", "a@b:"),
