@@ -44,7 +44,7 @@ Configuration `default`:
 | relation | string | the relation that the closing states (below); null for a negative |
 | reason | string | who stated it and how, such as `closer_duplicate`; null for a negative |
 | confidence | double | the detector's score in [0, 1]: a rank, not a probability; null for a negative |
-| same_probability | double | estimate that both describe the same problem, by words rare in the run; null for a negative |
+| same_probability | double | estimate that both describe one problem, by words rare in the run; else null |
 | evidence | struct | kind, url, who, when: the statement that made it a positive; null for a negative |
 | negative_kind | string | `random` or `hard`; null for a positive |
 
