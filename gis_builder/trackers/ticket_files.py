@@ -92,12 +92,9 @@ def file_kind(path: Path) -> str:
 
 
 ColumnRead: TypeAlias = dict[str, str]  # a row of a preview
-
-
-Kind: TypeAlias = tuple[
-    str, ...
-]  # of a file: its format, and the names of the columns for id, title and time
-ColumnKey: TypeAlias = tuple[Kind, str]
+# The format of a file, and the names of its columns for id, title and time.
+FileKind: TypeAlias = tuple[str, ...]
+ColumnKey: TypeAlias = tuple[FileKind, str]
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,7 @@ class TicketFile:
         except DataError as error:
             self.broken(error)
 
-    def columns_read(self) -> Iterator[tuple[Kind, ColumnRead]]:
+    def columns_read(self) -> Iterator[tuple[FileKind, ColumnRead]]:
         """How each column or key of the first rows is read."""
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
             names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value

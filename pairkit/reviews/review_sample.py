@@ -31,18 +31,8 @@ FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source
 _SOURCES = ("repo", "project", "system", "source", "genre")
 _CONFIDENCE_BANDS = (0.5, 0.7, 0.8, 0.9, 0.95)
 _ORIGIN_COLUMNS = (
-    *(
-        "relation",
-        "reason",
-        "confidence",
-        "url1",
-        "url2",
-        "repo",
-        "repo2",
-        "number1",
-        "number2",
-        "negative_kind",
-    ),
+    *("relation", "reason", "confidence", "url1", "url2"),
+    *("repo", "repo2", "number1", "number2", "negative_kind"),
     *("polarity", "aggregation", "rule", "task"),
     *QUERY_COLUMNS,
 )
