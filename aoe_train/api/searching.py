@@ -32,6 +32,7 @@ _INDEX_MODEL = replace(
 
 
 @options(
+    purpose=Option(metavar="NAME", panel=RUN, main=True),
     kind=Option(metavar="NAME", panel=OUTPUT),
     quantize=Option(metavar="NAME", panel=OUTPUT),
     remove_missing=Option(panel=OUTPUT),
@@ -42,6 +43,7 @@ def index(
     model: str | Path | Encoder,
     out: str | Path,
     columns: Mapping[str, str] | None = None,
+    purpose: str | None = None,
     kind: str | None = None,
     quantize: str = "float32",
     remove_missing: bool = False,
@@ -60,6 +62,11 @@ def index(
         out: Folder of the index.
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
             are joined in this order. Default: recognised.
+        purpose: What the texts are searched for: group (texts of one group, such as a topic or an intent),
+            search (texts on the same matter) or match (the same item, such as a product or a bug). It moves
+            the vectors by those of the other texts, and weights words; see docs/howto/domain.md. Another
+            purpose needs no new vectors. Default: that of an earlier index in `out`, else the model's
+            vectors as they are.
         kind: Kind of index: flat (compares every vector) or hnsw (approximate, faiss). Default: flat; hnsw
             from 200,000 texts on.
         quantize: Format of the stored vectors: float32 or int8. int8 takes a quarter of the space.
@@ -82,12 +89,14 @@ def index(
     from aoe_train.searching.build_index import check_place, make
     from aoe_train.searching.index_rows import IN_MEMORY, read_rows
     from aoe_train.searching.nearest import IndexKind
+    from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
     folder = argument("out", out, Path)
     vector_format = argument("quantize", quantize, Literal["float32", "int8"])
     index_kind = argument("kind", kind, IndexKind | None)
+    searched_for = argument("purpose", purpose, Purpose | None)
     check_place(folder)
     rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
     name = str(model) if isinstance(model, str | Path) else IN_MEMORY
@@ -105,6 +114,7 @@ def index(
             model=name,
             kind=index_kind,
             quantize=vector_format,
+            purpose=searched_for,
             remove_missing=remove_missing,
             fresh=fresh,
             show=show,
@@ -219,6 +229,8 @@ def duplicates(
 ) -> NearDuplicates:
     """Find near-duplicates in an index: pairs of texts with similar vectors, and the groups they form.
 
+    The model's vectors are compared, whatever the purpose of the index.
+
     Args:
         min_cosine: Minimum cosine of a pair, from -1 to 1.
         against: Compare with the texts of this index instead. It must have the same model.
@@ -233,6 +245,7 @@ def duplicates(
 
     from aoe_train.evaluation.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
+    from aoe_train.searching.nearest import Searcher
     from aoe_train.searching.similar_texts import NearDuplicates, similar_pairs
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
@@ -246,7 +259,7 @@ def duplicates(
     with Display(progress) as show:
         pairs, full = similar_pairs(
             index.vectors,
-            index.ranker.searcher,
+            index.ranker.searcher if index.collection is None else Searcher(index.vectors),
             None if against is None else queries.vectors,
             min_cosine,
             neighbours=neighbours,

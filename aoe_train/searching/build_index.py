@@ -17,6 +17,7 @@ from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
 from aoe_train.model.similarity import scaled_to_one
+from aoe_train.searching.collection import FEW_TEXTS, RECIPES, Collection
 from aoe_train.searching.index_rows import (
     ABOUT,
     HASH,
@@ -24,6 +25,7 @@ from aoe_train.searching.index_rows import (
     PROBE,
     RANGES,
     ROWS,
+    SEARCHED,
     VECTORS,
     WORDS,
     IndexContent,
@@ -34,6 +36,7 @@ from aoe_train.searching.index_rows import (
     read_index,
 )
 from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
+from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
 from pairkit.base.printable import one_line
@@ -60,6 +63,7 @@ class Indexed(OutputResult):
         dim: Dimensions of a vector.
         kind: The index of vectors: flat or hnsw.
         recall: The share of the ten nearest that the index finds for 200 of the rows; 1 if flat.
+        purpose: What it is searched for: group, search, match or None.
         bytes: Size of the folder.
     """
 
@@ -72,14 +76,16 @@ class Indexed(OutputResult):
     kind: IndexKind
     recall: float
     bytes: int
+    purpose: Purpose | None = None
 
     @spoken_notes
     def notes(self) -> list[str]:
         """Number of texts, size and recall."""
         left_out = f", {self.empty:,} rows without text left out" if self.empty else ""
+        purpose = f" for {self.purpose}" if self.purpose else ""
         earlier = f"{self.missing:,} of the texts are not in this input; --remove-missing removes them"
         return [
-            f"{self.rows:,} texts, {self.encoded:,} encoded now{left_out};"
+            f"{self.rows:,} texts{purpose}, {self.encoded:,} encoded now{left_out};"
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
             " nearest",
             *([earlier] if self.missing else []),
@@ -104,6 +110,7 @@ def make(
     model: str,
     kind: IndexKind | None,
     quantize: Quantize,
+    purpose: Purpose | None,
     remove_missing: bool,
     fresh: bool,
     show: Listener,
@@ -117,12 +124,18 @@ def make(
         now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
         now["model"] = before["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
         is_same(out, before, now, now.keys(), fresh=False)
+        purpose = purpose or earlier.about.purpose
         if not remove_missing:
             frame, missing = _added(earlier.rows, frame, out)
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
     small = "flat" if earlier is None else earlier.about.kind
     chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
     check_kind(chosen)
+    if purpose is not None and len(texts) < FEW_TEXTS:
+        raise DataError(
+            f"--purpose {purpose} needs at least {FEW_TEXTS} texts to know what they share, found"
+            f" {len(texts)}; leave it out"
+        )
     matrix, encoded = _vectors(texts, hashes, embedder, earlier)
     about = IndexManifest(
         model=model,
@@ -131,17 +144,16 @@ def make(
         dim=matrix.shape[1],
         vectors="int8" if quantize == "int8" else "float32",
         kind=chosen,
-        weight=WEIGHTS["bm25"],
+        weight=WEIGHTS["bm25"] if purpose is None else RECIPES[purpose].weight,
+        purpose=purpose,
     )
     with whole_folder(out) as folder:
         write_parquet(folder / ROWS, frame)
         np.save(folder / PROBE, probe, allow_pickle=False)
-        ranges = value_ranges([matrix]) if quantize == "int8" else None
-        stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
-        np.save(folder / VECTORS, stored, allow_pickle=False)
-        if ranges is not None:
-            np.save(folder / RANGES, ranges.astype(np.float32), allow_pickle=False)
-        vectors = IndexVectors(stored, ranges)
+        searched = vectors = _saved(matrix, quantize, folder, VECTORS)
+        if purpose is not None:
+            show(Progress(f"compare texts ({purpose})"))
+            searched = _saved(Collection(vectors, purpose).transform(matrix), quantize, folder, SEARCHED)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
         if KEY in frame.columns:  # they are found as words, too
@@ -149,12 +161,22 @@ def make(
             texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
         Bm25(texts).save(folder / WORDS)
         show(Progress(f"index vectors ({chosen})"))
-        index = build(vectors, chosen, folder)
-        recall = 1.0 if index is None else measure(vectors, Searcher(vectors, index))
+        index = build(searched, chosen, folder)
+        recall = 1.0 if index is None else measure(searched, Searcher(searched, index))
         about = about.model_copy(update={"recall": recall})
         write_json(folder / ABOUT, about.model_dump(mode="json"))
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Indexed(out, about.rows, encoded, missing, rows.empty, about.dim, chosen, recall, size)
+    return Indexed(out, about.rows, encoded, missing, rows.empty, about.dim, chosen, recall, size, purpose)
+
+
+def _saved(matrix: np.ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:
+    """Write vectors in this format."""
+    ranges = value_ranges([matrix]) if quantize == "int8" else None
+    stored = matrix if ranges is None else quantized(matrix, "int8", ranges)
+    np.save(folder / name, stored, allow_pickle=False)
+    if ranges is not None:
+        np.save(folder / RANGES[name], ranges.astype(np.float32), allow_pickle=False)
+    return IndexVectors(stored, ranges)
 
 
 def measure(vectors: IndexVectors, searcher: Searcher) -> float:

@@ -16,6 +16,7 @@ from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.similarity import scaled_to_one
+from aoe_train.searching.collection import Collection
 from aoe_train.searching.index_rows import HASH, KEY, as_json, joined, naming_column, read_index, with_rows
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -35,7 +36,7 @@ class IndexHit:
     Attributes:
         place: Its row number in the index, from 0.
         score: The score by which it was ranked, higher is better; in [0, 1] if by both.
-        cosine: The cosine of its vector and the query's; None if by words.
+        cosine: The cosine of its vector and the query's, as searched; None if by words.
         words: Its BM25 score, relative to the highest possible one; None if by the model.
         text: The text.
         row: All columns of its row.
@@ -108,14 +109,15 @@ class SearchIndex:
     Attributes:
         folder: Its folder.
         about: Its manifest.
-        vectors: The vectors of its rows.
+        vectors: The model's vectors of its rows.
+        searched: The vectors that are searched: the same, or those of its purpose.
         probe: The vector of a fixed text, which identifies the model.
         ranker: Ranks its rows.
     """
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
         self.folder = folder
-        self.about, self._rows, self.vectors, self.probe = read_index(folder)
+        self.about, self._rows, self.vectors, self.searched, self.probe = read_index(folder)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
             if not same_model(vector, self.probe):
@@ -124,7 +126,7 @@ class SearchIndex:
                     f" {embedder.name}; give the same model, or build the index again"
                 )
         self._embedder = embedder
-        self.ranker = Ranker(folder, self.about, self.vectors)
+        self.ranker = Ranker(folder, self.about, self.searched)
 
     def __len__(self) -> int:
         """Number of texts."""
@@ -134,6 +136,17 @@ class SearchIndex:
         manifest = self.about
         size = f"{manifest.rows:,} texts, {manifest.dim} dimensions"
         return f"SearchIndex({str(self.folder)!r}, {size}, {manifest.kind})"
+
+    @cached_property
+    def collection(self) -> Collection | None:
+        """What changes the model's vectors into those that are searched, if the index has a purpose."""
+        purpose = self.about.purpose
+        return None if purpose is None else Collection(self.vectors, purpose)
+
+    def _transformed(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors to search with, of length 1, for the model's vectors (text, dim)."""
+        units = scaled_to_one(vectors)
+        return units if self.collection is None else self.collection.transform(units)
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -185,7 +198,7 @@ class SearchIndex:
             raise DataError("the text is empty; expected a search query")
         kinds = [checked(query.top, query.by, query.weight) for query in queries]
         rows = [allowed(self._rows, query.where, query.before) for query in queries]
-        units = [None if vector is None else scaled_to_one(vector[None])[0] for _, vector in calls]
+        units = [None if vector is None else self._transformed(vector[None])[0] for _, vector in calls]
         nearest: list[RankedRows | None] = [None] * len(queries)
         by_count: dict[int, dict[int, np.ndarray]] = {}  # unfiltered queries that are searched together
         for number, (query, kind, unit) in enumerate(zip(queries, kinds, units, strict=True)):
@@ -257,8 +270,8 @@ class SearchIndex:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
         embedder = self._embedder
         if embedder is None or embedder.prompts.query == embedder.prompts.document:
-            return self.vectors.rows(places)
-        return np.asarray(scaled_to_one(embedder.encode(list(texts), embedder.prompts.query)))
+            return self.searched.rows(places)
+        return np.asarray(self._transformed(embedder.encode(list(texts), embedder.prompts.query)))
 
     def _vector(self, text: str) -> np.ndarray:
         if self._embedder is None:

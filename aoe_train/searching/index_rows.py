@@ -5,8 +5,9 @@
 | `index.json` | the model, the number of rows, and the other fields of `IndexManifest` |
 | `rows.parquet` | the input's rows, and `sha256` of each text |
 | `vectors.npy` | vectors of length 1: float32 or int8 |
+| `searched.npy` | with a purpose: these among the collection, see `collection.py` |
 | `probe.npy` | the vector of a fixed text, which identifies the model |
-| `ranges.npy` | for int8: minimum and maximum of each dimension |
+| `ranges.npy`, `searched-ranges.npy` | for int8: minimum and maximum of each dimension |
 | `words/` | BM25 |
 | `index.faiss` | for `hnsw` |
 """
@@ -25,6 +26,7 @@ from pydantic import Field
 
 from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
+from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import note_once
@@ -35,7 +37,8 @@ from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.records import as_json as column_as_json
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
-VECTORS, RANGES, PROBE = "vectors.npy", "ranges.npy", "probe.npy"
+VECTORS, SEARCHED, PROBE = "vectors.npy", "searched.npy", "probe.npy"
+RANGES: Mapping[str, str] = {VECTORS: "ranges.npy", SEARCHED: "searched-ranges.npy"}
 HASH = "sha256"
 _REMEDY = "build the index again with --fresh"
 _Count = Annotated[int, Field(ge=1, le=1 << 40)]
@@ -53,6 +56,7 @@ class IndexManifest(Foreign):
     kind: IndexKind = "flat"
     recall: float | None = None
     weight: Annotated[float, Field(ge=0, le=1)]
+    purpose: Purpose | None = None
 
 
 def read_manifest(folder: Path) -> IndexManifest:
@@ -81,22 +85,30 @@ class IndexContent(NamedTuple):
 
     about: IndexManifest
     rows: pl.DataFrame
-    vectors: IndexVectors  # mapped into memory
+    vectors: IndexVectors  # the model's, mapped into memory
+    searched: IndexVectors  # the same, or those of a purpose
     probe: np.ndarray  # (1, dim)
 
 
 def read_index(folder: Path) -> IndexContent:
     """Read an index, whose files must fit each other."""
     about = read_manifest(folder)
+    vectors = _vectors(folder, VECTORS, about)
     return IndexContent(
         about,
         _rows(folder / ROWS, about),
-        IndexVectors(
-            _array(folder / VECTORS, (about.rows, about.dim), about.vectors),
-            None if about.vectors == "float32" else np.array(_array(folder / RANGES, (2, about.dim))),
-        ),
+        vectors,
+        vectors if about.purpose is None else _vectors(folder, SEARCHED, about),
         np.array(_array(folder / PROBE, (1, about.dim))),
     )
+
+
+def _vectors(folder: Path, name: str, about: IndexManifest) -> IndexVectors:
+    """Stored vectors, with the ranges of int8."""
+    stored = _array(folder / name, (about.rows, about.dim), about.vectors)
+    if about.vectors == "float32":
+        return IndexVectors(stored)
+    return IndexVectors(stored, np.array(_array(folder / RANGES[name], (2, about.dim))))
 
 
 def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
@@ -126,7 +138,7 @@ def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> np.nd
 
 def is_index(folder: Path) -> bool:
     """Whether a folder contains an index and nothing else, so that it may be replaced."""
-    ours = {ABOUT, ROWS, VECTORS, RANGES, PROBE, WORDS, INDEX_FILE}
+    ours = {ABOUT, ROWS, *RANGES, *RANGES.values(), PROBE, WORDS, INDEX_FILE}
     return (folder / ABOUT).is_file() and {path.name for path in folder.iterdir()} <= ours
 
 

@@ -196,13 +196,12 @@ class EmbeddingServer(HttpServer):
     def _served(self, _: Request) -> dict[str, Any]:
         """What the page shows of each index before a search."""
         self._index(0)
-        served = zip(self._batchers, self._indexes, strict=True)
-        return {
-            "indexes": [
-                {"model": batcher.model.name, "texts": len(index), "columns": index.about.text}
-                for batcher, index in served
-            ]
-        }
+        indexes = []
+        for batcher, index in zip(self._batchers, self._indexes, strict=True):
+            model, purpose = batcher.model.name, index.about.purpose
+            name = model if purpose is None else f"{model} for {purpose}"
+            indexes.append({"model": name, "texts": len(index), "columns": index.about.text})
+        return {"indexes": indexes}
 
     def _index(self, number: int) -> SearchIndex:
         if number >= len(self._indexes):
