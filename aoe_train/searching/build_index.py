@@ -13,11 +13,11 @@ import polars as pl
 from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.model.collection import FEW_TEXTS, RECIPES, Collection, drawn
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.collection import FEW_TEXTS, RECIPES, Collection
 from aoe_train.searching.index_rows import (
     ABOUT,
     HASH,
@@ -153,7 +153,8 @@ def make(
         searched = vectors = _saved(matrix, quantize, folder, VECTORS)
         if purpose is not None:
             show(Progress(f"compare texts ({purpose})"))
-            searched = _saved(Collection(vectors, purpose).transform(matrix), quantize, folder, SEARCHED)
+            collection = Collection(vectors.rows(drawn(len(vectors))), purpose)
+            searched = _saved(collection.transform(matrix), quantize, folder, SEARCHED)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
         if KEY in frame.columns:  # they are found as words, too

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.nearest import IndexVectors
 from aoe_train.settings.train_settings import Purpose
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 FEW_TEXTS = 50  # whose mean says more about them than about the model
 _MAX_TEXTS = 10_000  # that represent the collection, so that time is linear in its size
@@ -46,13 +45,17 @@ RECIPES: Final[Mapping[Purpose, Recipe]] = {
 }
 
 
+def drawn(count: int) -> Int[np.ndarray, " text"]:
+    """The ascending numbers of the texts that represent a collection of this many."""
+    shuffled = np.random.default_rng(_SEED).permutation(count)
+    return np.sort(shuffled[:_MAX_TEXTS])
+
+
 class Collection:
     """The texts of a collection, by a sample of their vectors."""
 
-    def __init__(self, vectors: IndexVectors, purpose: Purpose) -> None:
-        """`vectors` are the model's, of length 1, of at least `FEW_TEXTS` texts."""
-        drawn = np.random.default_rng(_SEED).permutation(len(vectors))[:_MAX_TEXTS]
-        sample = vectors.rows(np.sort(drawn))
+    def __init__(self, sample: Float[np.ndarray, "text dim"], purpose: Purpose) -> None:
+        """`sample` are the model's vectors, of length 1, of the texts that `drawn` chooses."""
         self._mean = sample.mean(axis=0)
         self._centred = scaled_to_one(sample - self._mean)
         self._weight = RECIPES[purpose].neighbours
