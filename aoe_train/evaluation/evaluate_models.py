@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Function
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
-    from aoe_train.settings.train_settings import EncodingPrecision
+    from aoe_train.settings.train_settings import EncodingPrecision, Purpose
     from pairkit.base.cli.progress import Listener
 
 Say = Callable[[str], None]
@@ -56,6 +56,7 @@ class ModelRequest:
     endpoint: Endpoint | None
     against_endpoint: Endpoint | None
     sizes: Sizes | None
+    purpose: Purpose | None
     prompt: str | None
     prompt_name: str | None
     precision: EncodingPrecision
@@ -107,7 +108,8 @@ def evaluate_models(
     say: Say,
 ) -> Evaluation:
     """Score all models; with `gains` also whether to replace the model that they are compared with."""
-    if tasks.suite == TRACKER and request.sizes is None and request.against is None:
+    plain = request.sizes is None and request.against is None and request.purpose is None
+    if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
     rival = None
     if request.against is not None:
@@ -132,6 +134,7 @@ def evaluate_models(
                     trained=model.trained,
                     resamples=resampling,
                     gains=gains,
+                    purpose=request.purpose,
                     progress=show,
                 )
             except DataError as error:

@@ -13,7 +13,7 @@ import polars as pl
 from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
-from aoe_train.model.collection import FEW_TEXTS, RECIPES, Collection, drawn
+from aoe_train.model.collection import RECIPES, Collection, drawn
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
@@ -131,11 +131,6 @@ def make(
     small = "flat" if earlier is None else earlier.about.kind
     chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
     check_kind(chosen)
-    if purpose is not None and len(texts) < FEW_TEXTS:
-        raise DataError(
-            f"--purpose {purpose} needs at least {FEW_TEXTS} texts to know what they share, found"
-            f" {len(texts)}; leave it out"
-        )
     matrix, encoded = _vectors(texts, hashes, embedder, earlier)
     about = IndexManifest(
         model=model,
