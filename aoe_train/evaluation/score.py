@@ -13,7 +13,7 @@ here mean(p (1 - p)) / mean(p) and mean(p (1 - p)) / mean(1 - p).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -30,7 +30,7 @@ from aoe_train.evaluation.resample import (
     compare,
     intervals,
 )
-from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
+from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics, SearchTask
 from aoe_train.evaluation.tasks import EvaluationTask, Result, TaskMetrics, TaskVectors, defined, summarise
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import DataError
@@ -160,6 +160,27 @@ def score(
             task.name: _score(task, ours[task.name], theirs.get(task.name), trained, resamples, gains=gains)
             for task in _with_progress(tasks, "resample", show)
         }
+
+
+def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[str, Score]]:
+    """Score each candidate of a sheet of judged results; the intervals of all gains hold together."""
+    metrics = task.candidates()
+    if len(metrics) < 2:
+        raise DataError(
+            "has no candidates to compare; sample again with this version's `aoe sample-pairs --queries`, or"
+            " give --model and --against",
+            path=task.name,
+        )
+    first = next(iter(metrics.values()))
+    together = resamples.for_several(len(metrics) - 1)
+    scores = {}
+    for name, own in metrics.items():
+        scored = Score(summarise(TaskMetrics(own), resamples))
+        if own is not first and resamples.number:
+            rival = summarise(TaskMetrics(first))
+            scored = replace(scored, rival=rival, gain=gain(own, first, together))
+        scores[name] = {task.name: scored}
+    return scores
 
 
 def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener) -> dict[str, TaskMetrics]:

@@ -17,7 +17,7 @@ from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.collection import FEW_TEXTS, RECIPES, Collection
+from aoe_train.searching.collection import RECIPES, Collection, check_size
 from aoe_train.searching.index_rows import (
     ABOUT,
     HASH,
@@ -131,11 +131,7 @@ def make(
     small = "flat" if earlier is None else earlier.about.kind
     chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
     check_kind(chosen)
-    if purpose is not None and len(texts) < FEW_TEXTS:
-        raise DataError(
-            f"--purpose {purpose} needs at least {FEW_TEXTS} texts to know what they share, found"
-            f" {len(texts)}; leave it out"
-        )
+    check_size(purpose, len(texts))
     matrix, encoded = _vectors(texts, hashes, embedder, earlier)
     about = IndexManifest(
         model=model,

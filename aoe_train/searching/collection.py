@@ -21,6 +21,7 @@ import numpy as np
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.nearest import IndexVectors
 from aoe_train.settings.train_settings import Purpose
+from pairkit.base.errors import DataError
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -44,6 +45,15 @@ RECIPES: Final[Mapping[Purpose, Recipe]] = {
     "search": Recipe(0.0, 0.8),
     "match": Recipe(0.0, 0.7),
 }
+
+
+def check_size(purpose: Purpose | None, texts: int) -> None:
+    """Refuse a purpose for a collection of few texts."""
+    if purpose is not None and texts < FEW_TEXTS:
+        raise DataError(
+            f"--purpose {purpose} needs at least {FEW_TEXTS} texts to know what they share, found {texts};"
+            " leave it out"
+        )
 
 
 class Collection:

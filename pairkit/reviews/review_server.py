@@ -7,8 +7,10 @@ person's token in a header, which other pages can't send. There are no cookies a
 from __future__ import annotations
 
 import hmac
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,7 +146,9 @@ def authenticated_person(authorization: str, people: Sequence[Person]) -> Person
 _RECENT = 30  # judgements from which the speed is computed
 _MAX_S = 600.0  # cap for the time on one pair, as the person may have left
 MOST_CHARS = 200_000  # of a text
+MOST_RESULTS = 9  # of a query at a time, as each has a number key
 _SHORT_CHARS = 500  # up to this length, different words of similar texts are marked, not shared ones
+_PART = "."  # between the page's key and a number, in the keys of a turn's further answers
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
 
@@ -155,106 +159,151 @@ class SentUndo(Settings):
 
 
 class SentJudgement(SentUndo):
-    """A judgement as the page sends it."""
+    """The answers on a pair, or on the results of a query, as the page sends them."""
 
-    pair: Annotated[str, Field(max_length=64)]
-    answer: Annotated[str, Field(max_length=10)]
+    answers: Annotated[
+        dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=10)]],
+        Field(min_length=1, max_length=MOST_RESULTS),
+    ]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
 class ReviewerSession:
-    """The pairs and judgements of one person."""
+    """The pairs and judgements of one person. A turn has one pair, or results of one query."""
 
     def __init__(self, store: ReviewStore, person: Person) -> None:
         self._store, self._person = store, person
         self._settings = store.settings
-        self._pairs_by_people: dict[tuple[str, ...], list[str]] = {}  # changes when people are added
+        self._turns_by_people: dict[tuple[str, ...], list[list[str]]] = {}  # changes when people are added
 
     def state(self) -> dict[str, Any]:
-        """The state of the page: next pair, progress and last judgement."""
+        """The state of the page: next turn, progress and last judgement."""
         judgements = self._store.judgements(self._person)
-        mine = self._pairs()
+        turns = self._turns()
         done = {judgement.pair_id: judgement for judgement in judgements}
-        left = [pair_id for pair_id in mine if pair_id not in done]
-        pair = self._store.pairs[left[0]] if left else None
-        common = frozenset(self._settings.common)
-        skipped = sum(done[pair_id].answer == SKIP for pair_id in mine if pair_id in done)
-        seconds = [judgement.seconds for judgement in judgements if judgement.answer != SKIP][-_RECENT:]
+        left = [pairs for turn in turns if (pairs := [pair_id for pair_id in turn if pair_id not in done])]
+        skipped = sum(all(pair in done and done[pair].answer == SKIP for pair in turn) for turn in turns)
+        seconds = defaultdict[str, float](float)  # of each turn
+        for judgement in judgements:
+            if judgement.answer != SKIP:
+                seconds[_sent_key(judgement)] += judgement.seconds
+        recent = [*seconds.values()][-_RECENT:]
         return {
             "person": self._person.name,
             "dataset": self._settings.dataset,
             "question": self._settings.question,
-            "asked": self._settings.asked,
+            "asked": "results" if self._settings.by_query else self._settings.asked,
             "relations": list(self._settings.relations),
             "progress": {
-                "done": len(mine) - len(left) - skipped,
-                "all": len(mine),
+                "done": len(turns) - len(left) - skipped,
+                "all": len(turns),
                 "skipped": skipped,
-                "seconds_each": round(median(seconds), 1) if seconds else None,
+                "seconds_each": round(median(recent), 1) if recent else None,
             },
-            "pair": pair and {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, common)},
+            "pair": self._shown(left[0]) if left else None,
             "last": self._last(judgements),
         }
 
+    def _shown(self, pair_ids: Sequence[str]) -> dict[str, Any]:
+        """The texts of a turn; words aren't marked in results, as this would favour rankings by words."""
+        pairs = [self._store.pairs[pair_id] for pair_id in pair_ids]
+        shown = shown_pair(pairs[0].text1, pairs[0].text2, frozenset(self._settings.common))
+        if self._settings.by_query:
+            texts = [pairs[0].text1, *(pair.text2 for pair in pairs)]
+            shown["texts"] = [shown_text(_printable(text), frozenset()) for text in texts]
+        return {"id": pair_ids[0], "ids": [*pair_ids], **shown}
+
     def judge(self, sent: SentJudgement) -> None:
-        """Save a judgement; one that is sent again is saved once."""
-        if sent.pair not in self._pairs() or sent.answer not in {*self._settings.answers, UNSURE, SKIP}:
+        """Save the answers of a turn; those that are sent again are saved once."""
+        turn = next((turn for turn in self._turns() if {*sent.answers} <= {*turn}), None)
+        allowed = {*self._settings.answers, UNSURE, SKIP}
+        if turn is None or not {*sent.answers.values()} <= allowed:
             raise RefusedError(422, "expected an answer to one of your pairs")
         if sent.relation not in {"", *self._settings.relations}:
             raise RefusedError(422, "expected one of the relations of this review")
+        seconds = min(sent.seconds, _MAX_S) / len(sent.answers)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        note = sent.note.encode("utf-8", "replace").decode()
         self._store.add(
-            ReviewJudgement(
-                sent.key,
-                sent.pair,
-                self._person.name,
-                sent.answer,
-                sent.relation,
-                sent.note.encode("utf-8", "replace").decode(),
-                min(sent.seconds, _MAX_S),
-                datetime.now(UTC).isoformat(timespec="seconds"),
-            )
+            [
+                ReviewJudgement(
+                    f"{sent.key}{_PART}{number}" if number else sent.key,
+                    pair_id,
+                    self._person.name,
+                    answer,
+                    sent.relation,
+                    note,
+                    seconds,
+                    now,
+                )
+                for number, (pair_id, answer) in enumerate(sent.answers.items())
+            ]
         )
 
     def undo(self, key: str) -> None:
-        """Undo a judgement, so that its pair is shown again."""
-        self._store.undo(self._person, key)
+        """Undo the answers of a turn, so that it is shown again."""
+        mine = self._store.judgements(self._person)
+        self._store.undo(self._person, *(each.key for each in mine if _sent_key(each) == key))
 
     def take_up_skipped(self) -> None:
         """Show the skipped pairs again."""
         mine = self._store.judgements(self._person)
         self._store.undo(self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP))
 
-    def _pairs(self) -> list[str]:
+    def _turns(self) -> list[list[str]]:
         people, settings = tuple(person.name for person in self._store.people()), self._settings
-        if people not in self._pairs_by_people:
+        if people not in self._turns_by_people:
             pairs = self._store.pairs.values()
             together = {pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs}
             mine = pairs_of(self._person.name, together, people, seed=settings.seed, each=settings.each)
-            self._pairs_by_people = {people: mine}
-        return self._pairs_by_people[people]
+            size = MOST_RESULTS if settings.by_query else 1
+            groups = [[*group] for _, group in groupby(mine, key=together.__getitem__)]
+            turns = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+            self._turns_by_people = {people: turns}
+        return self._turns_by_people[people]
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
-        """The last judgement, with the provenance of its pair."""
+        """The last answers; of a pair also its provenance, while ranks would reveal who found a result."""
         if not mine:
             return None
-        last = mine[-1]
-        pair = self._store.pairs[last.pair_id]
-        return {
-            "key": last.key,
-            "pair": last.pair_id,
-            "answer": last.answer,
-            "relation": last.relation,
-            "note": last.note,
-            "label": f"{pair.label:g}",
-            "origin": dict(pair.origin),
+        key = _sent_key(mine[-1])
+        first, *others = [judgement for judgement in mine if _sent_key(judgement) == key]
+        known = {
+            "key": key,
+            "pair": first.pair_id,
+            "answer": first.answer,
+            "answers": {each.pair_id: each.answer for each in (first, *others)},
+            "relation": first.relation,
+            "note": first.note,
         }
+        if self._settings.by_query:
+            return known
+        pair = self._store.pairs[first.pair_id]
+        return {**known, "label": f"{pair.label:g}", "origin": dict(pair.origin)}
+
+
+def _sent_key(judgement: ReviewJudgement) -> str:
+    """The key with which the page sent the judgements of a turn."""
+    return judgement.key.partition(_PART)[0]
+
+
+def _printable(text: str) -> str:
+    return printable(text.replace("\r\n", "\n"))
+
+
+def shown_text(whole: str, marked: Set[str]) -> dict[str, Any]:
+    """The beginning of a text in pieces, with a flag for marked words."""
+    return {
+        "pieces": split_at_words(whole[:MOST_CHARS], marked),
+        "left_out": max(0, len(whole) - MOST_CHARS),
+    }
 
 
 def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
     """Both texts in pieces with a flag for marked ones: shared words, or different words of similar texts."""
-    whole = [printable(text.replace("\r\n", "\n")) for text in (text1, text2)]
+    whole = [_printable(text) for text in (text1, text2)]
     texts = [text[:MOST_CHARS] for text in whole]
     term_sets = [{*terms(text)} for text in texts]
     shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
@@ -265,10 +314,7 @@ def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
     marked = (term_sets[0] - term_sets[1], term_sets[1] - term_sets[0]) if similar else (shared, shared)
     return {
         "marks": "own" if similar else "shared",
-        "texts": [
-            {"pieces": split_at_words(text, marked[side]), "left_out": len(whole[side]) - len(text)}
-            for side, text in enumerate(texts)
-        ],
+        "texts": [shown_text(text, words) for text, words in zip(whole, marked, strict=True)],
     }
 
 

@@ -23,6 +23,11 @@ class Model(aoe_train.Encoder):
         vectors = np.array([self.given.get(text, self._random(text)) for text in texts], np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
+    def encode_query(self, texts: Any, **options: Any) -> np.ndarray:
+        return self.encode(texts, **options)
+
+    encode_document = encode_query
+
     def identity(self) -> dict[str, Any]:
         return {"seed": self.seed}
 
