@@ -51,6 +51,7 @@ class ReviewServer(HttpServer):
     Attributes:
         url: The address of the server.
         links: The link of each person, by name.
+        by_query: Whether all results of a query are judged together.
     """
 
     def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:
@@ -63,6 +64,7 @@ class ReviewServer(HttpServer):
         self.url = f"http://{LOOPBACK}:{port}"
         # After `#`, so that it is never sent, logged, or passed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
+        self.by_query = store.settings.by_query
         self._store = store
         app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
         super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)

@@ -67,7 +67,8 @@ class Reviewer:
     @staticmethod
     def judgement(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
         """A judgement of the pair, or of all results of the query, in a state."""
-        answers = dict.fromkeys(state["pair"]["ids"], answer)
+        pair = state["pair"]
+        answers = dict.fromkeys(pair.get("ids", [pair["id"]]), answer)
         return {"key": str(uuid.uuid4()), "answers": answers, "seconds": 1} | more
 
     @staticmethod
