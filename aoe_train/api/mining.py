@@ -294,7 +294,7 @@ def sample_pairs(
     model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = None,
     out: str | Path | None = None,
     queries: Source | None = None,
-    purposes: Sequence[str] = (),
+    purposes: str | Sequence[str] = (),
     top: int = 1,
     columns: Mapping[str, str] | None = None,
     precision: str | None = None,
@@ -336,11 +336,11 @@ def sample_pairs(
     from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
     from pairkit.base.errors import ConfigError
-    from pairkit.base.settings import argument
+    from pairkit.base.settings import argument, between_commas
 
     folder, seed = argument("out", out, Path | None), argument("seed", seed, NonNegativeInt)
     top = argument("top", top, Annotated[int, Field(ge=1, le=100)])
-    chosen = [argument("purpose", each, Purpose) for each in dict.fromkeys(purposes)]
+    chosen = [argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purposes))]
     if model is None:
         model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
