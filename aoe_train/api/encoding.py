@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aoe_train.encoding.encode_run import Embed, Encoded
     from aoe_train.encoding.encode_workers import ModelInfo, WorkerSpec
     from aoe_train.model.encoder import Encoder
+    from aoe_train.model.quantization import Quantize
     from pairkit.base.cli.progress import Listener
 
 
@@ -29,6 +30,7 @@ class _Options(TypedDict, total=False):
     dim: int | None
     quantize: str | None
     calibration: str | Path | np.ndarray | None
+    collection: str | Path | None
     precision: str | None
     batch_tokens: int | None
     progress: bool | Listener
@@ -65,6 +67,7 @@ def encode(
     model=replace(options["model"], panel=MODEL),
     out=replace(FILE, required=True),
     normalize=Option(panel=RUN),
+    collection=Option(metavar="INDEX", panel=OUTPUT),
     quantize=Option(metavar="NAME", panel=OUTPUT, main=True),
     device=Option(metavar="NAME,…", panel=RUN),
     batch_tokens=Option(panel=RUN),
@@ -85,6 +88,7 @@ def encode(
     dim: int | None = None,
     quantize: str | None = None,
     calibration: str | Path | np.ndarray | None = None,
+    collection: str | Path | None = None,
     precision: str | None = None,
     device: str | Sequence[str] | None = None,
     batch_tokens: int | None = None,
@@ -110,6 +114,8 @@ def encode(
             binary and ubinary a bit, packed as in sentence-transformers. Default: float32.
         calibration: Vectors that set the ranges of int8: a .npy, or an int8 output to reuse its ranges. In
             Python also an array (any, dim). Default: the encoded vectors themselves.
+        collection: Index of this model with a purpose. The vectors are then those that it compares, centred
+            or moved by its texts, instead of the model's. Default: the model's vectors.
         device: Devices to use: cpu, cuda:1, or several such as cuda:0,cuda:1, each with its own worker.
             Several are for files only. Default: the best.
         batch_tokens: Maximum number of tokens in a batch; smaller batches need less memory.
@@ -177,6 +183,8 @@ def encode(
             encoder = loaded(model, precision, show, notes(progress), *devices, layers=layers)
             info, encode_texts = model_info(encoder, request)
             ranges = _ranges(calibration, info.dim)
+            if collection is not None:
+                info, encode_texts = _in_collection(collection, encoder, info, encode_texts)
             in_memory = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return encode_texts(in_memory, quantize=vector_format, calibration=ranges, progress=show)
     check_files(Path(cast("str | Path", texts)), Path(out))
@@ -185,7 +193,7 @@ def encode(
     spec = WorkerSpec("", precision, request, worker_devices, layers)
     with (
         Display(progress) as show,
-        _embedder(model, spec, cluster, workers, show, notes(progress)) as (info, embed),
+        _embedder(model, spec, cluster, workers, collection, show, notes(progress)) as (info, embed),
     ):
         return encode_file(
             str(texts),
@@ -206,6 +214,7 @@ def _embedder(
     spec: WorkerSpec,
     cluster: str | None,
     workers: int | None,
+    collection: str | Path | None,
     show: Listener,
     say: Callable[[str], None],
 ) -> Iterator[tuple[ModelInfo, Embed]]:
@@ -220,8 +229,14 @@ def _embedder(
     if cluster is None and len(devices) == 1:
         encoder = loaded(model, spec.precision, show, say, devices[0], layers=spec.layers)
         info, encode_texts = model_info(encoder, spec.options)
+        if collection is not None:
+            info, encode_texts = _in_collection(collection, encoder, info, encode_texts)
         yield info, partial(map, encode_texts)
         return
+    if collection is not None:
+        raise ConfigError(
+            "--collection encodes in one process; leave out --workers, --engine and further devices"
+        )
     if not isinstance(model, str | Path):
         option = "--engine=ray" if cluster else f"{len(devices)} workers"
         raise ConfigError(f"{option}: each worker loads the model, so give its folder or name")
@@ -239,6 +254,40 @@ def _embedder(
         if pool.model_info.slow:
             say(pool.model_info.slow)
         yield pool.model_info, pool.vectors
+
+
+def _in_collection(
+    folder: str | Path, encoder: Encoder, info: ModelInfo, encode_texts: Callable[..., np.ndarray]
+) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
+    """The vectors of texts that an index with a purpose compares."""
+    import numpy as np
+
+    from aoe_train.api.searching import open_index
+    from aoe_train.model.quantization import quantized
+    from aoe_train.model.similarity import scaled_to_one
+    from pairkit.base.errors import ConfigError
+
+    index = open_index(folder, model=encoder)
+    collection = index.collection
+    if collection is None:
+        raise ConfigError(
+            f"{folder}: has no purpose, so it compares the model's vectors; leave --collection out"
+        )
+    if info.dim != index.about.dim:
+        raise ConfigError(f"--dim {info.dim}: {folder} has {index.about.dim} dimensions; leave --dim out")
+
+    def encode_in(
+        texts: str | list[str],
+        *,
+        quantize: Quantize = "float32",
+        calibration: np.ndarray | None = None,
+        progress: bool | Listener = False,
+    ) -> np.ndarray:
+        vectors = np.atleast_2d(encode_texts(texts, progress=progress))
+        compared = quantized(collection.transform(scaled_to_one(vectors)), quantize, calibration)
+        return compared[0] if isinstance(texts, str) else compared
+
+    return replace(info, settings={**info.settings, "collection": collection.identity}), encode_in
 
 
 def _ranges(calibration: str | Path | np.ndarray | None, dim: int) -> np.ndarray | None:

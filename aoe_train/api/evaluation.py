@@ -26,6 +26,7 @@ _COMPARISON, _SERVER, _SMALL = "Comparison and intervals", "Models behind a serv
 @options(
     model=replace(options["model"], read=one_or_several, repeat=True),
     suite=Option(metavar="NAME", panel=INPUT),
+    purpose=Option(metavar="NAME", panel=_COMPARISON, main=True),
     data_dir=Option(metavar="DIR", panel=INPUT, main=True),
     tasks=Option(metavar="NAME,…", panel=INPUT),
     reports=Option(metavar="DATA", panel=INPUT),
@@ -52,6 +53,7 @@ def evaluate(
     label_range: tuple[float, float] | str | None = None,
     bad_rows: str = "error",
     split: str | None = None,
+    purpose: str | None = None,
     against: str | Path | Encoder | Function | None = None,
     endpoint: str | None = None,
     api_key_env: str | None = None,
@@ -92,6 +94,8 @@ def evaluate(
             layout (corpus.jsonl, queries.jsonl, qrels). In Python also rows in memory.
         reports: Table of all reports of the tracker, as `gis render` writes it, for --suite tracker.
         split: Split to evaluate on: test or validation. Default: test, or validation if there is no test.
+        purpose: Compare vectors as in an index for this purpose (group, search or match) of the task's texts;
+            words don't count. Default: the model's vectors as they are.
         against: Another model to compare with. With `data`, `gains` then recommends whether to replace it by
             `model`.
         endpoint: URL of a server with OpenAI's /embeddings that serves --model.
@@ -129,7 +133,7 @@ def evaluate(
     from aoe_train.evaluation.evaluate_models import ModelRequest, evaluate_models
     from aoe_train.evaluation.resample import Resampling
     from aoe_train.evaluation.suites import TaskRequest
-    from aoe_train.settings.train_settings import named_precision
+    from aoe_train.settings.train_settings import Purpose, named_precision
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
@@ -151,6 +155,7 @@ def evaluate(
         endpoint=model_server,
         against_endpoint=against_server,
         sizes=_sizes(layers, dim, quantize),
+        purpose=argument("purpose", purpose, Purpose | None),
         prompt=prompt,
         prompt_name=prompt_name,
         precision=checked_precision,

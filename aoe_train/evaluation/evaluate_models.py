@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Function
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
-    from aoe_train.settings.train_settings import EncodingPrecision
+    from aoe_train.settings.train_settings import EncodingPrecision, Purpose
     from pairkit.base.cli.progress import Listener
 
 Say = Callable[[str], None]
@@ -58,6 +58,7 @@ class ModelRequest:
     endpoint: Endpoint | None
     against_endpoint: Endpoint | None
     sizes: Sizes | None
+    purpose: Purpose | None
     prompt: str | None
     prompt_name: str | None
     precision: EncodingPrecision
@@ -65,7 +66,7 @@ class ModelRequest:
 
     def check(self) -> None:
         """Refuse missing models and contradictory options before anything is read."""
-        if not self.models and (self.against, self.endpoint, self.sizes) != (None, None, None):
+        if not self.models and any((self.against, self.endpoint, self.sizes, self.purpose)):
             raise ConfigError(_NO_MODEL)
         if self.against_endpoint is not None and self.against is None:
             raise ConfigError("--against-endpoint without --against; give --against the model's name there")
@@ -111,7 +112,8 @@ def evaluate_models(
     """Score all models; with `gains` also whether to replace the model that they are compared with."""
     if not request.models:
         return _compare_candidates(tasks, resampling)
-    if tasks.suite == TRACKER and request.sizes is None and request.against is None:
+    plain = request.sizes is None and request.against is None and request.purpose is None
+    if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
     rival = None
     if request.against is not None:
@@ -136,6 +138,7 @@ def evaluate_models(
                     trained=model.trained,
                     resamples=resampling,
                     gains=gains,
+                    purpose=request.purpose,
                     progress=show,
                 )
             except DataError as error:

@@ -32,6 +32,7 @@ from aoe_train.evaluation.resample import (
 )
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics, SearchTask
 from aoe_train.evaluation.tasks import EvaluationTask, Result, TaskMetrics, TaskVectors, defined, summarise
+from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import DataError
 
@@ -150,12 +151,13 @@ def score(
     trained: np.ndarray | None = None,
     resamples: Resampling,
     gains: bool = False,
+    purpose: Purpose | None = None,
     progress: bool | Listener = True,
 ) -> dict[str, Score]:
     """Encode the texts of all tasks, and score a model on each task, by name."""
     with Display(progress) as show:
-        ours = _metrics(embedder, tasks, show)
-        theirs = {} if rival is None else _metrics(rival, tasks, show)
+        ours = _metrics(embedder, tasks, purpose, show)
+        theirs = {} if rival is None else _metrics(rival, tasks, purpose, show)
         return {
             task.name: _score(task, ours[task.name], theirs.get(task.name), trained, resamples, gains=gains)
             for task in _with_progress(tasks, "resample", show)
@@ -183,7 +185,9 @@ def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[
     return scores
 
 
-def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener) -> dict[str, TaskMetrics]:
+def _metrics(
+    embedder: Embedder, tasks: Sequence[EvaluationTask], purpose: Purpose | None, show: Listener
+) -> dict[str, TaskMetrics]:
     vectors = TaskVectors(
         embedder.encode,
         [task.texts for task in tasks],
@@ -191,7 +195,10 @@ def _metrics(embedder: Embedder, tasks: Sequence[EvaluationTask], show: Listener
         similarity=embedder.similarity,
         prompts=embedder.prompts,
     )
-    measured = {task.name: task.measure(vectors) for task in _with_progress(tasks, "score", show)}
+    measured = {
+        task.name: task.measure(vectors if purpose is None else vectors.among(task.texts, purpose))
+        for task in _with_progress(tasks, "score", show)
+    }
     return {name: TaskMetrics(each) if isinstance(each, Metrics) else each for name, each in measured.items()}
 
 

@@ -25,14 +25,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, Resampling, intervals
+from aoe_train.model.collection import Collection, drawn
+from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts
-from aoe_train.settings.train_settings import Similarity
+from aoe_train.settings.train_settings import Purpose, Similarity
 from pairkit.base.errors import DataError
 
 __all__ = ["EvaluationTask", "Input", "MeanMetrics", "Metrics", "TaskMetrics", "TaskVectors"]
@@ -103,6 +106,15 @@ class TaskVectors:
                 f"the model's vectors of {len(invalid)} of {len(inputs)} texts contain NaN or infinity, first"
                 f" {str(inputs[invalid[0]])[:60]!r}; try --precision fp32"
             )
+
+    def among(self, inputs: Sequence[Input], purpose: Purpose) -> TaskVectors:
+        """These vectors as in an index for this purpose, of all inputs that aren't queries."""
+        units = scaled_to_one(self.matrix.astype(np.float32))
+        texts = [item for item in inputs if not (isinstance(item, SearchText) and item.is_query)]
+        collection = units[np.unique(self.rows(texts))]
+        transformed = copy(self)
+        transformed.matrix = Collection(collection[drawn(len(collection))], purpose).transform(units)
+        return transformed
 
     def rows(self, inputs: Sequence[Input]) -> np.ndarray:
         """int64 (input,): the index of each input in `matrix`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,12 @@ import polars as pl
 from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.model.collection import RECIPES, Collection, drawn
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.collection import RECIPES, Collection, check_size
+from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.index_rows import (
     ABOUT,
     HASH,
@@ -48,6 +50,18 @@ from pairkit.similarity.bm25 import Bm25
 MANY = 200_000  # rows from which a faiss index is the default
 _RECALL_QUERIES, _RECALL_RANK = 200, 10
 _SEED = 7
+_EXAMPLE_QUERIES, _EXAMPLES, _SHOWN = 100, 10, 90
+_WORDS_MATTER = "words change the first result of these texts (`--by` and `--weight` of aoe search):"
+_LABELS = "text ", "model", "both "
+
+
+@dataclass(frozen=True)
+class FirstResults:
+    """A text, and the other texts that are found first by vectors, and by vectors with words."""
+
+    text: str
+    by_model: str
+    by_both: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,7 @@ class Indexed(OutputResult):
         kind: The index of vectors: flat or hnsw.
         recall: The share of the ten nearest that the index finds for 200 of the rows; 1 if flat.
         purpose: What it is searched for: group, search, match or None.
+        examples: With a purpose up to ten texts of which words change the first result.
         bytes: Size of the folder.
     """
 
@@ -77,6 +92,7 @@ class Indexed(OutputResult):
     recall: float
     bytes: int
     purpose: Purpose | None = None
+    examples: Sequence[FirstResults] = ()
 
     @spoken_notes
     def notes(self) -> list[str]:
@@ -89,6 +105,12 @@ class Indexed(OutputResult):
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
             " nearest",
             *([earlier] if self.missing else []),
+            *([_WORDS_MATTER] if self.examples else []),
+            *(
+                f"  {label} {one_line(text, _SHOWN)}"
+                for each in self.examples
+                for label, text in zip(_LABELS, astuple(each), strict=True)
+            ),
         ]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
@@ -131,7 +153,6 @@ def make(
     small = "flat" if earlier is None else earlier.about.kind
     chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
     check_kind(chosen)
-    check_size(purpose, len(texts))
     matrix, encoded = _vectors(texts, hashes, embedder, earlier)
     about = IndexManifest(
         model=model,
@@ -149,7 +170,8 @@ def make(
         searched = vectors = _saved(matrix, quantize, folder, VECTORS)
         if purpose is not None:
             show(Progress(f"compare texts ({purpose})"))
-            searched = _saved(Collection(vectors, purpose).transform(matrix), quantize, folder, SEARCHED)
+            collection = Collection(vectors.rows(drawn(len(vectors))), purpose)
+            searched = _saved(collection.transform(matrix), quantize, folder, SEARCHED)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
         if KEY in frame.columns:  # they are found as words, too
@@ -162,7 +184,22 @@ def make(
         about = about.model_copy(update={"recall": recall})
         write_json(folder / ABOUT, about.model_dump(mode="json"))
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Indexed(out, about.rows, encoded, missing, rows.empty, about.dim, chosen, recall, size, purpose)
+    examples = [] if purpose is None else list(islice(_examples(SearchIndex(out, None)), _EXAMPLES))
+    return Indexed(
+        out, about.rows, encoded, missing, rows.empty, about.dim, chosen, recall, size, purpose, examples
+    )
+
+
+def _examples(index: SearchIndex) -> Iterator[FirstResults]:
+    """Texts of which words change the first result."""
+    shuffled = np.random.default_rng(_SEED).permutation(len(index))
+    for place in shuffled[:_EXAMPLE_QUERIES]:
+        (text,), vector = index.texts([place]), index.searched.rows(slice(place, place + 1))[0]
+        ranked = (index.ranker.ranked(text, vector, 2, None, by=by).places for by in ("model", "both"))
+        by_model, by_both = (places[places != place][:1] for places in ranked)
+        first = index.texts([*by_model, *by_both])
+        if len(set(first)) == 2:
+            yield FirstResults(text, *first)
 
 
 def _saved(matrix: np.ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:

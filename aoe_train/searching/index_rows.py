@@ -5,7 +5,7 @@
 | `index.json` | the model, the number of rows, and the other fields of `IndexManifest` |
 | `rows.parquet` | the input's rows, and `sha256` of each text |
 | `vectors.npy` | vectors of length 1: float32 or int8 |
-| `searched.npy` | with a purpose: these among the collection, see `collection.py` |
+| `searched.npy` | with a purpose: these among the collection, see `model/collection.py` |
 | `probe.npy` | the vector of a fixed text, which identifies the model |
 | `ranges.npy`, `searched-ranges.npy` | for int8: minimum and maximum of each dimension |
 | `words/` | BM25 |

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aoe_train.model.collection import RECIPES, Collection, drawn
 from aoe_train.model.hybrid import WEIGHTS
-from aoe_train.searching.collection import RECIPES, Collection
 from aoe_train.searching.nearest import IndexVectors, nearest
 from aoe_train.searching.ranking import candidates as candidates_to_fuse
 from aoe_train.searching.ranking import fuse
@@ -38,8 +38,9 @@ def candidates_of(
     """The candidates of a model with these vectors of length 1; the first one is the model as it is."""
     yield Candidate(model, documents, queries, None)
     yield Candidate(f"{model}, words", documents, queries, WEIGHTS["bm25"])
+    sample = documents[drawn(len(documents))]
     for purpose in purposes:
-        collection = Collection(IndexVectors(documents), purpose)
+        collection = Collection(sample, purpose)
         name, vectors = f"{model}, {purpose}", collection.transform(documents)
         moved = collection.transform(queries)
         yield Candidate(name, vectors, moved, None)

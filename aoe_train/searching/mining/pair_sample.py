@@ -24,7 +24,6 @@ import polars as pl
 from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.model_folder import digest_of
-from aoe_train.searching.collection import check_size
 from aoe_train.searching.index_rows import read_rows
 from aoe_train.searching.mining.candidates import Searched, candidates_of
 from aoe_train.searching.mining.mining_run import finished
@@ -189,8 +188,6 @@ def _draw_results(
     places, query_groups = np.unique(groups[: len(texts)]), groups[len(texts) :]
     if len(places) < 2:
         raise DataError("fewer than two distinct texts; expected enough to search", path=source)
-    for purpose in purposes:
-        check_size(purpose, len(places))
     documents = [texts[place] for place in places]
     place_of = {place: number for number, place in enumerate(places.tolist())}
     same = np.array([place_of.get(group, -1) for group in query_groups.tolist()])

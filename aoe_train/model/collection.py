@@ -13,20 +13,20 @@ chosen for all-MiniLM-L6-v2 on banking77, Stack Overflow, RQE and Eclipse.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.nearest import IndexVectors
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import DataError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
-FEW_TEXTS = 50  # whose mean says more about them than about the model
+_FEW_TEXTS = 50
 _MAX_TEXTS = 10_000  # that represent the collection, so that time is linear in its size
 _BLOCK = 512
 _SAME = 0.9999  # cosine from which a neighbour is the text itself
@@ -47,27 +47,34 @@ RECIPES: Final[Mapping[Purpose, Recipe]] = {
 }
 
 
-def check_size(purpose: Purpose | None, texts: int) -> None:
-    """Refuse a purpose for a collection of few texts."""
-    if purpose is not None and texts < FEW_TEXTS:
-        raise DataError(
-            f"--purpose {purpose} needs at least {FEW_TEXTS} texts to know what they share, found {texts};"
-            " leave it out"
-        )
+def drawn(count: int) -> Int[np.ndarray, " text"]:
+    """The ascending numbers of the texts that represent a collection of this many."""
+    shuffled = np.random.default_rng(_SEED).permutation(count)
+    return np.sort(shuffled[:_MAX_TEXTS])
 
 
 class Collection:
     """The texts of a collection, by a sample of their vectors."""
 
-    def __init__(self, vectors: IndexVectors, purpose: Purpose) -> None:
-        """`vectors` are the model's, of length 1, of at least `FEW_TEXTS` texts."""
-        drawn = np.random.default_rng(_SEED).permutation(len(vectors))[:_MAX_TEXTS]
-        sample = vectors.rows(np.sort(drawn))
+    def __init__(self, sample: Float[np.ndarray, "text dim"], purpose: Purpose) -> None:
+        """`sample` are the model's vectors, of length 1, of the texts that `drawn` chooses."""
+        if len(sample) < _FEW_TEXTS:
+            raise DataError(
+                f"--purpose {purpose} needs at least {_FEW_TEXTS} texts, whose mean shows what they have in"
+                f" common; found {len(sample)}; leave it out"
+            )
         self._mean = sample.mean(axis=0)
         self._centred = scaled_to_one(sample - self._mean)
         self._weight = RECIPES[purpose].neighbours
         # A quarter of the root suited 300 to 10,000 texts of banking77, clinc150 and Stack Overflow.
         self._count = max(1, round(np.sqrt(len(sample)) / 4))
+
+    @property
+    def identity(self) -> str:
+        """A hash of everything that its vectors depend on."""
+        return hashlib.sha256(
+            f"{self._weight}".encode() + self._mean.tobytes() + self._centred.tobytes()
+        ).hexdigest()
 
     def transform(self, vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text dim"]:
         """The vectors to search, of length 1, for the model's vectors of texts or queries."""

@@ -1,0 +1,208 @@
+"""Purposes: vectors among those of a collection, in indexes, evaluation and encoding."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import aoe_train
+from aoe_train.model.collection import Collection, drawn
+from pairkit import ConfigError, DataError
+from tests.aoe_train.test_search import sentences
+from tests.aoe_train.tiny import save_bert
+
+QUIET: dict[str, Any] = {"cache": False, "progress": False}
+PURPOSES = ("group", "search", "match")
+TEXTS = sentences(80)
+
+
+def unit(vector: np.ndarray) -> np.ndarray:
+    return vector / np.linalg.norm(vector)
+
+
+def grouped(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of length 1 in twenty groups of ten, with more noise than group, and the groups."""
+    random = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(20), 10)
+    noisy = random.standard_normal((20, 32))[groups] + 1.5 * random.standard_normal((200, 32)) + 2
+    return np.array([unit(vector) for vector in noisy], np.float32), groups
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
+    vectors, _ = grouped()
+    queries = grouped(1)[0][:5]
+    centre = vectors.mean(axis=0)
+    centred = [unit(vector - centre) for vector in vectors]
+    wanted = []
+    for query in [*queries, *vectors[:5]]:
+        moved = unit(query - centre)
+        others = [other for other in centred if other @ moved < 0.9999]  # a text isn't its own neighbour
+        nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]  # sqrt(200) / 4
+        wanted.append(unit(moved + np.mean(nearest, axis=0)) if purpose == "group" else moved)
+    found = Collection(vectors, purpose).transform(np.concatenate([queries, vectors[:5]]))
+    assert found == pytest.approx(np.array(wanted), abs=1e-5)
+
+
+def test_neighbours_bring_groups_together():
+    vectors, groups = grouped()
+    precision = {}
+    for name, found in [("model", vectors), ("group", Collection(vectors, "group").transform(vectors))]:
+        cosines = found @ found.T
+        np.fill_diagonal(cosines, -1)
+        nearest = np.argsort(-cosines, axis=1)[:, :9]
+        precision[name] = (groups[nearest] == groups[:, None]).mean()
+    assert precision["group"] > precision["model"] + 0.1
+
+
+def test_a_large_collection_is_represented_by_a_sample():
+    assert drawn(60).tolist() == list(range(60))
+    chosen = drawn(50_000)
+    assert len(np.unique(chosen)) == len(chosen) == 10_000
+    assert chosen.tolist() == sorted(chosen)
+    assert chosen[-1] > 45_000
+
+
+def stored(folder: Path, name: str = "searched") -> np.ndarray:
+    return np.load(folder / f"{name}.npy")
+
+
+@pytest.mark.parametrize("quantize", ["float32", "int8"])
+def test_another_purpose_needs_no_new_vectors(bert, tmp_path, quantize):
+    out, options = tmp_path / "index", {"model": bert, "quantize": quantize, **QUIET}
+    aoe_train.index(TEXTS, out=out, **options)
+    assert not (out / "searched.npy").exists()
+    for purpose in PURPOSES:
+        made = aoe_train.index(TEXTS, out=out, purpose=purpose, **options)
+        assert (made.purpose, made.encoded) == (purpose, 0 if quantize == "float32" else len(TEXTS))
+        fresh = tmp_path / purpose
+        aoe_train.index(TEXTS, out=fresh, purpose=purpose, **options)
+        for name in ("vectors.npy", "searched.npy", "index.json"):
+            assert (out / name).read_bytes() == (fresh / name).read_bytes()
+        assert ("searched-ranges.npy" in {path.name for path in out.iterdir()}) == (quantize == "int8")
+    more = aoe_train.index([*TEXTS, "the new boat"], out=out, **options)
+    assert (more.rows, more.purpose) == (len(TEXTS) + 1, "match")
+    again = aoe_train.index([*TEXTS, "the new boat"], out=out, fresh=True, **options)
+    assert again.purpose is None
+    assert not (out / "searched.npy").exists()
+
+
+def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
+    for purpose, weight in (("group", 0.85), ("search", 0.8), ("match", 0.7)):
+        out = tmp_path / purpose
+        aoe_train.index(TEXTS, model=bert, out=out, purpose=purpose, **QUIET)
+        index = aoe_train.open_index(out)
+        (hit,) = index.search(TEXTS[7], by="model", top=1)
+        assert (hit.place, hit.cosine) == (7, pytest.approx(1, abs=1e-4))
+        assert index.search("zzz", top=1)[0].score == pytest.approx(weight)  # no text has this word
+        every = index.search_every(by="model", top=1).hits
+        vectors = stored(out)
+        cosines = vectors @ vectors.T
+        np.fill_diagonal(cosines, -1)
+        assert every["place2"].to_list() == cosines.argmax(axis=1).tolist()
+        assert not np.allclose(vectors, stored(out, "vectors"))
+
+
+def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
+    made = aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="match", **QUIET)
+    index = aoe_train.open_index(tmp_path / "index")
+    assert 0 < len(made.examples) <= 10
+    for example in made.examples:
+        for by, first in (("model", example.by_model), ("both", example.by_both)):
+            others = (
+                hit.text for hit in index.search(example.text, by=by, top=2) if hit.text != example.text
+            )
+            assert next(others) == first
+        assert example.by_model != example.by_both
+    assert made.to_dict()["examples"][0]["by_both"] == made.examples[0].by_both
+    assert f"  text  {made.examples[0].text}" in made.notes()
+    assert not aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET).examples
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
+    if kind == "hnsw":
+        pytest.importorskip("faiss")
+    aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
+    made = aoe_train.index(TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind, **QUIET)
+    assert made.recall > 0.9
+    wanted, found = (
+        aoe_train.duplicates(tmp_path / name, min_cosine=0.8, neighbours=80, progress=False).pairs
+        for name in ("plain", "group")
+    )
+    assert found.select("place1", "place2").equals(wanted.select("place1", "place2"))
+    assert found["cosine"].to_numpy() == pytest.approx(wanted["cosine"].to_numpy(), abs=1e-5)
+
+
+def test_evaluation_follows_the_purpose():
+    vectors, groups = grouped()
+    rows = pl.DataFrame({"text": [f"text {number}" for number in range(200)], "group": groups.astype(str)})
+
+    def model(texts: list[str]) -> np.ndarray:
+        return 3 * vectors[[int(text.split()[1]) for text in texts]]  # of any length
+
+    for purpose in (None, *PURPOSES):
+        compared = vectors if purpose is None else Collection(vectors, purpose).transform(vectors)
+        cosines = compared @ compared.T
+        np.fill_diagonal(cosines, -1)
+        options = {"columns": {"text": "text", "group": "group"}, "purpose": purpose, "resamples": 0}
+        (scores,) = aoe_train.evaluate(model, data=rows, **options, **QUIET).to_dict().values()
+        assert scores["P@1"] == pytest.approx((groups[cosines.argmax(axis=1)] == groups).mean())
+
+
+def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
+    out = tmp_path / "index"
+    aoe_train.index(TEXTS, model=bert, out=out, purpose="group", **QUIET)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS), encoding="utf-8")
+    options = {"model": bert, "collection": out, "progress": False}
+    file = tmp_path / "vectors.npy"
+    aoe_train.encode(texts, out=file, **options)
+    assert np.load(file) == pytest.approx(stored(out), abs=1e-5)
+    assert aoe_train.encode(TEXTS, **options) == pytest.approx(stored(out), abs=1e-5)
+    assert aoe_train.encode(TEXTS[3], **options) == pytest.approx(stored(out)[3], abs=1e-5)
+    bits = aoe_train.encode(TEXTS, quantize="ubinary", **options)
+    assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99
+    with pytest.raises(ConfigError, match="other settings: collection"):
+        aoe_train.encode(texts, out=file, model=bert, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"collection": "plain"}, "has no purpose"),
+        ({"model": "other"}, "differ from those of"),
+        ({"dim": 8}, "has 32 dimensions"),
+        ({"workers": 2, "out": "vectors.npy"}, "encodes in one process"),
+    ],
+)
+def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words):
+    aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="group", **QUIET)
+    aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    save_bert(tmp_path / "other", seed=9)
+    options = {"model": bert, "collection": tmp_path / "index", "progress": False, **change}
+    places = {
+        "plain": tmp_path / "plain",
+        "other": tmp_path / "other",
+        "vectors.npy": tmp_path / "vectors.npy",
+    }
+    options = {name: places.get(value, value) for name, value in options.items()}
+    texts = str(tmp_path / "texts.txt") if "out" in options else TEXTS
+    with pytest.raises(ConfigError, match=words):
+        aoe_train.encode(texts, **options)
+
+
+@pytest.mark.parametrize(
+    ("texts", "purpose", "error", "words"),
+    [
+        (TEXTS[:49], "group", DataError, "needs at least 50 texts"),
+        (TEXTS, "groups", ConfigError, "should be 'group', 'search' or 'match'"),
+    ],
+)
+def test_a_purpose_that_does_not_fit_is_refused(bert, tmp_path, texts, purpose, error, words):
+    with pytest.raises(error, match=words):
+        aoe_train.index(texts, model=bert, out=tmp_path / "index", purpose=purpose, **QUIET)
+    assert not (tmp_path / "index").exists()
