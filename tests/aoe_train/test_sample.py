@@ -350,6 +350,26 @@ def test_intervals_of_several_candidates_hold_together():
     assert alone.ahead.interval.high < together.ahead.interval.high
 
 
+def test_several_equal_candidates_are_hardly_ever_better_by_chance():
+    """Seven others, compared one by one, yield a better one in about 18 of 100 samples; together in 3."""
+    generator, alone, together = np.random.default_rng(0), 0, 0
+    for _ in range(40):
+        first = generator.random(150) < 0.5
+        draws = generator.random((8, 150)) < 0.5
+        is_drawn = generator.random((8, 150)) < 0.3
+        others = {f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)}
+        outcomes = {"A": first.astype(int).tolist(), **others}
+        found = aoe_train.evaluate(data=judged_candidates(outcomes), progress=False)
+        together += "better" in [gain.word for gain in found.gains.values()]
+        for name in others:
+            pair = judged_candidates({"A": outcomes["A"], name: outcomes[name]})
+            (gain,) = aoe_train.evaluate(data=pair, progress=False).gains.values()
+            if gain.word == "better":
+                alone += 1
+                break
+    assert together <= 2 < alone
+
+
 def test_recorded_and_measured_results_agree():
     rows, one, other, difference = judged_world(queries=60, top=3)
     recorded = aoe_train.evaluate(data=rows, progress=False).scores
