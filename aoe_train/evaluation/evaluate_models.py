@@ -111,7 +111,11 @@ def evaluate_models(
 ) -> Evaluation:
     """Score all models; with `gains` also whether to replace the model that they are compared with."""
     if not request.models:
-        return _compare_candidates(tasks, resampling)
+        sheet = tasks.tasks[0]
+        if not isinstance(sheet, SearchTask):
+            raise ConfigError(f"{_NO_MODEL} (only judged results of `aoe sample-pairs --queries` need none)")
+        candidates = score_candidates(sheet, resampling)
+        return Evaluation(tasks.suite, candidates, against=next(iter(candidates)), _resampling=resampling)
     plain = request.sizes is None and request.against is None and request.purpose is None
     if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
@@ -151,15 +155,6 @@ def evaluate_models(
         _warn_overlap(model.embedder.name, overlaps, say)
     result = Evaluation(tasks.suite, scores, tasks.missing, sizes=sizes, _resampling=resampling)
     return result if rival is None else replace(result, against=rival.name)
-
-
-def _compare_candidates(tasks: ChosenTasks, resampling: Resampling) -> Evaluation:
-    """Compare the candidates of a sheet, whose results were recorded when it was made."""
-    (task, *_) = tasks.tasks
-    if not isinstance(task, SearchTask):
-        raise ConfigError(f"{_NO_MODEL} (only judged results of `aoe sample-pairs --queries` need none)")
-    scores = score_candidates(task, resampling)
-    return Evaluation(tasks.suite, scores, against=next(iter(scores)), _resampling=resampling)
 
 
 def _rank(

@@ -13,7 +13,7 @@ here mean(p (1 - p)) / mean(p) and mean(p (1 - p)) / mean(1 - p).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -165,24 +165,21 @@ def score(
 
 
 def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[str, Score]]:
-    """Score each candidate of a sheet of judged results; the intervals of all gains hold together."""
-    metrics = task.candidates()
+    """Score each candidate of a sheet of judged results, and its gain over the first one."""
+    metrics = {name: TaskMetrics(task.metrics(ranks)) for name, ranks in task.ranks.items()}
     if len(metrics) < 2:
         raise DataError(
             "has no candidates to compare; sample again with this version's `aoe sample-pairs --queries`, or"
             " give --model and --against",
             path=task.name,
         )
-    first = next(iter(metrics.values()))
-    together = resamples.for_several(len(metrics) - 1)
-    scores = {}
-    for name, own in metrics.items():
-        scored = Score(summarise(TaskMetrics(own), resamples))
-        if own is not first and resamples.number:
-            rival = summarise(TaskMetrics(first))
-            scored = replace(scored, rival=rival, gain=gain(own, first, together))
-        scores[name] = {task.name: scored}
-    return scores
+    first, *others = metrics.values()
+    rivals = [None, *[first] * len(others)]
+    together = resamples.for_several(len(others))
+    return {
+        name: {task.name: _score(task, own, rival, None, together, gains=True)}
+        for (name, own), rival in zip(metrics.items(), rivals, strict=True)
+    }
 
 
 def _metrics(

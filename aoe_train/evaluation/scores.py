@@ -78,14 +78,16 @@ class Evaluation(Printed):
 
     def verdicts(self) -> list[str]:
         """A line for each of `gains`; of several candidates, one line for the best."""
-        lines = {name: f"{gain.word}: {name}: {gain}" for name, gain in self.gains.items()}
-        if len(self.scores) == 1 or not lines:
-            return [*lines.values()]
-        gains = self.gains
-        best = max(gains, key=lambda name: (gains[name].word == "better", gains[name].ahead.difference))
-        if gains[best].word == "better":
-            return [lines[best]]
-        return [f"{lines[best]}; none of {len(gains)} candidates is shown to be better than {self.against}"]
+        if len(self.scores) == 1 or not self.gains:
+            return [f"{gain.word}: {name}: {gain}" for name, gain in self.gains.items()]
+        by_success = sorted(
+            self.gains.items(), key=lambda item: (item[1].word == "better", item[1].ahead.difference)
+        )
+        name, gain = by_success[-1]
+        line = f"{gain.word}: {name}: {gain}"
+        if gain.word != "better":
+            line += f"; none of {len(by_success)} candidates is shown to be better than {self.against}"
+        return [line]
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe evaluate --json`; scores are not multiplied by 100.

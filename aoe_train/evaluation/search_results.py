@@ -67,22 +67,20 @@ class SearchTask:
         """Precision of the first result, and whether one of the first `top` is relevant."""
         pairs = vectors.rows(self.texts).reshape(-1, 2)
         scores = pair_similarities(vectors.matrix, pairs, vectors.similarity)
-        return self._metrics([rows[np.argsort(-scores[rows], kind="stable")] for rows in self.queries])
+        ranks = np.zeros(len(scores))
+        for rows in self.queries:
+            ranks[rows[np.argsort(-scores[rows], kind="stable")]] = np.arange(len(rows)) + 1
+        return self.metrics(ranks)
 
-    def candidates(self) -> dict[str, SearchMetrics]:
-        """The same metrics of each candidate, by the recorded ranks."""
-        found = {}
-        for name, ranks in self.ranks.items():
-            listed = [rows[ranks[rows] > 0] for rows in self.queries]
-            found[name] = self._metrics([rows[np.argsort(ranks[rows])] for rows in listed])
-        return found
-
-    def _metrics(self, results: Sequence[np.ndarray]) -> SearchMetrics:
-        """The metrics of rows in their order for each query."""
-        ranked = [self.relevant[rows] for rows in results]
-        outcomes = {P_AT_1: np.array([relevant[:1].any() for relevant in ranked])}
+    def metrics(self, ranks: np.ndarray) -> SearchMetrics:
+        """The same by the rank of each row, or 0 if it wasn't found."""
+        depths = {P_AT_1: 1}
         if self.top > 1:
-            outcomes[f"success@{self.top}"] = np.array([relevant[: self.top].any() for relevant in ranked])
+            depths[f"success@{self.top}"] = self.top
+        outcomes = {}
+        for name, depth in depths.items():
+            is_hit = self.relevant & (ranks > 0) & (ranks <= depth)
+            outcomes[name] = np.array([is_hit[rows].any() for rows in self.queries])
         return SearchMetrics(outcomes, self.share)
 
 
@@ -110,7 +108,7 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
         int(top),
         share,
         {
-            column.name.removeprefix(RANK): column.cast(pl.Int64, strict=False).fill_null(0).to_numpy()
+            column.name.removeprefix(RANK): column.cast(pl.Float64, strict=False).fill_null(0).to_numpy()
             for column in judged
             if column.name.startswith(RANK)
         },

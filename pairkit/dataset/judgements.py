@@ -284,7 +284,11 @@ def judged_pairs(path: Path) -> pl.DataFrame:
             "text2": pairs[pair_id].text2,
             "label": decision.value,
             "reviewers": [*decision.people],
-            **(_search_columns(pairs[pair_id].origin) if is_search else {}),
+            **{
+                name: float(value) if value else None
+                for name, value in pairs[pair_id].origin.items()
+                if is_search and name.startswith((*QUERY_COLUMNS, RANK))
+            },
         }
         for pair_id, decision in decisions.items()
         if decision.value is not None
@@ -293,9 +297,3 @@ def judged_pairs(path: Path) -> pl.DataFrame:
         raise DataError("no pair is decided yet; judge some with `pairs review`", path=path)
     kind = pl.Int64 if binary else pl.Float32
     return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("label").cast(kind))
-
-
-def _search_columns(origin: Mapping[str, str]) -> dict[str, float | int | None]:
-    """The columns of a search: facts about the query, and the rank of the result for each candidate."""
-    ranks = {name: int(rank) if rank else None for name, rank in origin.items() if name.startswith(RANK)}
-    return {name: float(origin[name]) for name in QUERY_COLUMNS} | ranks

@@ -228,7 +228,7 @@ function drawLast() {
   const { last } = state;
   at("last").hidden = !last || !last.origin;
   if (at("last").hidden) return;
-  at("said").textContent = `Previous pair: you answered ${last.answer}. Its source`;
+  at("said").textContent = `Previous pair: you answered ${last.answers[last.pair]}. Its source`;
   const rows = [["label in the dataset", last.label], ...Object.entries(last.origin)];
   at("origin").replaceChildren(...rows.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", linked(value))]));
 }

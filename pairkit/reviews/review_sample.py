@@ -69,6 +69,9 @@ def draw_sample(
     top = 1.0 if dataset.label_kind == "binary" or rows["label"].to_numpy().max() <= 1 else 5.0
     size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
+    question = ISSUES if has_relations else QUESTION
+    if of_search:
+        question = SEARCH if options.grades else RESULTS
     settings = ReviewSettings(
         dataset=own_name(dataset.source),
         digest=_hash(rows),
@@ -76,7 +79,7 @@ def draw_sample(
         label_kind=dataset.label_kind,
         top=top,
         asked="grades" if (graded if options.grades is None else options.grades) else "labels",
-        question=options.question or _question(rows, grades=bool(options.grades)),
+        question=options.question or question,
         relations=_RELATIONS if has_relations else (),
         strata=_by(options.strata, facts, size),
         seed=42 if options.seed is None else options.seed,
@@ -98,12 +101,6 @@ def draw_sample(
             known = (strata[number], facts[number], origin_of(row))
             pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
     return settings, sizes, pairs
-
-
-def _question(rows: pl.DataFrame, *, grades: bool) -> str:
-    if is_search(rows):
-        return SEARCH if grades else RESULTS
-    return ISSUES if "relation" in rows.columns else QUESTION
 
 
 def sample_size(options: ReviewOptions, pairs: int) -> int:
@@ -205,8 +202,8 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(evidence := row.get("evidence"), Mapping):
         origin |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
     origin |= {name: str(row[name]) for name in _ORIGIN_COLUMNS if row.get(name) is not None}
-    ranks = [name for name in row if name.startswith(RANK)]
-    origin |= {name: "" if row[name] is None else str(row[name]) for name in ranks}
+    ranks = {name: rank for name, rank in row.items() if name.startswith(RANK)}
+    origin |= {name: str(rank or "") for name, rank in ranks.items()}
     if llms := _names(row.get("llms")):
         origin["llms"] = llms
     if isinstance(votes := row.get("votes"), list):

@@ -7,7 +7,6 @@ person's token in a header, which other pages can't send. There are no cookies a
 from __future__ import annotations
 
 import hmac
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import groupby
@@ -184,14 +183,11 @@ class ReviewerSession:
         """The state of the page: next turn, progress and last judgement."""
         judgements = self._store.judgements(self._person)
         turns = self._turns()
-        done = {judgement.pair_id: judgement for judgement in judgements}
+        done = {judgement.pair_id: judgement.answer for judgement in judgements}
         left = [pairs for turn in turns if (pairs := [pair_id for pair_id in turn if pair_id not in done])]
-        skipped = sum(all(pair in done and done[pair].answer == SKIP for pair in turn) for turn in turns)
-        seconds = defaultdict[str, float](float)  # of each turn
-        for judgement in judgements:
-            if judgement.answer != SKIP:
-                seconds[_sent_key(judgement)] += judgement.seconds
-        recent = [*seconds.values()][-_RECENT:]
+        skipped = sum({done.get(pair_id) for pair_id in turn} == {SKIP} for turn in turns)
+        first = [judgement for judgement in judgements if judgement.key == _sent_key(judgement)]
+        recent = [judgement.seconds for judgement in first if judgement.answer != SKIP][-_RECENT:]
         return {
             "person": self._person.name,
             "dataset": self._settings.dataset,
@@ -225,24 +221,15 @@ class ReviewerSession:
             raise RefusedError(422, "expected an answer to one of your pairs")
         if sent.relation not in {"", *self._settings.relations}:
             raise RefusedError(422, "expected one of the relations of this review")
-        seconds = min(sent.seconds, _MAX_S) / len(sent.answers)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         note = sent.note.encode("utf-8", "replace").decode()
-        self._store.add(
-            [
-                ReviewJudgement(
-                    f"{sent.key}{_PART}{number}" if number else sent.key,
-                    pair_id,
-                    self._person.name,
-                    answer,
-                    sent.relation,
-                    note,
-                    seconds,
-                    now,
-                )
-                for number, (pair_id, answer) in enumerate(sent.answers.items())
-            ]
-        )
+        key, seconds = sent.key, min(sent.seconds, _MAX_S)
+        judgements = list[ReviewJudgement]()
+        for pair_id, answer in sent.answers.items():
+            said = (answer, sent.relation, note, seconds, now)
+            judgements.append(ReviewJudgement(key, pair_id, self._person.name, *said))
+            key, seconds = f"{sent.key}{_PART}{len(judgements)}", 0  # the time is that of the first answer
+        self._store.add(judgements)
 
     def undo(self, key: str) -> None:
         """Undo the answers of a turn, so that it is shown again."""
@@ -271,18 +258,17 @@ class ReviewerSession:
         if not mine:
             return None
         key = _sent_key(mine[-1])
-        first, *others = [judgement for judgement in mine if _sent_key(judgement) == key]
+        turn = [judgement for judgement in mine if _sent_key(judgement) == key]
         known = {
             "key": key,
-            "pair": first.pair_id,
-            "answer": first.answer,
-            "answers": {each.pair_id: each.answer for each in (first, *others)},
-            "relation": first.relation,
-            "note": first.note,
+            "pair": turn[0].pair_id,
+            "answers": {judgement.pair_id: judgement.answer for judgement in turn},
+            "relation": turn[0].relation,
+            "note": turn[0].note,
         }
         if self._settings.by_query:
             return known
-        pair = self._store.pairs[first.pair_id]
+        pair = self._store.pairs[turn[0].pair_id]
         return {**known, "label": f"{pair.label:g}", "origin": dict(pair.origin)}
 
 

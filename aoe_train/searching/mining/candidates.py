@@ -1,13 +1,14 @@
 """Candidates: models and ways of searching with them, between which people choose by the results of queries.
 
-Each model is a candidate as it is and for each purpose (see `collection.py`), by vectors only and together
-with words (BM25). It encodes texts and queries once.
+Each model is a candidate as it is and for each purpose (see `model/collection.py`), by vectors only and
+together with words (BM25). It encodes texts and queries once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,59 +23,47 @@ from pairkit.similarity.bm25 import Bm25
 _BATCH = 256  # queries at a time
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A way of searching; `weight` is that of vectors against words, or None without words."""
+class CandidateVectors(NamedTuple):
+    """The vectors of a model as it is or for a purpose, of length 1, and their weight against words."""
 
     name: str
-    documents: np.ndarray  # vectors of length 1, (document, dim)
+    documents: IndexVectors
     queries: np.ndarray
-    weight: float | None
+    weight: float
 
 
-def candidates_of(
+def candidate_vectors(
     model: str, documents: np.ndarray, queries: np.ndarray, purposes: Sequence[Purpose]
-) -> Iterator[Candidate]:
-    """The candidates of a model with these vectors of length 1; the first one is the model as it is."""
-    yield Candidate(model, documents, queries, None)
-    yield Candidate(f"{model}, words", documents, queries, WEIGHTS["bm25"])
-    sample = documents[drawn(len(documents))]
+) -> Iterator[CandidateVectors]:
+    """The vectors of a model as it is, and then for each purpose."""
+    yield CandidateVectors(model, IndexVectors(documents), queries, WEIGHTS["bm25"])
     for purpose in purposes:
-        collection = Collection(sample, purpose)
-        name, vectors = f"{model}, {purpose}", collection.transform(documents)
-        moved = collection.transform(queries)
-        yield Candidate(name, vectors, moved, None)
-        yield Candidate(f"{name}, words", vectors, moved, RECIPES[purpose].weight)
+        collection = Collection(documents[drawn(len(documents))], purpose)
+        searched = IndexVectors(collection.transform(documents))
+        weight = RECIPES[purpose].weight
+        yield CandidateVectors(f"{model}, {purpose}", searched, collection.transform(queries), weight)
 
 
-@dataclass(frozen=True)
-class Searched:
-    """Queries, the words of documents, and for each query the document that is its near-duplicate, or -1."""
+class Asked(NamedTuple):
+    """Queries, the words of documents, and groups of near-duplicates among both."""
 
     queries: Sequence[str]
     words: Bm25
-    same: np.ndarray
+    groups: np.ndarray  # of each query
+    document_groups: np.ndarray
 
-    def results(self, candidate: Candidate, top: int) -> list[list[int]]:
-        """The first documents that a candidate finds for each query, without near-duplicates of the query."""
-        vectors = IndexVectors(candidate.documents)
-        count = candidates_to_fuse("model" if candidate.weight is None else "both", top)
-        count = min(count + 1, len(vectors))
-        found = list[list[int]]()
-        for start in range(0, len(self.queries), _BATCH):
-            block = candidate.queries[start : start + _BATCH]
-            for query, places in enumerate(nearest(vectors, block, count).places, start):
-                kept = places[places != self.same[query]]
-                if candidate.weight is not None:
-                    by_words = self._by_words(query)
-                    vector = candidate.queries[query]
-                    kept, *_ = fuse(vectors, vector, kept, by_words, candidate.weight, top)
-                found.append(kept[:top].tolist())
+    def results(self, vectors: Sequence[CandidateVectors], top: int) -> Mapping[str, list[list[int]]]:
+        """What each candidate finds first for each query, without near-duplicates of the query."""
+        count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
+        found = defaultdict[str, list[list[int]]](list)
+        for name, documents, queries, weight in vectors:
+            for start in range(0, len(queries), _BATCH):
+                near = nearest(documents, queries[start : start + _BATCH], count).places
+                for query, places in enumerate(near, start):
+                    is_same = self.document_groups == self.groups[query]
+                    kept = places[~is_same[places]]
+                    by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
+                    both, *_ = fuse(documents, queries[query], kept, by_words, weight, top)
+                    found[name].append(kept[:top].tolist())
+                    found[f"{name}, words"].append(both.tolist())
         return found
-
-    def _by_words(self, query: int) -> np.ndarray:
-        """The score of each document, and 0 for the query's near-duplicate."""
-        scores = np.array(self.words.scores(self.queries[query]))
-        if self.same[query] >= 0:
-            scores[self.same[query]] = 0
-        return scores

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
-from aoe_train.searching.mining.candidates import Searched, candidates_of
+from aoe_train.searching.mining.candidates import Asked, CandidateVectors, candidate_vectors
 from aoe_train.searching.mining.mining_run import finished
 from pairkit import __version__
 from pairkit.base.cli.progress import Progress
@@ -185,22 +185,17 @@ def _draw_results(
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """The results of queries on which candidates differ; near-duplicates of a query are not results."""
     groups = near_identical_to([*texts, *queries])
-    places, query_groups = np.unique(groups[: len(texts)]), groups[len(texts) :]
+    places = np.unique(groups[: len(texts)])
     if len(places) < 2:
         raise DataError("fewer than two distinct texts; expected enough to search", path=source)
     documents = [texts[place] for place in places]
-    place_of = {place: number for number, place in enumerate(places.tolist())}
-    same = np.array([place_of.get(group, -1) for group in query_groups.tolist()])
-    searched = Searched(queries, Bm25(documents), same)
-    results = dict[str, list[list[int]]]()  # of each candidate, by query
-    vectors = list[tuple[np.ndarray, np.ndarray]]()
+    vectors = list[CandidateVectors]()
     for name, encoder in models.items():
-        asked = encoder.encode_query(queries, normalize=True, progress=show)
-        found = encoder.encode_document(documents, normalize=True, progress=show)
-        vectors.append((asked, found))
-        for candidate in candidates_of(name, found, asked, purposes):
-            show(Progress(f"search with {candidate.name}"))
-            results[candidate.name] = searched.results(candidate, top)
+        of_queries = encoder.encode_query(queries, normalize=True, progress=show)
+        of_documents = encoder.encode_document(documents, normalize=True, progress=show)
+        vectors += candidate_vectors(name, of_documents, of_queries, purposes)
+    show(Progress("search"))
+    results = Asked(queries, Bm25(documents), groups[len(texts) :], places).results(vectors, top)
     differ = [query for query in range(len(queries)) if _differs([of[query] for of in results.values()])]
     if not differ:
         raise DataError(
@@ -211,21 +206,18 @@ def _draw_results(
     rows = list[dict[str, Any]]()
     sampled = 0
     for query in differ:
-        first = {name: of[query] for name, of in results.items()}
-        union = [*dict.fromkeys(place for ranked in first.values() for place in ranked)]
+        first = {RANK + name: of[query] for name, of in results.items()}
+        union = [*dict.fromkeys(chain.from_iterable(first.values()))]
         if rows and len(rows) + len(union) > _MAX_PAIRS:
             break
         sampled += 1
-        cosines = np.mean([found[union] @ asked[query] for asked, found in vectors], axis=0).tolist()
-        sheet = dict(zip(QUERY_COLUMNS, (top, len(union), len(differ) / len(queries)), strict=True))
-        for place, cosine in zip(union, cosines, strict=True):
-            ranks = {
-                RANK + name: ranked.index(place) + 1 if place in ranked else None
-                for name, ranked in first.items()
-            }
+        cosines = [each.documents.rows(np.array(union)) @ each.queries[query] for each in vectors]
+        about = dict(zip(QUERY_COLUMNS, (top, len(union), len(differ) / len(queries)), strict=True))
+        for place, cosine in zip(union, np.mean(cosines, axis=0).tolist(), strict=True):
             pair = {"text1": queries[query], "text2": documents[place], "label": cosine}
-            rows.append({**pair, **sheet, **ranks})
-    pairs = pl.DataFrame(rows, schema_overrides={RANK + name: pl.Int64 for name in results})
+            ranks = {name: ranked.index(place) + 1 for name, ranked in first.items() if place in ranked}
+            rows.append({**pair, **about, **dict.fromkeys(first), **ranks})
+    pairs = pl.DataFrame(rows, infer_schema_length=None)
     counts = {"compared_texts": len(documents), "queries": len(queries), "differing_queries": len(differ)}
     return pairs, {**counts, "sampled_queries": sampled}
 
