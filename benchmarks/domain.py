@@ -22,7 +22,8 @@ Training never sees a label of people. Evaluation, all x 100:
 - eclipse, firefox (titles of reports): R@1 and R@5 of a duplicate's original among all titles
 - quora (questions): AUC on 4,000 test pairs of QQP
 - captions (SICK's training sentences): Spearman on SICK-R's test pairs
-- PATH.tsv (columns text and group): trained on a random half, the same as topics on the other half
+- PATH.tsv with the columns text and group: trained on a random half, the same as topics on the other half
+- PATH.tsv with text1 and text2, the same item: R@1 and R@5 of text2 among all texts, which are trained on
 - STS-B test, Spearman: what the model forgot
 
 Prints one table per domain. Each result is a line of OUT/results.jsonl; the same command continues a stopped
@@ -244,24 +245,26 @@ def judge_by_opinions(data: Path) -> Judge:
 
 def judge_by_originals(tracker: str) -> Callable[[Path], Judge]:
     """R@1 and R@5 of the original of a duplicate report, by title."""
+    return lambda data: judge_by_pairs(
+        [(row["title1"], row["title2"]) for row in read_reports(data, tracker)]
+    )
 
-    def judge_of(data: Path) -> Judge:
-        pairs = read_reports(data, tracker)
-        titles = list(dict.fromkeys(row[side] for row in pairs for side in ("title1", "title2")))
-        index = {title: number for number, title in enumerate(titles)}
-        first, second = (np.array([index[row[side]] for row in pairs]) for side in ("title1", "title2"))
 
-        def judge(encode: Encode) -> dict[str, float]:
-            vectors = encode(titles)
-            similarity = vectors[first] @ vectors.T
-            similarity[np.arange(len(first)), first] = -np.inf
-            own = np.take_along_axis(similarity, second[:, None], 1)
-            ranks = (similarity > own).sum(1)[first != second]
-            return {f"R@{k}": 100 * float((ranks < k).mean()) for k in (1, 5)}
+def judge_by_pairs(pairs: list[tuple[str, str]]) -> Judge:
+    """R@1 and R@5 of the second text of each pair, searched by the first among all texts."""
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    index = {text: number for number, text in enumerate(texts)}
+    first, second = (np.array([index[text] for text in side]) for side in zip(*pairs, strict=True))
 
-        return judge
+    def judge(encode: Encode) -> dict[str, float]:
+        vectors = encode(texts)
+        similarity = vectors[first] @ vectors.T
+        similarity[np.arange(len(first)), first] = -np.inf
+        own = np.take_along_axis(similarity, second[:, None], 1)
+        ranks = (similarity > own).sum(1)[first != second]
+        return {f"R@{k}": 100 * float((ranks < k).mean()) for k in (1, 5)}
 
-    return judge_of
+    return judge
 
 
 def read_reports(data: Path, tracker: str) -> list[dict[str, Any]]:
@@ -330,13 +333,18 @@ DOMAINS = {
 
 
 def domain_of(name: str) -> Domain:
-    """A domain by its name, or from a table of texts and groups."""
+    """A domain by its name, or from a table of texts and groups, or of pairs."""
     if name in DOMAINS:
         return DOMAINS[name]
     rows = shuffled(Path(name))
-    test, train = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-    judge = judge_by_groups([row["text"] for row in test], [row["group"] for row in test])
-    return Domain(lambda data: [row["text"] for row in train], lambda data: judge)  # noqa: ARG005
+    if "text2" in rows[0]:
+        pairs = [(row["text1"], row["text2"]) for row in rows]
+        texts, judge = [text for pair in pairs for text in pair], judge_by_pairs(pairs)
+    else:
+        test, train = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+        judge = judge_by_groups([row["text"] for row in test], [row["group"] for row in test])
+        texts = [row["text"] for row in train]
+    return Domain(lambda _: texts, lambda _: judge)
 
 
 if __name__ == "__main__":

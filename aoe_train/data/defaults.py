@@ -93,14 +93,15 @@ class _Recipe(NamedTuple):
     """How plain texts are trained on: settings of the teacher, and steps."""
 
     smoothing: float
+    neighbours: int
     lexical_weight: float
     steps: int
 
 
 _RECIPES: Mapping[Purpose, _Recipe] = {
-    "group": _Recipe(1.0, 0.2, 150),
-    "search": _Recipe(0.25, 0.15, 75),
-    "match": _Recipe(0.0, 0.1, 75),
+    "group": _Recipe(1.0, 16, 0.2, 450),
+    "search": _Recipe(0.25, 8, 0.15, 75),
+    "match": _Recipe(0.0, 8, 0.1, 75),
 }
 _SHORT_BUDGET = _Budget(384, 1, 0.7)
 _LONG_BUDGET = _Budget(1152, 2, 1.0)
@@ -166,7 +167,11 @@ def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> 
     defaults: Tree = {"objective": _objective(settings, facts.kind), "optim": optim}
     if facts.neighbours:
         recipe = _RECIPES[settings.purpose or "search"]
-        defaults["teacher"] = {"smoothing": recipe.smoothing, "lexical_weight": recipe.lexical_weight}
+        defaults["teacher"] = {
+            "smoothing": recipe.smoothing,
+            "neighbours": recipe.neighbours,
+            "lexical_weight": recipe.lexical_weight,
+        }
     else:
         _check_unused(settings)
     return _fill_unset(settings, defaults)
