@@ -285,7 +285,7 @@ class PairSample(Printed):
     model=replace(options["model"], read=one_or_several, repeat=True),
     out=replace(FOLDER, main=False),
     queries=Option(metavar="FILE", panel=INPUT, main=True),
-    purposes=Option(long="--purpose", metavar="NAME", panel=INPUT, main=True, repeat=True),
+    purpose=Option(metavar="NAME", panel=INPUT, main=True, repeat=True),
     top=Option(panel=INPUT),
 )
 def sample_pairs(
@@ -294,7 +294,7 @@ def sample_pairs(
     model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = None,
     out: str | Path | None = None,
     queries: Source | None = None,
-    purposes: str | Sequence[str] = (),
+    purpose: str | Sequence[str] | None = None,
     top: int = 1,
     columns: Mapping[str, str] | None = None,
     precision: str | None = None,
@@ -318,7 +318,7 @@ def sample_pairs(
             an `Encoder`. Default: minilm.
         queries: Queries to search for, like `data`; the same file searches for each of its texts. Neither the
             query nor its near-duplicates are results.
-        purposes: Also search for this purpose: group, search or match, as in `aoe index`; repeatable. In
+        purpose: Also search for this purpose: group, search or match, as in `aoe index`; repeatable. In
             Python a list.
         top: Number of first results of each query to compare: 1 needs the fewest judgements, 5 also compares
             success@5.
@@ -340,7 +340,7 @@ def sample_pairs(
 
     folder, seed = argument("out", out, Path | None), argument("seed", seed, NonNegativeInt)
     top = argument("top", top, Annotated[int, Field(ge=1, le=100)])
-    chosen = [argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purposes))]
+    purposes = [argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purpose))]
     if model is None:
         model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
@@ -356,7 +356,7 @@ def sample_pairs(
             fresh=fresh,
             columns=columns,
             queries=queries,
-            purposes=chosen,
+            purposes=purposes,
             top=top,
             show=show,
         )

@@ -95,14 +95,14 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
         "two models are called model 0",
     ),
     "a purpose without queries": (
-        *(["a", "b"], [Model()], {"purposes": ["group"]}, ConfigError, "needs queries=; leave it out"),
+        *(["a", "b"], [Model()], {"purpose": ["group"]}, ConfigError, "needs queries=; leave it out"),
     ),
     "an unknown purpose": (
-        *(["a", "b"], [Model()], {"queries": ["q"], "purposes": ["sort"]}, ConfigError),
+        *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["sort"]}, ConfigError),
         "purpose = 'sort': input should be 'group', 'search' or 'match'",
     ),
     "a purpose for few texts": (
-        *(["a", "b"], [Model()], {"queries": ["q"], "purposes": ["group"]}, DataError),
+        *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["group"]}, DataError),
         "needs at least 50 texts, .* found 2; leave it out",
     ),
     "equal vectors, pairs": (["a", "b"], [Model(), Model()], {}, ConfigError, "model 0 and model 0 give"),
@@ -237,7 +237,7 @@ def candidates(rows: pl.DataFrame) -> list[str]:
 )
 def test_candidates(models, purposes, expected):
     opened = [Model(seed) for seed in range(models)]
-    rows = sampled(MANY, opened, queries=ASKED, purposes=purposes).pairs
+    rows = sampled(MANY, opened, queries=ASKED, purpose=purposes).pairs
     assert candidates(rows) == expected
     for model in opened:
         assert model.encoded == Counter([*MANY, *ASKED])  # each once, for all candidates
@@ -267,7 +267,7 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path: Path) -> None:
     save_bert(tmp_path / "bert", spread=0.5)
     texts = [f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]]
     asked = [f"is the {word} near" for word in WORDS[5:25]]
-    rows = sampled(texts, str(tmp_path / "bert"), queries=asked, purposes=["group", "match"], top=2).pairs
+    rows = sampled(texts, str(tmp_path / "bert"), queries=asked, purpose=["group", "match"], top=2).pairs
     for purpose in (None, "group", "match"):
         about = {"model": tmp_path / "bert", "out": tmp_path / f"index {purpose}", "purpose": purpose}
         index = aoe_train.index(sorted(texts), **about, cache=False, progress=False)
