@@ -173,12 +173,11 @@ def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[
             " give --model and --against",
             path=task.name,
         )
-    first, *others = metrics.values()
-    rivals = [None, *[first] * len(others)]
-    together = resamples.for_several(len(others))
+    first = next(iter(metrics.values()))
+    together = resamples.for_several(len(metrics) - 1)
     return {
-        name: {task.name: _score(task, own, rival, None, together, gains=True)}
-        for (name, own), rival in zip(metrics.items(), rivals, strict=True)
+        name: {task.name: _score(task, own, None if own is first else first, None, together, gains=True)}
+        for name, own in metrics.items()
     }
 
 

@@ -202,8 +202,7 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(evidence := row.get("evidence"), Mapping):
         origin |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
     origin |= {name: str(row[name]) for name in _ORIGIN_COLUMNS if row.get(name) is not None}
-    ranks = {name: rank for name, rank in row.items() if name.startswith(RANK)}
-    origin |= {name: str(rank or "") for name, rank in ranks.items()}
+    origin |= {name: str(row[name] or "") for name in row if name.startswith(RANK)}
     if llms := _names(row.get("llms")):
         origin["llms"] = llms
     if isinstance(votes := row.get("votes"), list):

@@ -205,13 +205,20 @@ class ReviewerSession:
         }
 
     def _shown(self, pair_ids: Sequence[str]) -> dict[str, Any]:
-        """The texts of a turn; words aren't marked in results, as this would favour rankings by words."""
+        """The texts of a turn in pieces, with a flag for marked words."""
         pairs = [self._store.pairs[pair_id] for pair_id in pair_ids]
-        shown = shown_pair(pairs[0].text1, pairs[0].text2, frozenset(self._settings.common))
-        if self._settings.by_query:
-            texts = [pairs[0].text1, *(pair.text2 for pair in pairs)]
-            shown["texts"] = [shown_text(_printable(text), frozenset()) for text in texts]
-        return {"id": pair_ids[0], "ids": [*pair_ids], **shown}
+        texts = [pairs[0].text1, *(pair.text2 for pair in pairs)]
+        whole = [printable(text.replace("\r\n", "\n")) for text in texts]
+        shown = [text[:MOST_CHARS] for text in whole]
+        # Words aren't marked in results, as this would favour rankings by words.
+        kind, marked = "shared", [set[str]()] * len(shown)
+        if not self._settings.by_query:
+            kind, marked = marked_words(shown[0], shown[1], frozenset(self._settings.common))
+        parts = [
+            {"pieces": split_at_words(text, words), "left_out": len(full) - len(text)}
+            for full, text, words in zip(whole, shown, marked, strict=True)
+        ]
+        return {"id": pair_ids[0], "ids": [*pair_ids], "marks": kind, "texts": parts}
 
     def judge(self, sent: SentJudgement) -> None:
         """Save the answers of a turn; those that are sent again are saved once."""
@@ -277,33 +284,12 @@ def _sent_key(judgement: ReviewJudgement) -> str:
     return judgement.key.partition(_PART)[0]
 
 
-def _printable(text: str) -> str:
-    return printable(text.replace("\r\n", "\n"))
-
-
-def shown_text(whole: str, marked: Set[str]) -> dict[str, Any]:
-    """The beginning of a text in pieces, with a flag for marked words."""
-    return {
-        "pieces": split_at_words(whole[:MOST_CHARS], marked),
-        "left_out": max(0, len(whole) - MOST_CHARS),
-    }
-
-
-def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
-    """Both texts in pieces with a flag for marked ones: shared words, or different words of similar texts."""
-    whole = [_printable(text) for text in (text1, text2)]
-    texts = [text[:MOST_CHARS] for text in whole]
-    term_sets = [{*terms(text)} for text in texts]
-    shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
-    similar = (
-        len(term_sets[0] & term_sets[1]) >= len(term_sets[0] | term_sets[1]) / 3
-        and max(map(len, texts)) <= _SHORT_CHARS
-    )
-    marked = (term_sets[0] - term_sets[1], term_sets[1] - term_sets[0]) if similar else (shared, shared)
-    return {
-        "marks": "own" if similar else "shared",
-        "texts": [shown_text(text, words) for text, words in zip(whole, marked, strict=True)],
-    }
+def marked_words(text1: str, text2: str, common: Set[str]) -> tuple[str, list[set[str]]]:
+    """The words that both texts share, or the different words of similar texts."""
+    own1, own2 = {*terms(text1)}, {*terms(text2)}
+    if len(own1 & own2) >= len(own1 | own2) / 3 and max(len(text1), len(text2)) <= _SHORT_CHARS:
+        return "own", [own1 - own2, own2 - own1]
+    return "shared", [(distinct_words(text1) & distinct_words(text2)) - common] * 2
 
 
 def pairs_of(
