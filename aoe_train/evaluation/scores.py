@@ -293,7 +293,8 @@ def _difference(comparison: Comparison | None) -> tuple[str, str]:
     if comparison is None:
         return "–", "–"
     bounds = _bounds(comparison.interval, digits=2)
-    return f"{100 * comparison.difference:+.2f}{bounds}", f"{comparison.p:.3f}"
+    difference = round(100 * comparison.difference, 2) + 0.0  # without a negative zero
+    return f"{difference:+.2f}{bounds}", f"{comparison.p:.3f}"
 
 
 def _bounds(interval: Interval | None, *, digits: int = 1) -> str:

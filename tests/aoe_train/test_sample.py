@@ -308,6 +308,10 @@ VERDICTS: dict[str, tuple[dict[str, list[int]], str]] = {
         {"A": HALF, "B": ahead(-20), "C": [*reversed(HALF)]},
         r"inconclusive: C: P@1 50.00 -> 50.00 .*; none of 2 candidates is shown to be better than A$",
     ),
+    "a difference of minus a rounding error": (
+        {"A": [1, 0, 0] * 20, "B": [0, 1, 0] * 20},
+        r"inconclusive: B: P@1 33.33 -> 33.33 .*; \+0.00 \[.*",
+    ),
     "worse ones": (
         {"A": HALF, "B": ahead(-20)},
         r"worse: B: P@1 50.00 -> 30.00 .*; none of 1 candidates is shown to be better than A$",
@@ -328,6 +332,7 @@ def test_judged_candidates_are_compared_without_a_model(case):
     assert [*found.scores] == [*outcomes]
     (table,) = found.tables()
     assert [row[0] for row in table.rows] == [*outcomes]
+    assert not any(row[-1].startswith("-0.00") for row in table.rows)
     assert [row[-1] == "–" for row in table.rows] == [True] + [False] * (len(outcomes) - 1)
     for name, by_task in found.to_dict().items():
         (scores,) = by_task.values()
@@ -359,11 +364,11 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
         is_drawn = generator.random((8, 150)) < 0.3
         others = {f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)}
         outcomes = {"A": first.astype(int).tolist(), **others}
-        found = aoe_train.evaluate(data=judged_candidates(outcomes), progress=False)
+        found = aoe_train.evaluate(data=judged_candidates(outcomes), resamples=300, progress=False)
         together += "better" in [gain.word for gain in found.gains.values()]
         for name in others:
             pair = judged_candidates({"A": outcomes["A"], name: outcomes[name]})
-            (gain,) = aoe_train.evaluate(data=pair, progress=False).gains.values()
+            (gain,) = aoe_train.evaluate(data=pair, resamples=300, progress=False).gains.values()
             if gain.word == "better":
                 alone += 1
                 break
