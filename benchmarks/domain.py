@@ -198,27 +198,60 @@ def judge_by_quora(data: Path) -> Judge:
     return judge_by_auc(table(data / "pairs" / "qqp-test.tsv.gz")[:4000], "question1", "question2")
 
 
-def judge_by_groups(texts: list[str], groups: list[str]) -> Judge:
-    """P@1 and MAP@10 of the same group, each text searched among the others."""
-    names = np.array(groups)
-    most = np.array([min(10, (names == name).sum() - 1) for name in names])
+class Ranking:
+    """Judges which texts are found first for some of the texts, searched among all others."""
 
-    def judge(encode: Encode) -> dict[str, float]:
-        vectors = encode(texts)
-        similarity = vectors @ vectors.T
-        np.fill_diagonal(similarity, -np.inf)
-        same = names[np.argsort(-similarity, axis=1)[:, :10]] == names[:, None]
+    def __init__(self, texts: list[str], queries: np.ndarray) -> None:
+        self.texts, self.queries = texts, queries
+
+    def __call__(self, encode: Encode) -> dict[str, float]:
+        """The means of the outcomes, times 100."""
+        vectors = encode(self.texts)
+        outcomes = self.outcomes(vectors[self.queries] @ vectors.T)
+        return {name: 100 * float(each.mean()) for name, each in outcomes.items()}
+
+    def outcomes(self, similarity: np.ndarray) -> dict[str, np.ndarray]:
+        """Each query's outcomes, (query,), for similarities (query, text)."""
+        alone = similarity.copy()
+        alone[np.arange(len(self.queries)), self.queries] = -np.inf
+        return self._outcomes(alone)
+
+
+class Groups(Ranking):
+    """P@1 and MAP@10 of the same group."""
+
+    def __init__(self, texts: list[str], groups: list[str]) -> None:
+        super().__init__(texts, np.arange(len(texts)))
+        self._names = np.array(groups)
+        self._most = np.array([min(10, (self._names == name).sum() - 1) for name in groups])
+
+    def _outcomes(self, similarity: np.ndarray) -> dict[str, np.ndarray]:
+        same = self._names[np.argsort(-similarity, axis=1)[:, :10]] == self._names[:, None]
         precision = np.cumsum(same, axis=1) / np.arange(1, 11)
-        average = (precision * same).sum(axis=1) / np.maximum(most, 1)
-        return {"P@1": 100 * float(same[:, 0].mean()), "MAP": 100 * float(average.mean())}
+        average = (precision * same).sum(axis=1) / np.maximum(self._most, 1)
+        return {"P@1": same[:, 0].astype(float), "MAP": average}
 
-    return judge
+
+class Pairs(Ranking):
+    """R@1 and R@5 of the second text of each pair, searched by the first."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        place = {text: number for number, text in enumerate(texts)}
+        distinct = [(place[first], place[second]) for first, second in pairs if first != second]
+        queries, self._wanted = np.array(distinct).T
+        super().__init__(texts, queries)
+
+    def _outcomes(self, similarity: np.ndarray) -> dict[str, np.ndarray]:
+        own = np.take_along_axis(similarity, self._wanted[:, None], 1)
+        ranks = (similarity > own).sum(axis=1)
+        return {f"R@{k}": (ranks < k).astype(float) for k in (1, 5)}
 
 
 def judge_by_intents(data: Path) -> Judge:
     """The same intent among banking77's test utterances."""
     rows = table(data / "domain" / "banking77-test.tsv")
-    return judge_by_groups([row["text"] for row in rows], [row["category"] for row in rows])
+    return Groups([row["text"] for row in rows], [row["category"] for row in rows])
 
 
 def shuffled(path: Path) -> list[dict[str, str]]:
@@ -234,37 +267,18 @@ TOPICS, OPINIONS = "domain/stackoverflow-titles.tsv.gz", "senteval/CR.tsv.gz"
 def judge_by_topics(data: Path) -> Judge:
     """The same tag among 3,000 titles."""
     rows = shuffled(data / TOPICS)[:3000]
-    return judge_by_groups([row["title"] for row in rows], [row["tag_label"] for row in rows])
+    return Groups([row["title"] for row in rows], [row["tag_label"] for row in rows])
 
 
 def judge_by_opinions(data: Path) -> Judge:
     """The same sentiment among 1,800 sentences."""
     rows = shuffled(data / OPINIONS)[:1800]
-    return judge_by_groups([row["text"] for row in rows], [row["label"] for row in rows])
+    return Groups([row["text"] for row in rows], [row["label"] for row in rows])
 
 
 def judge_by_originals(tracker: str) -> Callable[[Path], Judge]:
     """R@1 and R@5 of the original of a duplicate report, by title."""
-    return lambda data: judge_by_pairs(
-        [(row["title1"], row["title2"]) for row in read_reports(data, tracker)]
-    )
-
-
-def judge_by_pairs(pairs: list[tuple[str, str]]) -> Judge:
-    """R@1 and R@5 of the second text of each pair, searched by the first among all texts."""
-    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    index = {text: number for number, text in enumerate(texts)}
-    first, second = (np.array([index[text] for text in side]) for side in zip(*pairs, strict=True))
-
-    def judge(encode: Encode) -> dict[str, float]:
-        vectors = encode(texts)
-        similarity = vectors[first] @ vectors.T
-        similarity[np.arange(len(first)), first] = -np.inf
-        own = np.take_along_axis(similarity, second[:, None], 1)
-        ranks = (similarity > own).sum(1)[first != second]
-        return {f"R@{k}": 100 * float((ranks < k).mean()) for k in (1, 5)}
-
-    return judge
+    return lambda data: Pairs([(row["title1"], row["title2"]) for row in read_reports(data, tracker)])
 
 
 def read_reports(data: Path, tracker: str) -> list[dict[str, Any]]:
@@ -339,10 +353,10 @@ def domain_of(name: str) -> Domain:
     rows = shuffled(Path(name))
     if "text2" in rows[0]:
         pairs = [(row["text1"], row["text2"]) for row in rows]
-        texts, judge = [text for pair in pairs for text in pair], judge_by_pairs(pairs)
+        texts, judge = [text for pair in pairs for text in pair], Pairs(pairs)
     else:
         test, train = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-        judge = judge_by_groups([row["text"] for row in test], [row["group"] for row in test])
+        judge = Groups([row["text"] for row in test], [row["group"] for row in test])
         texts = [row["text"] for row in train]
     return Domain(lambda _: texts, lambda _: judge)
 
