@@ -358,7 +358,7 @@ def test_intervals_of_several_candidates_hold_together():
 def test_several_equal_candidates_are_hardly_ever_better_by_chance():
     """Seven others, compared one by one, yield a better one in about 18 of 100 samples; together in 3."""
     generator, alone, together = np.random.default_rng(0), 0, 0
-    for _ in range(40):
+    for _ in range(20):
         first = generator.random(150) < 0.5
         draws = generator.random((8, 150)) < 0.5
         is_drawn = generator.random((8, 150)) < 0.3
@@ -372,7 +372,7 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
             if gain.word == "better":
                 alone += 1
                 break
-    assert together <= 2 < alone
+    assert together <= 1 < alone
 
 
 def test_recorded_and_measured_results_agree():
