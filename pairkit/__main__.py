@@ -53,6 +53,8 @@ def _review(
                 out.print(f"{name}  {link}", markup=False)
         say("each answer is saved at once; each link is for one person (Ctrl-C ends the server)", quiet=quiet)
         command = with_input_flags(["pairs", "review", arguments["source"], "--report"], arguments)
+        if server.by_query:
+            command = ["aoe", "evaluate", "--data", str(result.path)]
         next_step("see the results", command, quiet=quiet)
         server.wait()
 

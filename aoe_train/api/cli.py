@@ -64,8 +64,8 @@ def _evaluate(
     else:
         for table in result.tables(subsets=subsets):
             stdout.print(table)
-        for name, gain in result.gains.items():
-            stdout.print(f"{gain.word}: {name}: {gain}", markup=False)
+        for verdict in result.verdicts():
+            stdout.print(verdict, markup=False)
     if out is not None:
         write_json(Path(out), result.to_dict())
     if markdown is not None:
@@ -192,6 +192,7 @@ add_command(
     "aoe evaluate -m M -m M2 -m minilm --data-dir data",
     "aoe evaluate --model M --data gis --json",
     "aoe evaluate --model M --against minilm --data judged",
+    "aoe evaluate --data results.review",
     "aoe evaluate -m M -m minilm --suite tracker --data pairs.tsv --reports reports.jsonl",
     "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
     "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
@@ -268,6 +269,7 @@ add_command(
     sample_pairs,
     "aoe sample-pairs --data sentences.txt --model model --model minilm --out to-judge",
     "aoe sample-pairs --data sentences.txt --queries queries.txt -m model -m minilm --out results",
+    "aoe sample-pairs -d sentences.txt --queries q.txt --purpose group --purpose search --out results",
 )
 add_command(
     app,

@@ -41,7 +41,7 @@ _COMPARISON, _SERVER, _SMALL = "Comparison and intervals", "Models behind a serv
     resamples=Option(panel=_COMPARISON),
 )
 def evaluate(
-    model: str | Path | Encoder | Function | Sequence[str | Path],
+    model: str | Path | Encoder | Function | Sequence[str | Path] | None = None,
     *,
     suite: str | None = None,
     data_dir: str | Path | None = None,
@@ -76,10 +76,13 @@ def evaluate(
     compare with, the last line says whether the model is better, inconclusive or worse. Pairs are compared by
     AUC, scores by Spearman, positives by MRR, and judged results of `aoe sample-pairs --queries` by P@1.
 
+    Such results need no model: without --model, all candidates that were sampled are compared with the first
+    one. Their intervals hold together, so that a candidate isn't `better` because there were many.
+
     Args:
         model: The model: a folder, a Hub id, minilm, smollm2 or a name at --endpoint; repeatable. In Python
             also an `Encoder`, a function from a list of texts to an array (text, dim), or a list of names.
-            Several models share one table.
+            Several models share one table. None is needed for judged results of `aoe sample-pairs --queries`.
         suite: Test suite: sts (similarity scores), binary (labels 0 and 1) or tracker (search for
             duplicates). Default: sts, or binary for --data with labels 0 and 1. Rows of anchor and positive
             get MRR and recall instead.
@@ -142,8 +145,12 @@ def evaluate(
         None if url is None else Endpoint(url, api_key_env if url == endpoint else None, plain_http)
         for url in (endpoint, against_endpoint)
     )
+    if model is None or isinstance(model, str) or not isinstance(model, Sequence):
+        given = [] if model is None else [model]
+    else:
+        given = [*model]
     models = ModelRequest(
-        list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model],
+        given,
         against,
         endpoint=model_server,
         against_endpoint=against_server,

@@ -230,8 +230,8 @@ def mine(
 _COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
 _PAIRS_NEEDED = "400 judged pairs show a gain of 1 point of AUC in 7 of 10 cases, 200 pairs in 4 of 10"
 _QUERIES_NEEDED = (
-    "with --top 1, 400 judged pairs show a gain of 2 points of P@1 in 8 of 10 cases, 200 pairs in 5 of 10;"
-    " fewer than 30 sampled queries give no verdict"
+    "with two candidates and --top 1, 400 judged pairs show a gain of 2 points of P@1 in 8 of 10 cases, 200"
+    " pairs in 5 of 10; fewer than 30 sampled queries give no verdict"
 )
 
 
@@ -240,7 +240,8 @@ class PairSample(Printed):
     """Unjudged pairs of texts, or of queries and results.
 
     Attributes:
-        pairs: text1, text2, and the mean cosine of the models as label.
+        pairs: text1, text2, and the mean cosine of the models as label. With queries also `query_top`,
+            `query_results`, `query_share`, and for each candidate the rank of the result.
         counts: Numbers of `pairs`, distinct `texts`, and `compared_texts`: those that were compared with each
             other or searched. With queries also `queries`, `differing_queries` and `sampled_queries`.
         models: The models, as they were named.
@@ -268,10 +269,15 @@ class PairSample(Printed):
         """How to judge the pairs, and how to compare two models by the judgements."""
         if self.out is None:
             return []
-        judge_all = () if "queries" in self.counts else JUDGE_ALL
-        steps = [("judge the pairs in a browser", ["pairs", "review", str(self.out), *judge_all])]
+        folder = str(self.out)
+        if "queries" in self.counts:
+            return [
+                ("judge the results in a browser", ["pairs", "review", folder]),
+                ("then compare the candidates", ["aoe", "evaluate", "--data", f"{folder}.review"]),
+            ]
+        steps = [("judge the pairs in a browser", ["pairs", "review", folder, *JUDGE_ALL])]
         if len(self.models) == 2:
-            steps.append(("then compare the models", compare(*self.models, str(self.out))))
+            steps.append(("then compare the models", compare(*self.models, folder)))
         return steps
 
 
@@ -279,6 +285,7 @@ class PairSample(Printed):
     model=replace(options["model"], read=one_or_several, repeat=True),
     out=replace(FOLDER, main=False),
     queries=Option(metavar="FILE", panel=INPUT, main=True),
+    purpose=Option(metavar="NAME", panel=INPUT, main=True, repeat=True),
     top=Option(panel=INPUT),
 )
 def sample_pairs(
@@ -287,6 +294,7 @@ def sample_pairs(
     model: str | Path | Encoder | Sequence[str | Path | Encoder] | None = None,
     out: str | Path | None = None,
     queries: Source | None = None,
+    purpose: str | Sequence[str] | None = None,
     top: int = 1,
     columns: Mapping[str, str] | None = None,
     precision: str | None = None,
@@ -294,14 +302,15 @@ def sample_pairs(
     fresh: bool = False,
     progress: bool | Listener = True,
 ) -> PairSample:
-    """Sample up to 400 pairs of your texts for people to judge, so that two models can be compared.
+    """Sample up to 400 pairs of your texts for people to judge, so that models can be compared.
 
     Half of them are the most similar pairs, by the mean cosine of all models; the others are spread over
     lower similarities. No text is in two pairs. Texts that a model was trained on are used last.
 
-    With --queries, two models search the texts, and the pairs are queries with results: of queries on which
-    the models differ, in random order, all results that either model has first. The answered sample gives the
-    gain in P@1 over all queries.
+    With --queries, candidates search the texts: each model as it is and for each --purpose, and each of these
+    without and with words (BM25). The pairs are queries with results: of queries on which candidates differ,
+    in random order, all results that a candidate has first. The answered sample alone gives each candidate's
+    gain in P@1 over all queries; `aoe evaluate` needs no model for it.
 
     Args:
         data: Texts: a text file with one per line, or a table. In Python also a list of texts.
@@ -309,25 +318,29 @@ def sample_pairs(
             an `Encoder`. Default: minilm.
         queries: Queries to search for, like `data`; the same file searches for each of its texts. Neither the
             query nor its near-duplicates are results.
+        purpose: Also search for this purpose: group, search or match, as in `aoe index`; repeatable. In
+            Python a list.
         top: Number of first results of each query to compare: 1 needs the fewest judgements, 5 also compares
             success@5.
         columns: Column with the texts, such as text=title. Default: text, or the only column.
 
     Raises:
-        ConfigError: No such source or model, models with equal vectors, queries without two models, or `out`
-            contains other files.
+        ConfigError: No such source, model or purpose, models with equal vectors, or `out` contains other
+            files.
         DataError: Data that can't be read, fewer than two distinct texts, or no query with different results.
         RemoteError: The Hub could not be reached.
     """
     from pydantic import Field, NonNegativeInt
 
     from aoe_train.searching.mining.pair_sample import sample_pairs
+    from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
     from pairkit.base.errors import ConfigError
-    from pairkit.base.settings import argument
+    from pairkit.base.settings import argument, between_commas
 
     folder, seed = argument("out", out, Path | None), argument("seed", seed, NonNegativeInt)
     top = argument("top", top, Annotated[int, Field(ge=1, le=100)])
+    purposes = [argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purpose))]
     if model is None:
         model = "minilm"
     models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
@@ -336,6 +349,15 @@ def sample_pairs(
     with Display(progress) as show:
         opened = [(each, loaded(each, precision, show, notes(progress))) for each in models]
         pairs, counts = sample_pairs(
-            data, opened, seed, folder, fresh=fresh, columns=columns, queries=queries, top=top, show=show
+            data,
+            opened,
+            seed,
+            folder,
+            fresh=fresh,
+            columns=columns,
+            queries=queries,
+            purposes=purposes,
+            top=top,
+            show=show,
         )
     return PairSample(pairs, counts, tuple(map(str, models)), folder)

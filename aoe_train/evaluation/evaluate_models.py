@@ -20,8 +20,9 @@ from aoe_train.evaluation.embedders.embedder import (
 )
 from aoe_train.evaluation.overlap import Overlap, overlap, read_digests
 from aoe_train.evaluation.resample import Resampling
-from aoe_train.evaluation.score import Score, score
+from aoe_train.evaluation.score import Score, score, score_candidates
 from aoe_train.evaluation.scores import Evaluation
+from aoe_train.evaluation.search_results import SearchTask
 from aoe_train.evaluation.suites import TRACKER, ChosenTasks
 from aoe_train.model.backbones.load_backbone import check_name, find_folder
 from pairkit.base.cli.progress import stage
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
 
 Say = Callable[[str], None]
+_NO_MODEL = "no model to evaluate; give --model a folder, a Hub id or an Encoder"
 
 
 class Sizes(NamedTuple):
@@ -64,8 +66,8 @@ class ModelRequest:
 
     def check(self) -> None:
         """Refuse missing models and contradictory options before anything is read."""
-        if not self.models:
-            raise ConfigError("no model to evaluate; give a folder, a Hub id or an Encoder")
+        if not self.models and any((self.against, self.endpoint, self.sizes, self.purpose)):
+            raise ConfigError(_NO_MODEL)
         if self.against_endpoint is not None and self.against is None:
             raise ConfigError("--against-endpoint without --against; give --against the model's name there")
         if self.sizes is not None and self.against is not None:
@@ -77,7 +79,7 @@ class ModelRequest:
         for model in (*folders, *rivals):
             if isinstance(model, str | Path):
                 check_name(model)
-        if len(self.models) == 1:
+        if len(self.models) < 2:
             return
         names = [str(model) for model in self.models]
         if len(set(names)) < len(names):
@@ -108,6 +110,12 @@ def evaluate_models(
     say: Say,
 ) -> Evaluation:
     """Score all models; with `gains` also whether to replace the model that they are compared with."""
+    if not request.models:
+        sheet = tasks.tasks[0]
+        if not isinstance(sheet, SearchTask):
+            raise ConfigError(f"{_NO_MODEL} (only judged results of `aoe sample-pairs --queries` need none)")
+        candidates = score_candidates(sheet, resampling)
+        return Evaluation(tasks.suite, candidates, against=next(iter(candidates)), _resampling=resampling)
     plain = request.sizes is None and request.against is None and request.purpose is None
     if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)

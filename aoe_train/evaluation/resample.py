@@ -22,10 +22,15 @@ _MIN_RESAMPLES = 100  # fewer leave hardly any in the tails of a 95 % interval
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Bootstrap resamples for intervals and tests."""
+    """Bootstrap resamples for intervals, which cover `level` of them, and tests."""
 
     number: int = 1000
     seed: int = 42
+    level: float = 0.95
+
+    def for_several(self, comparisons: int) -> Resampling:
+        """Wider intervals, which all hold together in 95 % of cases (Bonferroni), from more resamples."""
+        return Resampling(self.number * comparisons, self.seed, 1 - (1 - self.level) / comparisons)
 
     def __post_init__(self) -> None:
         if self.number < _MIN_RESAMPLES and self.number != 0:
@@ -33,7 +38,7 @@ class Resampling:
 
 
 class Interval(NamedTuple):
-    """Bounds of the middle 95 % of the resamples."""
+    """Bounds of the middle part of the resamples, 95 % unless several comparisons hold together."""
 
     low: float
     high: float
@@ -85,7 +90,11 @@ class Comparison:
 def intervals(metrics: Metrics, resamples: Resampling) -> dict[str, Interval]:
     """The percentile bootstrap interval of each metric that is defined in some resample."""
     (resampled,) = _resampled((metrics,), resamples)
-    return {name: _interval(values) for name, values in resampled.items() if not np.isnan(values).all()}
+    return {
+        name: _interval(values, resamples.level)
+        for name, values in resampled.items()
+        if not np.isnan(values).all()
+    }
 
 
 def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, Comparison]:
@@ -102,12 +111,12 @@ def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, 
             continue
         tail = min((defined <= 0).sum(), (defined >= 0).sum())
         p = float(min(1, 2 * (tail + 1) / (len(defined) + 1)))
-        comparisons[name] = Comparison(difference, _interval(resampled), p)
+        comparisons[name] = Comparison(difference, _interval(resampled, resamples.level), p)
     return comparisons
 
 
-def _interval(values: np.ndarray) -> Interval:
-    low, high = np.nanpercentile(values, [2.5, 97.5])
+def _interval(values: np.ndarray, level: float) -> Interval:
+    low, high = np.nanpercentile(values, [50 * (1 - level), 50 * (1 + level)])
     return Interval(float(low), float(high))
 
 

@@ -30,7 +30,7 @@ from aoe_train.evaluation.resample import (
     compare,
     intervals,
 )
-from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics
+from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics, SearchTask
 from aoe_train.evaluation.tasks import EvaluationTask, Result, TaskMetrics, TaskVectors, defined, summarise
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -162,6 +162,23 @@ def score(
             task.name: _score(task, ours[task.name], theirs.get(task.name), trained, resamples, gains=gains)
             for task in _with_progress(tasks, "resample", show)
         }
+
+
+def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[str, Score]]:
+    """Score each candidate of a sheet of judged results, and its gain over the first one."""
+    metrics = {name: TaskMetrics(task.metrics(ranks)) for name, ranks in task.ranks.items()}
+    if len(metrics) < 2:
+        raise DataError(
+            "has no candidates to compare; sample again with this version's `aoe sample-pairs --queries`, or"
+            " give --model and --against",
+            path=task.name,
+        )
+    first = next(iter(metrics.values()))
+    together = resamples.for_several(len(metrics) - 1)
+    return {
+        name: {task.name: _score(task, own, None if own is first else first, None, together, gains=True)}
+        for name, own in metrics.items()
+    }
 
 
 def _metrics(

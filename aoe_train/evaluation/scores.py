@@ -23,13 +23,13 @@ _MAX_COLUMNS = 3  # metrics with intervals in one row
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(Printed):
-    """Scores of one model or several.
+    """Scores of one model or several, or of the candidates of judged search results.
 
     Attributes:
         suite: The name of the test sets, such as sts or binary.
         scores: By model and task.
         missing: Tasks that were left out, with the reason.
-        against: The name of the model that this one was compared with, if any.
+        against: The name of the model that this one was compared with, if any; the first candidate.
         sizes: Sizes of the vectors, by the keys of `scores`, if sizes were requested.
     """
 
@@ -66,15 +66,28 @@ class Evaluation(Printed):
         """For each task of your own pairs, whether to replace the other model by this one.
 
         `.word` is `better`, `inconclusive` or `worse`. Labels of `label judge` are weighted by their
-        probability.
+        probability. Of candidates, by candidate: whether to replace the first one.
         Empty without your own pairs, another model or intervals.
         """
         return {
-            task: score.gain
-            for scores in self.scores.values()
+            task if len(self.scores) == 1 else model: score.gain
+            for model, scores in self.scores.items()
             for task, score in scores.items()
             if score.gain is not None
         }
+
+    def verdicts(self) -> list[str]:
+        """A line for each of `gains`; of several candidates, one line for the best."""
+        if len(self.scores) == 1 or not self.gains:
+            return [f"{gain.word}: {name}: {gain}" for name, gain in self.gains.items()]
+        by_success = sorted(
+            self.gains.items(), key=lambda item: (item[1].word == "better", item[1].ahead.difference)
+        )
+        name, gain = by_success[-1]
+        line = f"{gain.word}: {name}: {gain}"
+        if gain.word != "better":
+            line += f"; none of {len(by_success)} candidates is shown to be better than {self.against}"
+        return [line]
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe evaluate --json`; scores are not multiplied by 100.
@@ -188,7 +201,14 @@ def comparisons(scores: Mapping[str, Score], model: str, rival: str, title: str)
 
 def side_by_side(scores: Mapping[str, Mapping[str, Score]], title: str) -> ResultTable:
     """Several models: a row for each, with the first metric of each task; of one task several metrics."""
-    return _table(title, *_side_by_side(scores, _MAX_COLUMNS if len(next(iter(scores.values()))) == 1 else 1))
+    tasks = next(iter(scores.values()))
+    headings, rows = _side_by_side(scores, _MAX_COLUMNS if len(tasks) == 1 else 1)
+    gains = [score.gain for by_task in scores.values() for score in by_task.values()]
+    if any(gains):
+        headings.append("difference on all queries")
+        for row, gain in zip(rows, gains, strict=True):
+            row.append(_difference(None if gain is None else gain.ahead)[0])
+    return _table(title, headings, rows)
 
 
 def _side_by_side(scores: Mapping[str, Mapping[str, Score]], most: int) -> tuple[list[str], list[list[str]]]:
@@ -273,7 +293,8 @@ def _difference(comparison: Comparison | None) -> tuple[str, str]:
     if comparison is None:
         return "–", "–"
     bounds = _bounds(comparison.interval, digits=2)
-    return f"{100 * comparison.difference:+.2f}{bounds}", f"{comparison.p:.3f}"
+    difference = round(100 * comparison.difference, 2) + 0.0  # without a negative zero
+    return f"{difference:+.2f}{bounds}", f"{comparison.p:.3f}"
 
 
 def _bounds(interval: Interval | None, *, digits: int = 1) -> str:

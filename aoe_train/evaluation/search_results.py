@@ -3,14 +3,15 @@
 As in BEIR, the score of a document of a corpus is its gain, and a document with the query's id is not ranked,
 unless it is relevant: in one's own folder, queries and documents may be numbered separately.
 
-`aoe sample-pairs --queries` draws queries on which two models differ, so metrics are of these queries. All
-other queries have equal results, so the gain over all queries is the gain here times the share of these.
+`aoe sample-pairs --queries` draws queries on which candidates differ, so metrics are of these queries. All
+other queries have equal results, so the gain over all queries is the gain here times the share of these. The
+columns `rank of ...` have the results of each candidate, so that no model is needed.
 Judgements of LLMs count by their label, whatever its probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.dataset.reading.parts import read_beir, split_of
+from pairkit.dataset.records import RANK
 
 P_AT_1, MRR, MAP = "P@1", "mrr", "map@10"
 _DEPTHS = (1, 5, 10)
@@ -50,6 +52,7 @@ class SearchTask:
     queries: Sequence[np.ndarray]
     top: int
     share: float
+    ranks: Mapping[str, np.ndarray]  # of each row by candidate; 0 if it isn't among the first `top`
 
     @property
     def texts(self) -> Sequence[SearchText]:
@@ -64,10 +67,20 @@ class SearchTask:
         """Precision of the first result, and whether one of the first `top` is relevant."""
         pairs = vectors.rows(self.texts).reshape(-1, 2)
         scores = pair_similarities(vectors.matrix, pairs, vectors.similarity)
-        ranked = [self.relevant[rows[np.argsort(-scores[rows], kind="stable")]] for rows in self.queries]
-        outcomes = {P_AT_1: np.array([relevant[0] for relevant in ranked])}
+        ranks = np.zeros(len(scores))
+        for rows in self.queries:
+            ranks[rows[np.argsort(-scores[rows], kind="stable")]] = np.arange(len(rows)) + 1
+        return self.metrics(ranks)
+
+    def metrics(self, ranks: np.ndarray) -> SearchMetrics:
+        """The same by the rank of each row, or 0 if it wasn't found."""
+        depths = {P_AT_1: 1}
         if self.top > 1:
-            outcomes[f"success@{self.top}"] = np.array([relevant[: self.top].any() for relevant in ranked])
+            depths[f"success@{self.top}"] = self.top
+        outcomes = {}
+        for name, depth in depths.items():
+            is_hit = self.relevant & (ranks > 0) & (ranks <= depth)
+            outcomes[name] = np.array([is_hit[rows].any() for rows in self.queries])
         return SearchMetrics(outcomes, self.share)
 
 
@@ -94,6 +107,11 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
         queries,
         int(top),
         share,
+        {
+            column.name.removeprefix(RANK): column.cast(pl.Float64, strict=False).fill_null(0).to_numpy()
+            for column in judged
+            if column.name.startswith(RANK)
+        },
     )
 
 

@@ -20,7 +20,7 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.dataset.labels import MISSING
-from pairkit.similarity.bm25 import Bm25, best
+from pairkit.similarity.bm25 import Bm25, Scores, best
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -80,12 +80,9 @@ class Ranker:
         if by == "model":
             return nearest
         scores = self._by_words(text, allowed)
-        places = np.union1d(nearest.places, best(scores, candidates("both", top)))
-        cosines = self._vectors.rows(places) @ vector
-        both = fused(cosines, scores[places], self._about.weight if weight is None else weight)
-        order = np.argsort(-both, kind="stable")[:top]
-        places = places[order]
-        return RankedRows(places, both[order], cosines[order], self._shares(text, scores[places]))
+        weight = self._about.weight if weight is None else weight
+        places, both, cosines = fuse(self._vectors, vector, nearest.places, scores, weight, top)
+        return RankedRows(places, both, cosines, self._shares(text, scores[places]))
 
     def nearest(
         self, vectors: Float[np.ndarray, "query dim"], count: int, allowed: Int[np.ndarray, " row"] | None
@@ -108,6 +105,22 @@ class Ranker:
     def _shares(self, text: str, scores: np.ndarray) -> np.ndarray:
         most = self._word_index.most(text)
         return scores / most if most else np.zeros(len(scores), np.float32)
+
+
+def fuse(
+    vectors: IndexVectors,
+    vector: Float[np.ndarray, " dim"],
+    nearest: Int[np.ndarray, " row"],
+    by_words: Scores,
+    weight: float,
+    top: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The best of the nearest rows and those with the best words, with their scores and cosines."""
+    places = np.union1d(nearest, best(by_words, candidates("both", top)))
+    cosines = vectors.rows(places) @ vector
+    both = fused(cosines, by_words[places], weight)
+    order = np.argsort(-both, kind="stable")[:top]
+    return places[order], both[order], cosines[order]
 
 
 def candidates(by: By, top: int) -> int:

@@ -253,7 +253,8 @@ def review(
 
     Each answer is saved at once, and the same call continues a review. `pairs apply-review` and
     `label evaluate` read its file. Options that choose pairs are set when a review begins: later they may be
-    left out, but not changed.
+    left out, but not changed. Results of `aoe sample-pairs --queries` are judged by query: the page shows all
+    results of a query in random order, and keys mark those that fit.
 
     Args:
         store: The review's file. `read` takes it as pairs with people's labels. Default: DATASET.review.

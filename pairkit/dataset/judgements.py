@@ -17,7 +17,7 @@ from pydantic import Field
 from pairkit.base.errors import DataError, PairkitError
 from pairkit.base.settings import Settings
 from pairkit.base.system.database import Schema, database_errors, open_database, transaction
-from pairkit.dataset.records import QUERY_COLUMNS, LabelKind
+from pairkit.dataset.records import QUERY_COLUMNS, RANK, LabelKind
 
 ENDING = ".review"
 UNSURE, SKIP = "unsure", "skip"
@@ -61,6 +61,11 @@ class ReviewSettings(Settings):
     is_search: bool = False  # whether pairs are queries and results, with `QUERY_COLUMNS`
 
     @property
+    def by_query(self) -> bool:
+        """Whether all results of a query are judged together."""
+        return self.is_search and self.asked == "labels"
+
+    @property
     def answers(self) -> Mapping[str, float]:
         """Answers that decide a pair, with their numbers."""
         return LABELS if self.asked == "labels" else GRADES
@@ -88,7 +93,7 @@ class Person(NamedTuple):
 class ReviewJudgement(NamedTuple):
     """One person's answer on a pair."""
 
-    key: str  # made by the page; a judgement that is sent twice is saved once
+    key: str  # made by the page; judgements that are sent twice are saved once
     pair_id: str
     person: str
     answer: str  # yes, no, or a grade; unsure, or skip
@@ -205,20 +210,21 @@ class ReviewStore:
         query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone {of_person} ORDER BY number"  # noqa: S608
         return [ReviewJudgement(*row) for row in self._rows(query, *([person.name] if person else []))]
 
-    def add(self, judgement: ReviewJudgement) -> None:
-        """Save a judgement unless its key is already saved."""
+    def add(self, judgements: Sequence[ReviewJudgement]) -> None:
+        """Save judgements together unless the key of the first one is already saved."""
+        first = judgements[0]
         with database_errors(self.path), transaction(self._connection) as connection:
             saved = connection.execute(
-                "SELECT pair_id, person FROM judgements WHERE key = ?", [judgement.key]
+                "SELECT pair_id, person FROM judgements WHERE key = ?", [first.key]
             ).fetchone()
             if saved is not None:
-                if saved != (judgement.pair_id, judgement.person):
+                if saved != (first.pair_id, first.person):
                     raise AnsweredError("the key belongs to another judgement")
                 return
             try:
-                connection.execute(
+                connection.executemany(
                     f"INSERT INTO judgements ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                    judgement,
+                    judgements,
                 )
             except sqlite3.IntegrityError as error:
                 raise AnsweredError("this pair was already judged in another tab") from error
@@ -267,7 +273,7 @@ def _decision(judgements: Sequence[ReviewJudgement]) -> PairDecision:
 
 
 def judged_pairs(path: Path) -> pl.DataFrame:
-    """The decided pairs of a review with people's labels: text1, text2, label, reviewers, `QUERY_COLUMNS`."""
+    """The decided pairs of a review: text1, text2, people's label, reviewers; the columns of a search."""
     with ReviewStore(path) as store:
         binary = store.settings.asked == "labels"
         is_search = store.settings.is_search
@@ -278,7 +284,11 @@ def judged_pairs(path: Path) -> pl.DataFrame:
             "text2": pairs[pair_id].text2,
             "label": decision.value,
             "reviewers": [*decision.people],
-            **{name: float(pairs[pair_id].origin[name]) for name in QUERY_COLUMNS if is_search},
+            **{
+                name: float(value) if value else None
+                for name, value in pairs[pair_id].origin.items()
+                if is_search and name.startswith((*QUERY_COLUMNS, RANK))
+            },
         }
         for pair_id, decision in decisions.items()
         if decision.value is not None
@@ -286,4 +296,4 @@ def judged_pairs(path: Path) -> pl.DataFrame:
     if not rows:
         raise DataError("no pair is decided yet; judge some with `pairs review`", path=path)
     kind = pl.Int64 if binary else pl.Float32
-    return pl.DataFrame(rows).with_columns(pl.col("label").cast(kind))
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("label").cast(kind))

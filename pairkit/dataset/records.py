@@ -224,6 +224,9 @@ def unordered(first: str, second: str) -> tuple[pl.Expr, pl.Expr]:
 QUERY_COLUMNS = ("query_top", "query_results", "query_share")
 """Columns of queries and search results to be judged, as `aoe sample-pairs` writes them."""
 
+RANK = "rank of "
+"""Start of the columns with the rank of a result for each candidate; null if not among the first ones."""
+
 
 def is_search(rows: pl.DataFrame) -> bool:
     """Whether rows are queries and search results."""

@@ -6,6 +6,7 @@ const PENDING = "pairs review pending ";
 const token = ownToken();
 let state = null; // the last state from the server
 let relation = ""; // of the current pair
+const marked = new Set(); // results that fit, also those of queries whose answers were undone
 let busy = true; // while a request is running
 let seen = 0, since = performance.now(); // milliseconds in which the pair was visible
 
@@ -94,15 +95,16 @@ function forget(key, answer) {
 
 async function judge(answer) {
   if (busy || !state.pair) return;
+  const answers = Object.fromEntries(state.pair.ids.map((id) => [id, typeof answer === "string" ? answer : answer(id)]));
   const said = {
-    key: crypto.randomUUID(), pair: state.pair.id, answer, relation,
+    key: crypto.randomUUID(), answers, relation,
     note: at("note").value.trim(), seconds: Math.round((seen + inView()) / 100) / 10,
   };
   const kept = PENDING + token.slice(0, 6) + " " + said.key;
   keep(localStorage, kept, JSON.stringify(said));
   const reply = await turn("/api/judge", said);
   forget(kept, reply);
-  if (reply.progress) at("status").textContent = (reply.error ? reply.error : "Saved: " + answer) + ". " + at("count").textContent;
+  if (reply.progress) at("status").textContent = (reply.error ? reply.error : "Saved: " + Object.values(answers).join(", ")) + ". " + at("count").textContent;
 }
 
 async function undo() {
@@ -111,8 +113,10 @@ async function undo() {
   const reply = await turn("/api/undo", { key: before.key });
   if (!reply.pair || reply.pair.id !== before.pair) return;
   choose(before.relation);
+  state.pair.ids.filter((id) => before.answers[id] === "yes").forEach((id) => marked.add(id));
+  drawMarks();
   if (before.note) note(before.note);
-  at("status").textContent = "Undone: " + before.answer + ". " + at("count").textContent;
+  at("status").textContent = "Undone: " + Object.values(before.answers).join(", ") + ". " + at("count").textContent;
 }
 
 // -- the pair -----------------------------------------------------------------------------------------------
@@ -123,6 +127,7 @@ function draw(answer) {
   at("dataset").textContent = state.dataset;
   at("person").textContent = state.person;
   at("question").textContent = state.question;
+  document.body.dataset.asked = state.asked;
   drawProgress();
   drawLast();
   at("judging").hidden = !state.pair;
@@ -141,7 +146,7 @@ function drawProgress() {
   at("progress").textContent = words.join(" · ");
   at("bar").max = Math.max(1, all);
   at("bar").value = done + skipped;
-  at("count").textContent = state.pair ? `Pair ${done + skipped + 1} of ${all}` : "Done";
+  at("count").textContent = state.pair ? `${byQuery() ? "Query" : "Pair"} ${done + skipped + 1} of ${all}` : "Done";
   document.title = `${done} / ${all} · Review`;
 }
 
@@ -151,7 +156,8 @@ function span(seconds) {
 }
 
 function drawPair() {
-  state.pair.texts.forEach((text, side) => at("text" + side).replaceChildren(...parts(text)));
+  state.pair.texts.slice(0, 2).forEach((text, side) => at("text" + side).replaceChildren(...parts(text)));
+  if (byQuery()) drawResults();
   document.querySelectorAll(".text").forEach((text) => { text.scrollTop = 0; });
   relation = "";
   at("note").value = "";
@@ -161,6 +167,46 @@ function drawPair() {
   document.body.dataset.marks = state.pair.marks;
   scrollTo({ top: 0, behavior: "instant" });
   at("main").focus({ preventScroll: true });
+}
+
+const byQuery = () => state.asked === "results";
+
+function drawResults() {
+  at("name0").textContent = "Query";
+  at("name1").parentNode.hidden = true;
+  at("results").hidden = false;
+  at("results").replaceChildren(...state.pair.texts.slice(1).map((text, place) => {
+    const shown = make("span", "text", ...parts(text));
+    shown.dir = "auto";
+    const made = make("button", "", make("kbd", "", String(place + 1)), shown);
+    made.type = "button";
+    made.addEventListener("click", (event) => {
+      mark(place);
+      if (event.detail) at("main").focus({ preventScroll: true }); // a mouse: the next Enter is for the query
+    });
+    return made;
+  }));
+  drawMarks();
+}
+
+function mark(place) {
+  const id = state.pair.ids[place];
+  if (id && !marked.delete(id)) marked.add(id);
+  drawMarks();
+}
+
+function drawMarks() {
+  [...at("results").children].forEach((made, place) => made.setAttribute("aria-pressed", String(marked.has(state.pair.ids[place]))));
+}
+
+function judgeMarked() {
+  if (state.pair.ids.some((id) => marked.has(id))) judge((id) => (marked.has(id) ? "yes" : "no"));
+  else trouble("Mark the results that fit by their numbers, or press 0 if none fits.");
+}
+
+function judgeNone() {
+  state.pair.ids.forEach((id) => marked.delete(id));
+  judge("no");
 }
 
 function parts({ pieces, left_out: leftOut }) {
@@ -180,9 +226,9 @@ document.addEventListener("visibilitychange", () => {
 
 function drawLast() {
   const { last } = state;
-  at("last").hidden = !last;
-  if (!last) return;
-  at("said").textContent = `Previous pair: you answered ${last.answer}. Its source`;
+  at("last").hidden = !last || !last.origin;
+  if (at("last").hidden) return;
+  at("said").textContent = `Previous pair: you answered ${last.answers[last.pair]}. Its source`;
   const rows = [["label in the dataset", last.label], ...Object.entries(last.origin)];
   at("origin").replaceChildren(...rows.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", linked(value))]));
 }
@@ -200,8 +246,8 @@ function linked(value) {
 
 function drawEnd() {
   const { all, skipped } = state.progress;
-  at("ended").textContent = `All of your ${all} pairs are judged and saved. Thank you! You can close this page.`;
-  at("skipped").textContent = `Show ${skipped} skipped pairs again`;
+  at("ended").textContent = `All of your ${all} ${byQuery() ? "queries" : "pairs"} are judged and saved. Thank you! You can close this page.`;
+  at("skipped").textContent = `Show ${skipped} skipped ${byQuery() ? "queries" : "pairs"} again`;
   at("skipped").hidden = !skipped;
   at("status").textContent = at("ended").textContent;
 }
@@ -213,7 +259,7 @@ let keys = {}; // action of each key
 let keyList = []; // key and meaning, for the list of keys
 
 function key(letter, words, act) {
-  keys[letter] = act;
+  keys[letter.toLowerCase()] = act;
   keyList.push([letter, words]);
 }
 
@@ -233,6 +279,35 @@ function drawButtons() {
     at("tool-undo").setAttribute("aria-disabled", String(!state.last));
     return;
   }
+  if (byQuery()) drawResultButtons();
+  else drawAnswers();
+  at("relations").append(
+    ...state.relations.map((kind) => button("relation-" + kind, name(kind), RELATION_KEYS[kind] || kind[0], () => choose(relation === kind ? "" : kind))),
+  );
+  at("relations").hidden = !state.relations.length;
+  choose(relation);
+  at("tools").append(
+    button("tool-skip", "Skip", "s", () => judge("skip")),
+    button("tool-undo", byQuery() ? "Back" : "Undo", "z", undo),
+    button("tool-note", "Note", "c", () => note(at("note").value)),
+  );
+  Object.assign(keys, { backspace: keys.z, arrowleft: keys.z });
+  at("keys").append(...keyList.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
+  drawButtons();
+}
+
+function drawResultButtons() {
+  keyList.push(["1–9", "Mark a result that fits, or remove its mark"]);
+  for (let place = 0; place < 9; place += 1) keys[place + 1] = () => mark(place);
+  at("answers").append(
+    button("answer-next", "Next", "Enter", judgeMarked),
+    button("answer-none", "None fits", "0", judgeNone),
+    button("answer-unsure", "Unsure", "u", () => judge("unsure")),
+  );
+  Object.assign(keys, { " ": keys.enter, n: keys[0] });
+}
+
+function drawAnswers() {
   const grades = state.asked === "grades";
   const answers = grades ? ["0", "1", "2", "3", "4", "5"] : ["yes", "no"];
   at("answers").append(
@@ -242,18 +317,6 @@ function drawButtons() {
   at("answers").className = grades ? "grades" : "";
   at("scale").hidden = !grades;
   if (!grades) Object.assign(keys, { 1: keys.y, 2: keys.n, 3: keys.u }); // as in `label sample`
-  at("relations").append(
-    ...state.relations.map((kind) => button("relation-" + kind, name(kind), RELATION_KEYS[kind] || kind[0], () => choose(relation === kind ? "" : kind))),
-  );
-  at("relations").hidden = !state.relations.length;
-  choose(relation);
-  at("tools").append(
-    button("tool-skip", "Skip", "s", () => judge("skip")),
-    button("tool-undo", "Undo", "z", undo),
-    button("tool-note", "Note", "c", () => note(at("note").value)),
-  );
-  at("keys").append(...keyList.flatMap(([letter, words]) => [make("dt", "", make("kbd", "", letter)), make("dd", "", words)]));
-  drawButtons();
 }
 
 const name = (word) => word[0].toUpperCase() + word.slice(1);
@@ -279,6 +342,7 @@ at("skipped").addEventListener("click", () => turn("/api/skipped", {}));
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
   if (!at("shortcuts").checked || !state || event.target.matches("textarea, input")) return;
+  if (/^(Enter| )$/.test(event.key) && event.target.matches("button, a, summary")) return;
   const act = keys[event.key.toLowerCase()];
   if (!act || (!state.pair && act !== undo)) return;
   event.preventDefault();

@@ -16,7 +16,15 @@ from pairkit.base.settings import Settings
 from pairkit.base.system.folders import own_name
 from pairkit.base.system.seeded import in_proportion, keyed_hash
 from pairkit.dataset.judgements import JudgedPair, ReviewSettings
-from pairkit.dataset.records import PAIR, QUERY_COLUMNS, PairDataset, is_search, unordered, with_provenance
+from pairkit.dataset.records import (
+    PAIR,
+    QUERY_COLUMNS,
+    RANK,
+    PairDataset,
+    is_search,
+    unordered,
+    with_provenance,
+)
 from pairkit.similarity.measures import common_words
 
 _MIN_PER_STRATUM = 2
@@ -26,6 +34,7 @@ _RELATIONS = ("duplicate", "superseded", "related")
 QUESTION = "Do both texts say the same?"
 ISSUES = "Do both issues describe the same problem?"
 SEARCH = "Does the second text answer the first, or ask the same?"
+RESULTS = "Which results answer the query, or ask the same?"
 FACTS = ("label", "evidence", "llm", "confidence", "judges", "relation", "source", "split")
 """Possible strata, in the order of preference."""
 _SOURCES = ("repo", "project", "system", "source", "genre")
@@ -60,6 +69,9 @@ def draw_sample(
     top = 1.0 if dataset.label_kind == "binary" or rows["label"].to_numpy().max() <= 1 else 5.0
     size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
+    question = ISSUES if has_relations else QUESTION
+    if of_search:
+        question = SEARCH if options.grades else RESULTS
     settings = ReviewSettings(
         dataset=own_name(dataset.source),
         digest=_hash(rows),
@@ -67,7 +79,7 @@ def draw_sample(
         label_kind=dataset.label_kind,
         top=top,
         asked="grades" if (graded if options.grades is None else options.grades) else "labels",
-        question=options.question or (SEARCH if of_search else ISSUES if has_relations else QUESTION),
+        question=options.question or question,
         relations=_RELATIONS if has_relations else (),
         strata=_by(options.strata, facts, size),
         seed=42 if options.seed is None else options.seed,
@@ -190,6 +202,7 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(evidence := row.get("evidence"), Mapping):
         origin |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
     origin |= {name: str(row[name]) for name in _ORIGIN_COLUMNS if row.get(name) is not None}
+    origin |= {name: str(row[name] or "") for name in row if name.startswith(RANK)}
     if llms := _names(row.get("llms")):
         origin["llms"] = llms
     if isinstance(votes := row.get("votes"), list):

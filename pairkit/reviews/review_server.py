@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +50,7 @@ class ReviewServer(HttpServer):
     Attributes:
         url: The address of the server.
         links: The link of each person, by name.
+        by_query: Whether all results of a query are judged together.
     """
 
     def __init__(self, store: ReviewStore, people: Sequence[Person], port: int) -> None:
@@ -61,6 +63,7 @@ class ReviewServer(HttpServer):
         self.url = f"http://{LOOPBACK}:{port}"
         # After `#`, so that it is never sent, logged, or passed to another page.
         self.links = {person.name: f"{self.url}/#{person.token}" for person in people}
+        self.by_query = store.settings.by_query
         self._store = store
         app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
         super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
@@ -144,7 +147,9 @@ def authenticated_person(authorization: str, people: Sequence[Person]) -> Person
 _RECENT = 30  # judgements from which the speed is computed
 _MAX_S = 600.0  # cap for the time on one pair, as the person may have left
 MOST_CHARS = 200_000  # of a text
+MOST_RESULTS = 9  # of a query at a time, as each has a number key
 _SHORT_CHARS = 500  # up to this length, different words of similar texts are marked, not shared ones
+_PART = "."  # between the page's key and a number, in the keys of a turn's further answers
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
 
@@ -155,121 +160,136 @@ class SentUndo(Settings):
 
 
 class SentJudgement(SentUndo):
-    """A judgement as the page sends it."""
+    """The answers on a pair, or on the results of a query, as the page sends them."""
 
-    pair: Annotated[str, Field(max_length=64)]
-    answer: Annotated[str, Field(max_length=10)]
+    answers: Annotated[
+        dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=10)]],
+        Field(min_length=1, max_length=MOST_RESULTS),
+    ]
     relation: Annotated[str, Field(max_length=20)] = ""
     note: Annotated[str, Field(max_length=2000)] = ""
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
 class ReviewerSession:
-    """The pairs and judgements of one person."""
+    """The pairs and judgements of one person. A turn has one pair, or results of one query."""
 
     def __init__(self, store: ReviewStore, person: Person) -> None:
         self._store, self._person = store, person
         self._settings = store.settings
-        self._pairs_by_people: dict[tuple[str, ...], list[str]] = {}  # changes when people are added
+        self._turns_by_people: dict[tuple[str, ...], list[list[str]]] = {}  # changes when people are added
 
     def state(self) -> dict[str, Any]:
-        """The state of the page: next pair, progress and last judgement."""
+        """The state of the page: next turn, progress and last judgement."""
         judgements = self._store.judgements(self._person)
-        mine = self._pairs()
-        done = {judgement.pair_id: judgement for judgement in judgements}
-        left = [pair_id for pair_id in mine if pair_id not in done]
-        pair = self._store.pairs[left[0]] if left else None
-        common = frozenset(self._settings.common)
-        skipped = sum(done[pair_id].answer == SKIP for pair_id in mine if pair_id in done)
-        seconds = [judgement.seconds for judgement in judgements if judgement.answer != SKIP][-_RECENT:]
+        turns = self._turns()
+        done = {judgement.pair_id: judgement.answer for judgement in judgements}
+        left = [pairs for turn in turns if (pairs := [pair_id for pair_id in turn if pair_id not in done])]
+        skipped = sum({done.get(pair_id) for pair_id in turn} == {SKIP} for turn in turns)
+        first = [judgement for judgement in judgements if judgement.key == _sent_key(judgement)]
+        recent = [judgement.seconds for judgement in first if judgement.answer != SKIP][-_RECENT:]
         return {
             "person": self._person.name,
             "dataset": self._settings.dataset,
             "question": self._settings.question,
-            "asked": self._settings.asked,
+            "asked": "results" if self._settings.by_query else self._settings.asked,
             "relations": list(self._settings.relations),
             "progress": {
-                "done": len(mine) - len(left) - skipped,
-                "all": len(mine),
+                "done": len(turns) - len(left) - skipped,
+                "all": len(turns),
                 "skipped": skipped,
-                "seconds_each": round(median(seconds), 1) if seconds else None,
+                "seconds_each": round(median(recent), 1) if recent else None,
             },
-            "pair": pair and {"id": pair.pair_id, **shown_pair(pair.text1, pair.text2, common)},
+            "pair": self._shown(left[0]) if left else None,
             "last": self._last(judgements),
         }
 
+    def _shown(self, pair_ids: Sequence[str]) -> dict[str, Any]:
+        """The texts of a turn in pieces, with a flag for marked words."""
+        pairs = [self._store.pairs[pair_id] for pair_id in pair_ids]
+        texts = [pairs[0].text1, *(pair.text2 for pair in pairs)]
+        whole = [printable(text.replace("\r\n", "\n")) for text in texts]
+        shown = [text[:MOST_CHARS] for text in whole]
+        # Words aren't marked in results, as this would favour rankings by words.
+        kind, marked = "shared", [set[str]()] * len(shown)
+        if not self._settings.by_query:
+            kind, marked = marked_words(shown[0], shown[1], frozenset(self._settings.common))
+        parts = [
+            {"pieces": split_at_words(text, words), "left_out": len(full) - len(text)}
+            for full, text, words in zip(whole, shown, marked, strict=True)
+        ]
+        return {"id": pair_ids[0], "ids": [*pair_ids], "marks": kind, "texts": parts}
+
     def judge(self, sent: SentJudgement) -> None:
-        """Save a judgement; one that is sent again is saved once."""
-        if sent.pair not in self._pairs() or sent.answer not in {*self._settings.answers, UNSURE, SKIP}:
+        """Save the answers of a turn; those that are sent again are saved once."""
+        turn = next((turn for turn in self._turns() if {*sent.answers} <= {*turn}), None)
+        allowed = {*self._settings.answers, UNSURE, SKIP}
+        if turn is None or not {*sent.answers.values()} <= allowed:
             raise RefusedError(422, "expected an answer to one of your pairs")
         if sent.relation not in {"", *self._settings.relations}:
             raise RefusedError(422, "expected one of the relations of this review")
-        self._store.add(
-            ReviewJudgement(
-                sent.key,
-                sent.pair,
-                self._person.name,
-                sent.answer,
-                sent.relation,
-                sent.note.encode("utf-8", "replace").decode(),
-                min(sent.seconds, _MAX_S),
-                datetime.now(UTC).isoformat(timespec="seconds"),
-            )
-        )
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        note = sent.note.encode("utf-8", "replace").decode()
+        key, seconds = sent.key, min(sent.seconds, _MAX_S)
+        judgements = list[ReviewJudgement]()
+        for pair_id, answer in sent.answers.items():
+            said = (answer, sent.relation, note, seconds, now)
+            judgements.append(ReviewJudgement(key, pair_id, self._person.name, *said))
+            key, seconds = f"{sent.key}{_PART}{len(judgements)}", 0  # the time is that of the first answer
+        self._store.add(judgements)
 
     def undo(self, key: str) -> None:
-        """Undo a judgement, so that its pair is shown again."""
-        self._store.undo(self._person, key)
+        """Undo the answers of a turn, so that it is shown again."""
+        mine = self._store.judgements(self._person)
+        self._store.undo(self._person, *(each.key for each in mine if _sent_key(each) == key))
 
     def take_up_skipped(self) -> None:
         """Show the skipped pairs again."""
         mine = self._store.judgements(self._person)
         self._store.undo(self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP))
 
-    def _pairs(self) -> list[str]:
+    def _turns(self) -> list[list[str]]:
         people, settings = tuple(person.name for person in self._store.people()), self._settings
-        if people not in self._pairs_by_people:
+        if people not in self._turns_by_people:
             pairs = self._store.pairs.values()
             together = {pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs}
             mine = pairs_of(self._person.name, together, people, seed=settings.seed, each=settings.each)
-            self._pairs_by_people = {people: mine}
-        return self._pairs_by_people[people]
+            size = MOST_RESULTS if settings.by_query else 1
+            groups = [[*group] for _, group in groupby(mine, key=together.__getitem__)]
+            turns = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+            self._turns_by_people = {people: turns}
+        return self._turns_by_people[people]
 
     def _last(self, mine: Sequence[ReviewJudgement]) -> dict[str, Any] | None:
-        """The last judgement, with the provenance of its pair."""
+        """The last answers; of a pair also its provenance, while ranks would reveal who found a result."""
         if not mine:
             return None
-        last = mine[-1]
-        pair = self._store.pairs[last.pair_id]
-        return {
-            "key": last.key,
-            "pair": last.pair_id,
-            "answer": last.answer,
-            "relation": last.relation,
-            "note": last.note,
-            "label": f"{pair.label:g}",
-            "origin": dict(pair.origin),
+        key = _sent_key(mine[-1])
+        turn = [judgement for judgement in mine if _sent_key(judgement) == key]
+        known = {
+            "key": key,
+            "pair": turn[0].pair_id,
+            "answers": {judgement.pair_id: judgement.answer for judgement in turn},
+            "relation": turn[0].relation,
+            "note": turn[0].note,
         }
+        if self._settings.by_query:
+            return known
+        pair = self._store.pairs[turn[0].pair_id]
+        return {**known, "label": f"{pair.label:g}", "origin": dict(pair.origin)}
 
 
-def shown_pair(text1: str, text2: str, common: Set[str]) -> dict[str, Any]:
-    """Both texts in pieces with a flag for marked ones: shared words, or different words of similar texts."""
-    whole = [printable(text.replace("\r\n", "\n")) for text in (text1, text2)]
-    texts = [text[:MOST_CHARS] for text in whole]
-    term_sets = [{*terms(text)} for text in texts]
-    shared = (distinct_words(texts[0]) & distinct_words(texts[1])) - common
-    similar = (
-        len(term_sets[0] & term_sets[1]) >= len(term_sets[0] | term_sets[1]) / 3
-        and max(map(len, texts)) <= _SHORT_CHARS
-    )
-    marked = (term_sets[0] - term_sets[1], term_sets[1] - term_sets[0]) if similar else (shared, shared)
-    return {
-        "marks": "own" if similar else "shared",
-        "texts": [
-            {"pieces": split_at_words(text, marked[side]), "left_out": len(whole[side]) - len(text)}
-            for side, text in enumerate(texts)
-        ],
-    }
+def _sent_key(judgement: ReviewJudgement) -> str:
+    """The key with which the page sent the judgements of a turn."""
+    return judgement.key.partition(_PART)[0]
+
+
+def marked_words(text1: str, text2: str, common: Set[str]) -> tuple[str, list[set[str]]]:
+    """The words that both texts share, or the different words of similar texts."""
+    own1, own2 = {*terms(text1)}, {*terms(text2)}
+    if len(own1 & own2) >= len(own1 | own2) / 3 and max(len(text1), len(text2)) <= _SHORT_CHARS:
+        return "own", [own1 - own2, own2 - own1]
+    return "shared", [(distinct_words(text1) & distinct_words(text2)) - common] * 2
 
 
 def pairs_of(

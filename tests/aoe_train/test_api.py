@@ -273,6 +273,7 @@ def test_encode_accepts_only_texts(texts, bert):
         (lambda: ANY.encode(["a man"], model=None, progress=False), "model = None: expected a folder"),
         (lambda: ANY.evaluate(FOUR[0], data=FOUR, progress=False), "model = {"),
         (lambda: ANY.evaluate([], data=FOUR, progress=False), "no model to evaluate"),
+        (lambda: ANY.evaluate(data=FOUR, against="m", progress=False), "no model to evaluate"),
         (lambda: ANY.evaluate("m", data=FOUR, seed="x", progress=False), "seed = 'x': "),
         (lambda: ANY.evaluate("m", data=FOUR, resamples="x", progress=False), "resamples = 'x': "),
         (lambda: ANY.evaluate("m", data=FOUR, suite=3, progress=False), "suite=3: expected sts"),

@@ -1,6 +1,9 @@
 """Samples of search results to be judged, and the verdict by their judgements."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 
 import aoe_train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.tiny import WORDS, save_bert
 
 Vectors = Callable[[Sequence[str]], np.ndarray]
 
@@ -18,10 +22,17 @@ class Model(aoe_train.Encoder):
 
     def __init__(self, seed: int = 0, **given: Sequence[float]) -> None:
         self.seed, self.given = seed, dict[str, Sequence[float]](given)
+        self.encoded = Counter[str]()  # queries and the texts that are searched
 
     def encode(self, texts: Sequence[str], **_: Any) -> np.ndarray:
         vectors = np.array([self.given.get(text, self._random(text)) for text in texts], np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def encode_query(self, texts: Any, **options: Any) -> np.ndarray:
+        self.encoded.update(texts)
+        return self.encode(texts, **options)
+
+    encode_document = encode_query
 
     def identity(self) -> dict[str, Any]:
         return {"seed": self.seed}
@@ -75,14 +86,32 @@ def test_results_of_queries(case):
 
 
 REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
-    "one model": (["a", "b"], [Model()], {"queries": ["q"]}, ConfigError, "two models, found 1"),
+    "one model and no words in common": (
+        *(["a", "b"], [Model()], {"queries": ["q"]}, DataError),
+        "all 2 candidates find the same first 1 for all 1 queries; give more queries, other models or a",
+    ),
+    "two models of one name": (
+        *(["a", "b"], [Model(), Model(a=(1, 0, 0))], {"queries": ["q"]}, ConfigError),
+        "two models are called model 0",
+    ),
+    "a purpose without queries": (
+        *(["a", "b"], [Model()], {"purpose": ["group"]}, ConfigError, "needs queries=; leave it out"),
+    ),
+    "an unknown purpose": (
+        *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["sort"]}, ConfigError),
+        "purpose = 'sort': input should be 'group', 'search' or 'match'",
+    ),
+    "a purpose for few texts": (
+        *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["group"]}, DataError),
+        "needs at least 50 texts, .* found 2; leave it out",
+    ),
     "equal vectors, pairs": (["a", "b"], [Model(), Model()], {}, ConfigError, "model 0 and model 0 give"),
     "equal vectors, queries": (
         *(["a", "b"], [Model(), Model()], {"queries": ["q"]}, ConfigError, "give equal vectors"),
     ),
     "no difference": (
         *(["one", "two"], [Model(**ONE), Model(1, **{**ONE, "q": NEAR_EAST})], {"queries": ["q"]}, DataError),
-        "both models find the same first 1 for all 1 queries",
+        "all 4 candidates find the same first 1 for all 1 queries",
     ),
     "one text": (["a", "A"], [Model(), Model(1)], {"queries": ["q"]}, DataError, "fewer than two distinct"),
     "no query": (["a", "b"], [Model(), Model(1)], {"queries": ["", " "]}, DataError, "no row has a text"),
@@ -181,3 +210,198 @@ def test_queries_with_unjudged_results_are_left_out(capsys):
     ):
         with pytest.raises(DataError, match=message):
             verdict(damaged, one, other)
+
+
+MANY = [f"text{n} red" if n % 7 == 0 else f"text{n} blue" for n in range(80)]
+ASKED = [f"query{n} red" for n in range(40)]
+
+
+def candidates(rows: pl.DataFrame) -> list[str]:
+    return [name.removeprefix("rank of ") for name in rows.columns if name.startswith("rank of ")]
+
+
+@pytest.mark.parametrize(
+    ("models", "purposes", "expected"),
+    [
+        (1, [], ["model 0", "model 0, words"]),
+        (2, [], ["model 0", "model 0, words", "model 1", "model 1, words"]),
+        (
+            *(1, ["group", "match", "group"]),
+            [
+                f"model 0{purpose}{words}"
+                for purpose in ("", ", group", ", match")
+                for words in ("", ", words")
+            ],
+        ),
+    ],
+)
+def test_candidates(models, purposes, expected):
+    opened = [Model(seed) for seed in range(models)]
+    rows = sampled(MANY, opened, queries=ASKED, purpose=purposes).pairs
+    assert candidates(rows) == expected
+    for model in opened:
+        assert model.encoded == Counter([*MANY, *ASKED])  # each once, for all candidates
+
+
+@pytest.mark.parametrize("top", [1, 3])
+def test_the_sheet_has_the_rank_of_each_result(top):
+    model = Model()
+    rows = sampled(MANY, [model], queries=ASKED, top=top).pairs
+    cosines = model.encode(ASKED) @ model.encode(MANY).T
+    nearest = {
+        query: [MANY[place] for place in np.argsort(-of_query)[:top]]
+        for query, of_query in zip(ASKED, cosines, strict=True)
+    }
+    for (query,), results in rows.group_by("text1"):
+        for candidate in candidates(rows):
+            found = results.filter(pl.col(f"rank of {candidate}").is_not_null()).sort(f"rank of {candidate}")
+            assert found[f"rank of {candidate}"].to_list() == [*range(1, top + 1)]
+            if candidate == "model 0":
+                assert found["text2"].to_list() == nearest[query]
+            else:
+                assert found["text2"].str.ends_with("red").all()  # the word of all queries
+        assert results.height == results["query_results"][0] == results["text2"].n_unique()
+
+
+def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path: Path) -> None:
+    save_bert(tmp_path / "bert", spread=0.5)
+    texts = [f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]]
+    asked = [f"is the {word} near" for word in WORDS[5:25]]
+    rows = sampled(texts, str(tmp_path / "bert"), queries=asked, purpose=["group", "match"], top=2).pairs
+    for purpose in (None, "group", "match"):
+        about = {"model": tmp_path / "bert", "out": tmp_path / f"index {purpose}", "purpose": purpose}
+        index = aoe_train.index(sorted(texts), **about, cache=False, progress=False)
+        for words, by in (("", "model"), (", words", "both")):
+            name = f"rank of {tmp_path / 'bert'}{f', {purpose}' if purpose else ''}{words}"
+            for (query,), results in rows.group_by("text1"):
+                hits = aoe_train.search(index.out, query, top=2, by=by)
+                found = results.drop_nulls(name).sort(name)["text2"].to_list()
+                assert found == [hit.text for hit in hits]
+
+
+def judged_candidates(outcomes: Mapping[str, Sequence[int]], share: float = 0.5) -> pl.DataFrame:
+    """A judged sheet in which each candidate's first result is relevant or not, by query."""
+    number = len(next(iter(outcomes.values())))
+    rows = []
+    for query in range(number):
+        firsts = {name: relevant[query] for name, relevant in outcomes.items()}
+        for label in {*firsts.values()}:
+            ranks = {f"rank of {name}": 1 if first == label else None for name, first in firsts.items()}
+            rows.append({"text1": f"q{query}", "text2": f"{label} {query}", "label": label, **ranks})
+    sheet = pl.DataFrame(rows, infer_schema_length=None)
+    about = {"query_top": pl.lit(1), "query_share": pl.lit(share)}
+    return sheet.with_columns(query_results=pl.len().over("text1"), **about)
+
+
+def ahead(by: int, of: int = 100) -> list[int]:
+    """Outcomes of queries: better than `HALF` on this many of them, and never worse."""
+    return [1] * (of // 2 + by) + [0] * (of // 2 - by)
+
+
+HALF = ahead(0)
+VERDICTS: dict[str, tuple[dict[str, list[int]], str]] = {
+    "the best of those shown to be better": (
+        {"A": HALF, "B": ahead(20), "C": ahead(30), "D": ahead(-20)},
+        r"better: C: P@1 50.00 -> 80.00 on 100 queries with .*; \+15.00 \[.*\] on all queries$",
+    ),
+    "no better one": (
+        {"A": HALF, "B": ahead(-20), "C": [*reversed(HALF)]},
+        r"inconclusive: C: P@1 50.00 -> 50.00 .*; none of 2 candidates is shown to be better than A$",
+    ),
+    "a difference of minus a rounding error": (
+        {"A": [1, 0, 0] * 20, "B": [0, 1, 0] * 20},
+        r"inconclusive: B: P@1 33.33 -> 33.33 .*; \+0.00 \[.*",
+    ),
+    "worse ones": (
+        {"A": HALF, "B": ahead(-20)},
+        r"worse: B: P@1 50.00 -> 30.00 .*; none of 1 candidates is shown to be better than A$",
+    ),
+    "few queries": (
+        {"A": ahead(0, 20), "B": ahead(10, 20)},
+        "inconclusive: B: P@1 50.00 -> 100.00 on 20 queries with different results: too few to tell; .*",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_judged_candidates_are_compared_without_a_model(case):
+    outcomes, expected = VERDICTS[case]
+    found = aoe_train.evaluate(data=judged_candidates(outcomes), progress=False)
+    (verdict,) = found.verdicts()
+    assert re.match(expected, verdict), verdict
+    assert [*found.scores] == [*outcomes]
+    (table,) = found.tables()
+    assert [row[0] for row in table.rows] == [*outcomes]
+    assert not any(row[-1].startswith("-0.00") for row in table.rows)
+    assert [row[-1] == "–" for row in table.rows] == [True] + [False] * (len(outcomes) - 1)
+    for name, by_task in found.to_dict().items():
+        (scores,) = by_task.values()
+        assert scores["P@1"] == np.mean(outcomes[name])
+        if name != "A":
+            assert scores["gain"]["difference"] == pytest.approx(
+                0.5 * (np.mean(outcomes[name]) - np.mean(outcomes["A"]))
+            )
+
+
+def test_intervals_of_several_candidates_hold_together():
+    outcomes = {"A": HALF, "B": [1] * 60 + [0] * 30 + [1] * 4 + [0] * 6}
+    more = {f"C{n}": ahead(0) for n in range(6)}
+    alone, together = (
+        aoe_train.evaluate(data=judged_candidates(of), progress=False).gains["B"]
+        for of in (outcomes, outcomes | more)
+    )
+    assert alone.ahead.difference == together.ahead.difference
+    assert together.ahead.interval.low < alone.ahead.interval.low
+    assert alone.ahead.interval.high < together.ahead.interval.high
+
+
+def test_several_equal_candidates_are_hardly_ever_better_by_chance():
+    """Seven others, compared one by one, yield a better one in about 18 of 100 samples; together in 3."""
+    generator, alone, together = np.random.default_rng(0), 0, 0
+    for _ in range(20):
+        first = generator.random(150) < 0.5
+        draws = generator.random((8, 150)) < 0.5
+        is_drawn = generator.random((8, 150)) < 0.3
+        others = {f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)}
+        outcomes = {"A": first.astype(int).tolist(), **others}
+        found = aoe_train.evaluate(data=judged_candidates(outcomes), resamples=300, progress=False)
+        together += "better" in [gain.word for gain in found.gains.values()]
+        for name in others:
+            pair = judged_candidates({"A": outcomes["A"], name: outcomes[name]})
+            (gain,) = aoe_train.evaluate(data=pair, resamples=300, progress=False).gains.values()
+            if gain.word == "better":
+                alone += 1
+                break
+    assert together <= 1 < alone
+
+
+def test_recorded_and_measured_results_agree():
+    rows, one, other, difference = judged_world(queries=60, top=3)
+    recorded = aoe_train.evaluate(data=rows, progress=False).scores
+    for name, encode in (("model 0", one), ("model 1", other)):
+        (measured,) = aoe_train.evaluate(encode, data=rows, progress=False).scores.values()
+        (ours,), (theirs,) = recorded[name].values(), measured.values()
+        assert (ours.result.scores, ours.result.n) == (theirs.result.scores, theirs.result.n)
+    (score,) = recorded["model 1"].values()
+    assert score.gain is not None
+    assert score.gain.ahead.difference == pytest.approx(-difference)
+
+
+NO_MODEL: dict[str, tuple[pl.DataFrame, type[Exception], str]] = {
+    "pairs": (
+        *(pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [0, 1]}), ConfigError),
+        "no model to evaluate; give model=",
+    ),
+    "a sheet of an older version": (
+        *(judged_candidates({"A": HALF, "B": HALF}).drop("rank of A", "rank of B"), DataError),
+        "has no candidates to compare; sample again with this version's",
+    ),
+    "one candidate": (judged_candidates({"A": HALF}), DataError, "has no candidates to compare"),
+}
+
+
+@pytest.mark.parametrize("case", NO_MODEL)
+def test_what_needs_a_model(case):
+    data, error, message = NO_MODEL[case]
+    with pytest.raises(error, match=message):
+        aoe_train.evaluate(data=data, progress=False)

@@ -166,5 +166,11 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
         for gain in aoe_train.evaluate(models[1], against=models[0], data=data, progress=False).gains.values()
     ]
     assert gains[0] == gains[1]
+    by_people, by_llm = (
+        {name: gain.to_dict() for name, gain in aoe_train.evaluate(data=data, progress=False).gains.items()}
+        for data in (review.path, place / "judged")
+    )
+    assert by_people == by_llm
+    assert by_people[models[1]]["difference"] == pytest.approx(gains[0]["difference"])
     assert gains[0]["metric"] == "P@1"
     assert gains[0]["pairs"] == drawn.counts["sampled_queries"]

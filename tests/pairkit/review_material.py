@@ -66,9 +66,10 @@ class Reviewer:
 
     @staticmethod
     def judgement(state: dict[str, Any], answer: str, **more: Any) -> dict[str, Any]:
-        """A judgement of the pair in a state."""
+        """A judgement of the pair, or of all results of the query, in a state."""
         pair = state["pair"]
-        return {"key": str(uuid.uuid4()), "pair": pair["id"], "answer": answer, "seconds": 1} | more
+        answers = dict.fromkeys(pair.get("ids", [pair["id"]]), answer)
+        return {"key": str(uuid.uuid4()), "answers": answers, "seconds": 1} | more
 
     @staticmethod
     def checked(answer: requests.Response) -> dict[str, Any]:
@@ -110,8 +111,12 @@ def judge_all(
     with review.serve([person], port=0) as server:
         reviewer = Reviewer(server.links[person])
         state = reviewer.state()
-        same = "yes" if state["asked"] == "labels" else "4"
+        same = "4" if state["asked"] == "grades" else "yes"
         while (pair := state["pair"]) is not None:
-            texts = "\n".join(map(text_in, pair["texts"]))
-            judgement = reviewer.judgement(state, answer(texts) if answer else same, **more)
+            first, *others = map(text_in, pair["texts"])
+            answers = {
+                pair_id: answer(f"{first}\n{other}") if answer else same
+                for pair_id, other in zip(pair["ids"], others, strict=True)
+            }
+            judgement = reviewer.judgement(state, same, answers=answers, **more)
             state = reviewer.checked(reviewer.post("judge", judgement))

@@ -73,11 +73,55 @@ def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> No
     assert ann.is_hidden("#trouble")
     for number in range(PAIRS - 1):
         press(ann, "ynu"[number % 3])
-    assert f"All {PAIRS} pairs" in str(ann.text_content("#ended"))
+    assert f"All of your {PAIRS} pairs" in str(ann.text_content("#ended"))
     served.kill()
     kept = pairkit.review(dataset).judgements()
     assert Counter(kept["person"]) == {"ann": PAIRS, "bob": 1}
     assert kept.select("person", "pair_id").is_unique().all()
+    assert faults == []
+
+
+def test_results_are_judged_by_keys(browser: Any, tmp_path: Path) -> None:
+    about = {"label": 0.5, "query_top": 1, "query_results": 3, "query_share": 1.0}
+    sheet = [
+        {"text1": f"query {query}", "text2": f"result {query} {place}", **about}
+        for query in range(4)
+        for place in "abc"
+    ]
+    review, faults = pairkit.review(sheet, tmp_path / "r.review"), list[str]()
+    with review.serve(["ann"], port=0) as server:
+        page = opened(browser, server.links["ann"], faults, viewport={"width": 390, "height": 780})
+        buttons = page.locator("#results button")
+
+        def place_of(letter: str) -> int:
+            texts = page.locator("#results .text").all_text_contents()
+            return next(place for place, text in enumerate(texts, 1) if text.endswith(letter))
+
+        page.keyboard.press("Enter")
+        playwright.expect(page.locator("#trouble")).to_contain_text("press 0 if none fits")
+        for letter in "aab":  # the second one removes the mark
+            page.keyboard.press(str(place_of(letter)))
+        page.keyboard.press("9")  # no such result
+        press(page, "Enter")
+        assert page.is_hidden("#trouble")
+        press(page, "0")
+        press(page, "Backspace")  # back to the second query, and to the first one with its mark
+        press(page, "ArrowLeft")
+        playwright.expect(buttons.nth(place_of("b") - 1)).to_have_attribute("aria-pressed", "true")
+        page.keyboard.press(str(place_of("c")))
+        press(page, " ")
+        press(page, "n")
+        buttons.nth(place_of("a") - 1).click()
+        press(page, "Enter")  # the click doesn't keep the focus
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        press(page, "u")
+        assert "All of your 4 queries" in str(page.text_content("#ended"))
+        page.context.close()
+    judgements = review.judgements()
+    pairs = pairkit.read(review.path)["test"]
+    fitting = pairs.filter(label=1)["text2"].str.slice(-1).to_list()
+    assert Counter(judgements["answer"]) == {"yes": 3, "no": 6, "unsure": 3}
+    assert sorted(fitting) == ["a", "b", "c"]
     assert faults == []
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from itertools import groupby
@@ -119,29 +120,101 @@ def test_grades_for_scores(begun: Begun) -> None:
     assert reported(begun(rows(), grades=True)).settings.asked == "grades"
 
 
-def test_search_results(begun: Begun) -> None:
-    about = {"query_top": 1, "query_results": 2, "query_share": 0.25}
-    texts = [(f"q{n}", f"{side}{n}") for n in range(6) for side in ("one", "other")]
-    both_ways = [("q0", "q1"), ("q1", "q0")]
-    results = [{"text1": one, "text2": two, "label": 0.5} | about for one, two in texts + both_ways]
-    question = reported(begun(results, grades=True, question="Relevant?", n=3)).settings.question
-    assert question == "Relevant?"
-    review, shown = begun(results), list[list[str]]()
+ABOUT = {"query_top": 1, "query_results": 2, "query_share": 0.25}
+
+
+def sheet(results: dict[str, list[str]], **more: Any) -> list[dict[str, Any]]:
+    """Queries with results to judge; the candidate A found the first one, and B the last one."""
+    return [
+        {"text1": query, "text2": text, "label": 0.5, **ABOUT}
+        | {"rank of A": 1 if text == texts[0] else None, "rank of B": 1 if text == texts[-1] else None}
+        | more
+        for query, texts in results.items()
+        for text in texts
+    ]
+
+
+def test_results_of_a_query_are_judged_together(begun: Begun) -> None:
+    results = {f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)} | {"q0": ["q1", "q2"], "q1": ["q0", "q2"]}
+    rows = sheet(results)
+    review, seen = begun(rows), dict[str, set[str]]()
+    with review.serve(["ann"], port=0) as server:
+        ann = Reviewer(server.links["ann"])
+        state = ann.state()
+        assert (state["asked"], state["progress"]["all"]) == ("results", len(results))
+        while (pair := state["pair"]) is not None:
+            assert "rank" not in json.dumps(state)  # also after an answer
+            assert not any(marked for text in pair["texts"] for _, marked in text["pieces"])
+            query, *texts = map(text_in, pair["texts"])
+            seen[query] = {*texts}
+            fits = {
+                pair_id: "yes" if text == "q1" else "no"
+                for pair_id, text in zip(pair["ids"], texts, strict=True)
+            }
+            state = ann.checked(ann.post("judge", ann.judgement(state, "no", answers=fits)))
+            assert state["progress"]["seconds_each"] == 1
+    assert seen == {query: {*texts} for query, texts in results.items()}
+    assert review.report().settings.question == "Which results answer the query, or ask the same?"
+    judged = pairkit.read(review.path)["test"]
+    assert judged.filter(label=1).select("text1", "text2").rows() == [("q0", "q1")]
+    assert judged.select(*ABOUT).unique().to_dicts() == [ABOUT]
+    ranks = ["text1", "text2", "rank of A", "rank of B"]
+    assert (
+        judged.select(ranks)
+        .sort("text1", "text2")
+        .equals(pl.DataFrame(rows).select(ranks).sort("text1", "text2"))
+    )
+    applied = pairkit.apply_review(rows, store=review.path, relabel=True).pairs.rows
+    assert applied.filter(decision="yes").select("text1", "text2").rows() == [("q0", "q1")]
+
+
+def test_results_with_grades_are_judged_one_by_one(begun: Begun) -> None:
+    review = begun(sheet({f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)}), grades=True, n=12)
+    queries = []
     with review.serve(["ann"], port=0) as server:
         ann = Reviewer(server.links["ann"])
         while (pair := ann.state()["pair"]) is not None:
-            shown.append([text_in(text) for text in pair["texts"]])
-            ann.say("yes" if shown[-1] == ["q0", "q1"] else "no")
-    found = review.report().settings
-    assert found.question == "Does the second text answer the first, or ask the same?"
-    assert (found.asked, len(shown)) == ("labels", len(results))
-    queries = [query for query, _ in shown]
-    assert len([*groupby(queries)]) == len({*queries})  # one query after the other
-    judged = pairkit.read(review.path)["test"]
-    assert judged.filter(label=1).select("text1", "text2").rows() == [("q0", "q1")]
-    assert judged.select(*about).unique().to_dicts() == [about]
-    applied = pairkit.apply_review(results, store=review.path, relabel=True).pairs.rows
-    assert applied.filter(decision="yes").select("text1", "text2").rows() == [("q0", "q1")]
+            query, _ = map(text_in, pair["texts"])
+            queries.append(query)
+            ann.say("4")
+    assert len(queries) == 12
+    assert len([*groupby(queries)]) == 6  # one query after the other
+    assert review.report().settings.question == "Does the second text answer the first, or ask the same?"
+
+
+def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun: Begun) -> None:
+    review = begun(sheet({"q": ["a", "b", "c"], "r": ["d", "e"]}))
+    with review.serve(["ann"], port=0) as server:
+        ann = Reviewer(server.links["ann"])
+        first = ann.state()
+        sent = ann.judgement(first, "no")
+        sent["answers"][first["pair"]["ids"][-1]] = "yes"
+        for _ in range(2):
+            assert ann.post("judge", sent).status_code == 200
+        assert review.judgements().height == len(sent["answers"])
+        late = ann.post("judge", ann.judgement(first, "no"))
+        assert late.status_code == 409
+        last = ann.state()["last"]
+        assert last["answers"] == sent["answers"]
+        state = ann.checked(ann.post("undo", {"key": last["key"]}))
+        assert (state["pair"], state["last"]) == (first["pair"], None)
+        assert review.judgements().is_empty()
+        ann.say("skip")
+        state = ann.say("unsure")
+        assert state["progress"] == {"done": 1, "all": 2, "skipped": 1, "seconds_each": 1}
+        of_two = {first["pair"]["ids"][0]: "no", state["last"]["pair"]: "no"}
+        assert ann.post("judge", ann.judgement(first, "no", answers=of_two)).status_code == 422
+
+
+def test_more_results_than_number_keys_are_shown_in_parts(begun: Begun) -> None:
+    review, sizes = begun(sheet({"q": [f"text {n}" for n in range(20)]})), []
+    with review.serve(["ann"], port=0) as server:
+        ann = Reviewer(server.links["ann"])
+        while (pair := ann.state()["pair"]) is not None:
+            sizes.append(len(pair["ids"]))
+            ann.say("no")
+    assert sizes == [9, 9, 2]
+    assert pairkit.read(review.path)["test"].height == 20
 
 
 def test_settings_are_fixed_after_judgements(tmp_path: Path) -> None:

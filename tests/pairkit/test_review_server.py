@@ -159,12 +159,14 @@ def test_other_requests_are_refused(
 
 def _bodies() -> list[tuple[bytes, int]]:
     deep = b"[" * 8000 + b"]" * 8000
-    good = {"key": "k" * 8, "pair": "x", "answer": "yes", "seconds": 1}
+    good = {"key": "k" * 8, "answers": {"x": "yes"}, "seconds": 1}
     odd: list[dict[str, Any]] = [
         good,  # an unknown pair
         {**good, "seconds": -1},
         {**good, "key": "../../etc"},
         {**good, "more": 1},
+        {**good, "answers": {}},
+        {**good, "answers": {str(pair): "yes" for pair in range(10)}},
         {**good, "note": "x" * 2001},
     ]
     texts = [json.dumps(body).encode() for body in odd]

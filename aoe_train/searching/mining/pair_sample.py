@@ -5,16 +5,16 @@ pairs are drawn by the mean cosine of all models. Half of them are the most simi
 of a corpus mean the same; the others are spread over ten bands of lower similarity. No text is in two pairs,
 so that the pairs are independent.
 
-Given queries, both models search the texts for each. Equal results give equal metrics, so only queries with
-different results are judged, and the share of these queries scales the gain to all queries.
+Given queries, all candidates search the texts for each. Equal results give equal metrics, so only queries
+with different results are judged, and the share of these queries scales the gain to all queries. The sheet
+has the rank of each result for each candidate, so that the judgements alone compare the candidates.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,22 +22,24 @@ import numpy as np
 import polars as pl
 
 from aoe_train.evaluation.overlap import read_digests, trained_on
-from aoe_train.evaluation.tasks import Encode
 from aoe_train.model.backbones.load_backbone import find_folder
 from aoe_train.model.model_folder import digest_of
 from aoe_train.searching.index_rows import read_rows
+from aoe_train.searching.mining.candidates import Asked, CandidateVectors, candidate_vectors
 from aoe_train.searching.mining.mining_run import finished
-from aoe_train.searching.nearest import IndexVectors, nearest
 from pairkit import __version__
+from pairkit.base.cli.progress import Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.reading.in_memory import source_name
-from pairkit.dataset.records import QUERY_COLUMNS, card_files, shard, write_dataset
+from pairkit.dataset.records import QUERY_COLUMNS, RANK, card_files, shard, write_dataset
+from pairkit.similarity.bm25 import Bm25
 from pairkit.similarity.near_duplicates import near_identical_to, without_near_duplicates
 
 if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
+    from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Listener
     from pairkit.dataset.reading.in_memory import Source
 
@@ -54,7 +56,8 @@ part. It is not a judgement: do not evaluate a model by it.
 _SHEET = """
 `text1` is a query and `text2` a result. `query_top` is the number of first results that were compared,
 `query_results` the number of pairs of this query, and `query_share` the share of all queries that have
-different results.
+different results. The columns `rank of ...` have the rank of the result for each candidate, and null if it
+isn't among these first results.
 """
 
 
@@ -67,20 +70,22 @@ def sample_pairs(
     fresh: bool,
     columns: Mapping[str, str] | None = None,
     queries: Source | None = None,
+    purposes: Sequence[Purpose] = (),
     top: int = 1,
     show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Sample the pairs and write them to `out`; `models` are pairs of a model's name and its encoder."""
-    if queries is not None and len(models) != 2:
-        raise ConfigError(f"--queries compares two models, found {len(models)}; give --model twice")
+    names = [str(model) for model, _ in models]
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
+    if queries is None and purposes:
+        raise ConfigError("--purpose needs --queries; leave it out")
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
     query_texts = [] if queries is None else sorted(set(read_rows(queries, columns).texts))
     run = {
         "made_by": f"aoe sample-pairs (aoe-toolkit {__version__})",
-        "settings": {"seed": seed, **({"top": top} if query_texts else {})},
+        "settings": {"seed": seed, **({"top": top, "purposes": [*purposes]} if query_texts else {})},
         "inputs": {
             "data": _digest(texts),
             **({"queries": _digest(query_texts)} if query_texts else {}),
@@ -91,12 +96,13 @@ def sample_pairs(
         return pl.read_parquet(out / shard("default", "test")), statistics
     digests = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
     chosen = _choose_texts(query_texts or texts, [each for each in digests if each is not None], seed)
-    encode = [partial(encoder.encode, normalize=True, progress=show) for _, encoder in models]
-    _check_different([str(model) for model, _ in models], encode, [*chosen[:_BATCH], *texts[:_BATCH]])
+    encoders = [encoder for _, encoder in models]
+    _check_different(names, encoders, [*chosen[:_BATCH], *texts[:_BATCH]], show)
     if query_texts:
-        pairs, counts = _draw_results(texts, chosen, encode, top, name)
+        encoded = dict(zip(names, encoders, strict=True))
+        pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
     else:
-        vectors = [each(chosen) for each in encode]
+        vectors = [encoder.encode(chosen, normalize=True, progress=show) for encoder in encoders]
         pairs, counts = _draw_pairs(chosen, vectors, seed, name), {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
@@ -111,15 +117,19 @@ def _digest(texts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
-def _check_different(names: Sequence[str], encode: Sequence[Encode], texts: list[str]) -> None:
-    """Refuse models with equal vectors, as no judgement can show a difference."""
-    vectors = zip(names, (each(texts) for each in encode), strict=True)
-    for (name1, vectors1), (name2, vectors2) in combinations(vectors, 2):
+def _check_different(
+    names: Sequence[str], encoders: Sequence[Encoder], texts: list[str], show: Listener
+) -> None:
+    """Refuse models with equal vectors, as no judgement can show a difference, and models with one name."""
+    vectors = [encoder.encode(texts, normalize=True, progress=show) for encoder in encoders]
+    for (name1, vectors1), (name2, vectors2) in combinations(zip(names, vectors, strict=True), 2):
         if vectors1.shape == vectors2.shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
             raise ConfigError(
                 f"{name1} and {name2} give equal vectors, so there is no difference to judge; if training"
                 " kept the backbone, there is no new model"
             )
+        if name1 == name2:
+            raise ConfigError(f"--model: two models are called {name1}; save them in folders of other names")
 
 
 def _choose_texts(texts: Sequence[str], training_hashes: Sequence[np.ndarray], seed: int) -> list[str]:
@@ -165,48 +175,53 @@ def _alternate(
 
 
 def _draw_results(
-    texts: Sequence[str], queries: list[str], encode: Sequence[Encode], top: int, source: str
+    texts: Sequence[str],
+    queries: list[str],
+    models: Mapping[str, Encoder],
+    purposes: Sequence[Purpose],
+    top: int,
+    source: str,
+    show: Listener,
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The results of queries on which two models differ; near-duplicates of a query are not results."""
+    """The results of queries on which candidates differ; near-duplicates of a query are not results."""
     groups = near_identical_to([*texts, *queries])
-    documents, query_groups = np.unique(groups[: len(texts)]), groups[len(texts) :]
-    if len(documents) < 2:
+    places = np.unique(groups[: len(texts)])
+    if len(places) < 2:
         raise DataError("fewer than two distinct texts; expected enough to search", path=source)
-    vectors = [(each(queries), each([texts[index] for index in documents])) for each in encode]
-    results = [
-        [
-            places[documents[places] != group][:top].tolist()
-            for places, group in zip(_search(*each, top + 1), query_groups, strict=True)
-        ]
-        for each in vectors
-    ]
-    differ = [
-        query
-        for query, (first, second) in enumerate(zip(*results, strict=True))
-        if first[:1] != second[:1] or {*first} != {*second}
-    ]
-    rows, sampled = list[tuple[Any, ...]](), 0
-    for query in differ:
-        places = [*dict.fromkeys(place for of_model in results for place in of_model[query])]
-        if len(rows) + len(places) > _MAX_PAIRS:
-            break
-        cosines = [text_vectors[places] @ query_vectors[query] for query_vectors, text_vectors in vectors]
-        sheet = (top, len(places), len(differ) / len(queries))
-        for place, cosine in zip(places, np.mean(cosines, axis=0).tolist(), strict=True):
-            rows.append((queries[query], texts[documents[place]], cosine, *sheet))
-        sampled += 1
-    if not rows:
+    documents = [texts[place] for place in places]
+    vectors = list[CandidateVectors]()
+    for name, encoder in models.items():
+        of_queries = encoder.encode_query(queries, normalize=True, progress=show)
+        of_documents = encoder.encode_document(documents, normalize=True, progress=show)
+        vectors += candidate_vectors(name, of_documents, of_queries, purposes)
+    show(Progress("search"))
+    results = Asked(queries, Bm25(documents), groups[len(texts) :], places).results(vectors, top)
+    differ = [query for query in range(len(queries)) if _differs([of[query] for of in results.values()])]
+    if not differ:
         raise DataError(
-            f"both models find the same first {top} for all {len(queries):,} queries; give more queries",
+            f"all {len(results)} candidates find the same first {top} for all {len(queries):,} queries; give"
+            " more queries, other models or a --purpose",
             path=source,
         )
-    pairs = pl.DataFrame(rows, ["text1", "text2", "label", *QUERY_COLUMNS], orient="row")
+    rows = list[dict[str, Any]]()
+    sampled = 0
+    for query in differ:
+        first = {RANK + name: of[query] for name, of in results.items()}
+        union = [*dict.fromkeys(chain.from_iterable(first.values()))]
+        if rows and len(rows) + len(union) > _MAX_PAIRS:
+            break
+        sampled += 1
+        cosines = [each.documents.rows(np.array(union)) @ each.queries[query] for each in vectors]
+        about = dict(zip(QUERY_COLUMNS, (top, len(union), len(differ) / len(queries)), strict=True))
+        for place, cosine in zip(union, np.mean(cosines, axis=0).tolist(), strict=True):
+            pair = {"text1": queries[query], "text2": documents[place], "label": cosine}
+            ranks = {name: ranked.index(place) + 1 for name, ranked in first.items() if place in ranked}
+            rows.append({**pair, **about, **dict.fromkeys(first), **ranks})
+    pairs = pl.DataFrame(rows, infer_schema_length=None)
     counts = {"compared_texts": len(documents), "queries": len(queries), "differing_queries": len(differ)}
     return pairs, {**counts, "sampled_queries": sampled}
 
 
-def _search(queries: np.ndarray, documents: np.ndarray, count: int) -> Iterator[np.ndarray]:
-    """The nearest documents of each query, best first."""
-    for start in range(0, len(queries), _BATCH):
-        batch = queries[start : start + _BATCH]
-        yield from nearest(IndexVectors(documents), batch, min(count, len(documents))).places
+def _differs(results: Sequence[list[int]]) -> bool:
+    """Whether lists of results have another first one or other members."""
+    return len({(*ranked[:1], frozenset(ranked)) for ranked in results}) > 1
