@@ -5,21 +5,22 @@
 Trains all-MiniLM-L6-v2 on up to 2,000 texts of each domain, and searches the domain's test texts (those of
 `domain.py`; also PATH.tsv). Labels of people only judge.
 
-Models (sentence-transformers with the settings of its examples, one epoch, 128 tokens):
+Models (sentence-transformers with the settings of its examples, one epoch, 10 % of it warmup, 128 tokens):
 
 - untrained
 - aoe: `aoe train --purpose`, group for groups of texts, match for pairs
 - simcse: MultipleNegativesRankingLoss on equal texts, batches of 128, learning rate 5e-5
 - ct: ContrastiveTensionLossInBatchNegatives, batches of 128, learning rate 5e-5
-- tsdae: DenoisingAutoEncoderLoss, 60 % of words deleted, batches of 8, learning rate 3e-5
+- tsdae: DenoisingAutoEncoderLoss, 60 % of words deleted, batches of 8, learning rate 3e-5; tsdae-40: 40 %
+  deleted, as in version 6's examples
 
-Rankings by each model's vectors as they are; for untrained and aoe also: centred; whitened (Su et al. 2021);
+Rankings by each model's vectors: as they are; centred; whitened, to all dimensions or 256 (Su et al. 2021);
 with TF-IDF (0.2 of the sum); with BM25 as in `aoe index`; and as in `aoe index --purpose`, without and with
 words.
 
 Prints a table per domain: the mean over seeds, and the difference to the untrained model with a 95 % interval
-(paired bootstrap over queries). Each training is a line of OUT/results.jsonl; the same command continues a
-stopped run.
+(paired bootstrap over queries, which leaves out how seeds differ). Each training is a line of
+OUT/results.jsonl; the same command continues a stopped run.
 """
 
 from __future__ import annotations
@@ -118,9 +119,8 @@ def rankings(
     judge: Ranking, vectors: np.ndarray, purpose: Any, model: str
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The similarities (query, text) of each way of searching."""
-    yield "vectors", vectors[judge.queries] @ vectors.T
-    if model not in (UNTRAINED, "aoe"):
-        return
+    cosines = vectors[judge.queries] @ vectors.T
+    yield "vectors", cosines
     queries = [judge.texts[query] for query in judge.queries]
     by_tf_idf, by_bm25 = TfIdf(judge.texts), Bm25(judge.texts)
     tf_idf = np.stack([by_tf_idf.scores(text) for text in queries])
@@ -128,10 +128,13 @@ def rankings(
     if model == UNTRAINED:
         yield "TF-IDF only", tf_idf
         yield "BM25 only", bm25
-    cosines = vectors[judge.queries] @ vectors.T
     yield "with TF-IDF", (1 - TF_IDF_WEIGHT) * cosines + TF_IDF_WEIGHT * tf_idf
     yield "with BM25 (aoe index)", both(cosines, bm25, WEIGHTS["bm25"])
-    for name, moved in (("centred", unit(vectors - vectors.mean(axis=0))), ("whitened", whitened(vectors))):
+    for name, moved in (
+        ("centred", unit(vectors - vectors.mean(axis=0))),
+        ("whitened", whitened(vectors, vectors.shape[1])),
+        ("whitened, 256", whitened(vectors, 256)),
+    ):
         yield name, moved[judge.queries] @ moved.T
     moved = Collection(vectors, purpose).transform(vectors)
     cosines = moved[judge.queries] @ moved.T
@@ -143,7 +146,7 @@ def both(cosines: np.ndarray, words: np.ndarray, weight: float) -> np.ndarray:
     """The fused scores of the first candidates of either ranking; the others are last."""
     scores = np.full(cosines.shape, -1.0)
     for row, (by_vectors, by_words) in enumerate(zip(cosines, words, strict=True)):
-        first = [np.argpartition(-each, CANDIDATES)[:CANDIDATES] for each in (by_vectors, by_words)]
+        first = [np.argsort(-each)[:CANDIDATES] for each in (by_vectors, by_words)]
         chosen = np.union1d(*first)
         scores[row, chosen] = fused(by_vectors[chosen], by_words[chosen], weight)
     return scores
@@ -154,10 +157,10 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def whitened(vectors: np.ndarray) -> np.ndarray:
-    """Vectors with the unit matrix as covariance, scaled to length 1."""
+def whitened(vectors: np.ndarray, dimensions: int) -> np.ndarray:
+    """The first principal axes with the unit matrix as covariance, scaled to length 1."""
     values, axes = np.linalg.eigh(np.cov((vectors - vectors.mean(axis=0)).T))
-    kept = values > 1e-6 * values.max()
+    kept = (values > 1e-6 * values.max()) & (np.arange(len(values)) >= len(values) - dimensions)
     return unit((vectors - vectors.mean(axis=0)) @ (axes[:, kept] / np.sqrt(values[kept])))
 
 
@@ -176,9 +179,10 @@ def train_peer(name: str, texts: list[str], out: Path, seed: int) -> None:
     model = SentenceTransformer(str(minilm()), device="cpu")
     model.max_seq_length = 128
     rows = Dataset.from_dict({"text": texts, "same": texts})
-    batch_size, lr = (8, 3e-5) if name == "tsdae" else (128, 5e-5)
-    if name == "tsdae":
-        rows = Dataset.from_dict({"noisy": noisy(texts, seed), "text": texts})
+    batch_size, lr = (8, 3e-5) if name.startswith("tsdae") else (128, 5e-5)
+    if name.startswith("tsdae"):
+        deleted = 0.4 if name == "tsdae-40" else 0.6
+        rows = Dataset.from_dict({"noisy": noisy(texts, deleted, seed), "text": texts})
         loss = losses.DenoisingAutoEncoderLoss(
             model, decoder_name_or_path=str(minilm()), tie_encoder_decoder=True
         )
@@ -204,13 +208,13 @@ def train_peer(name: str, texts: list[str], out: Path, seed: int) -> None:
     model.save_pretrained(str(out))
 
 
-def noisy(texts: list[str], seed: int) -> list[str]:
-    """Each text without 60 % of its words, but with at least one."""
+def noisy(texts: list[str], deleted: float, seed: int) -> list[str]:
+    """Each text without a share of its words, but with at least one."""
     rng = random.Random(seed)  # noqa: S311
     kept = []
     for text in texts:
         words = text.split()
-        kept.append(" ".join([word for word in words if rng.random() > 0.6] or [rng.choice(words)]))
+        kept.append(" ".join([word for word in words if rng.random() > deleted] or [rng.choice(words)]))
     return kept
 
 
@@ -221,20 +225,23 @@ def table_lines(ledger: Ledger, domain: str, options: argparse.Namespace) -> lis
         if (entry["run"]["domain"], entry["run"]["texts"]) == (domain, options.texts):
             runs.setdefault(entry["run"]["name"], []).append(entry)
     before = outcomes(ledger, runs[UNTRAINED], "vectors")
-    metrics = list(before)
+    names = [name for metric in before for name in (metric, "gained")]
     lines = [
-        f"| {domain} | ranking | " + " | ".join(metrics) + f" | {metrics[-1]} gained | STS-B | CPU s |",
-        "|---" * (len(metrics) + 5) + "|",
+        f"| {domain} | ranking | seeds | {' | '.join(names)} | STS-B | CPU s |",
+        "|---" * (len(names) + 5) + "|",
     ]
     for model, entries in runs.items():
+        once = [
+            spread([entry["STS-B"] for entry in entries]),
+            f"{np.mean([entry['cpu_s'] for entry in entries]):.0f}",
+        ]
         for ranking in entries[0]["figures"]:
-            cells = [spread([entry["figures"][ranking][metric] for entry in entries]) for metric in metrics]
-            gained = outcomes(ledger, entries, ranking)[metrics[-1]] - before[metrics[-1]]
-            cost = [
-                spread([entry["STS-B"] for entry in entries]),
-                f"{np.mean([e['cpu_s'] for e in entries]):.0f}",
-            ]
-            lines.append("| " + " | ".join([model, ranking, *cells, interval(gained), *cost]) + " |")
+            cells = []
+            for metric, after in outcomes(ledger, entries, ranking).items():
+                cells.append(spread([entry["figures"][ranking][metric] for entry in entries]))
+                cells.append(interval(after - before[metric]))
+            of_model = once if ranking == "vectors" else ["", ""]
+            lines.append("| " + " | ".join([model, ranking, str(len(entries)), *cells, *of_model]) + " |")
     return lines
 
 
