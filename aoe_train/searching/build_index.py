@@ -195,8 +195,10 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
     shuffled = np.random.default_rng(_SEED).permutation(len(index))
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,), vector = index.texts([place]), index.searched.rows(slice(place, place + 1))[0]
-        ranked = (index.ranker.ranked(text, vector, 2, None, by=by).places for by in ("model", "both"))
-        by_model, by_both = (places[places != place][:1] for places in ranked)
+        others = np.delete(np.arange(len(index)), place)  # the text itself would set the scale of words
+        by_model, by_both = (
+            index.ranker.ranked(text, vector, 1, others, by=by).places for by in ("model", "both")
+        )
         first = index.texts([*by_model, *by_both])
         if len(set(first)) == 2:
             yield FirstResults(text, *first)
