@@ -16,6 +16,7 @@ import llm_labeler
 import pairkit
 from tests.aoe_train.tiny import save_bert
 from tests.contract.conftest import SAMPLE, Done, environment, run_here
+from tests.docs.blocks import ROOT, to_run
 from tests.pairkit.review_material import judge_all
 
 WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
@@ -174,3 +175,14 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     assert by_people[models[1]]["difference"] == pytest.approx(gains[0]["difference"])
     assert gains[0]["metric"] == "P@1"
     assert gains[0]["pairs"] == drawn.counts["sampled_queries"]
+
+
+def test_the_commands_of_the_page_train_index_search_and_judge(place: Path) -> None:
+    (place / "data").symlink_to(ROOT / "data")
+    save_bert(place / "deep", layers=3)  # with two layers, texts alone are trained on with SimCSE
+    (block,) = to_run(ROOT / "docs" / "howto" / "domain.md", "sh")
+    commands = [shlex.split(line.replace("minilm", "deep")) for line in block.text.splitlines()]
+    done = [run(place, "aoe_train", *arguments) for _, *arguments in commands]
+    assert [command[1] for command in commands] == ["train", "index", "search", "evaluate"]
+    assert len(done[2].out.splitlines()) == 5  # two lines of heading, and three texts
+    assert "sample_requests.csv: MAP@10" in done[3].out
