@@ -18,14 +18,14 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed
 
 
 @pytest.mark.parametrize(
-    ("arguments", "smoothing", "epochs"),
-    [({}, 0.25, 2.7), ({"purpose": "group"}, 1, 2.7), ({"purpose": "match"}, 0, 1.8)],
+    ("arguments", "smoothing"),
+    [({}, 0.25), ({"purpose": "group"}, 1), ({"purpose": "match"}, 0)],
 )
-def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing, epochs):
+def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments)
     planned = aoe_train.plan(TEXTS, backbone=shallow, **FEW, **arguments)
-    assert run.steps == planned.record["steps"] == math.ceil(epochs * math.ceil(len(TEXTS) / 12))
+    assert run.steps == planned.record["steps"] == math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
     settings = run.record["origin"]["settings"]
     assert (settings["teacher"]["smoothing"], settings["objective"]["score_form"]) == (smoothing, "kl")
     assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
@@ -110,3 +110,21 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
     assert sum(sizes) == len(SHORT)
     assert len(sizes) > 1
     assert found == pytest.approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("texts", "purpose", "steps"),
+    [
+        (300, "group", 68),  # 2.7 epochs of 25 steps
+        (300, "match", 68),
+        (1800, "search", 75),
+        (1800, "group", 405),
+        (2000, "group", 450),
+        (5000, "group", 450),  # 2,000 are drawn
+    ],
+)
+def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
+    random = np.random.default_rng(0)
+    letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
+    distinct = ["".join(random.choice(letters, 24)) for _ in range(texts)]
+    assert aoe_train.plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps
