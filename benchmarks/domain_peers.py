@@ -41,7 +41,7 @@ from peers_aoe.environments import add_flags, minilm
 from runs import Ledger, argument_parser, spread
 
 import aoe_train
-from aoe_train.model.collection import RECIPES, Collection
+from aoe_train.model.collection import RECIPES, Collection, drawn
 from aoe_train.model.hybrid import WEIGHTS, TfIdf, fused
 from pairkit.similarity.bm25 import Bm25
 
@@ -65,7 +65,7 @@ def main() -> None:
         judge = domain_of(name).judge(options.data)
         if not isinstance(judge, Ranking):
             raise SystemExit(f"{name}: judged by pairs' labels; choose a domain that is searched")
-        for model in options.models.split(","):
+        for model in dict.fromkeys([UNTRAINED, *options.models.split(",")]):
             for seed in [0] if model == UNTRAINED else map(int, options.seeds.split(",")):
                 run = {"name": model, "domain": name, "seed": seed, "texts": options.texts}
                 ledger.once(run, lambda place: result(place, run, judge, options))  # noqa: B023 - called at once
@@ -125,29 +125,37 @@ def rankings(
     by_tf_idf, by_bm25 = TfIdf(judge.texts), Bm25(judge.texts)
     tf_idf = np.stack([by_tf_idf.scores(text) for text in queries])
     bm25 = np.stack([by_bm25.scores(text) for text in queries])
+    bm25[np.arange(len(queries)), judge.queries] = 0  # a text isn't its own result
+
+    def both(cosines: np.ndarray, weight: float) -> np.ndarray:
+        alone = cosines.copy()
+        alone[np.arange(len(queries)), judge.queries] = -1
+        return hybrid(alone, bm25, weight)
+
     if model == UNTRAINED:
         yield "TF-IDF only", tf_idf
         yield "BM25 only", bm25
     yield "with TF-IDF", (1 - TF_IDF_WEIGHT) * cosines + TF_IDF_WEIGHT * tf_idf
-    yield "with BM25 (aoe index)", both(cosines, bm25, WEIGHTS["bm25"])
+    yield "with BM25 (aoe index)", both(cosines, WEIGHTS["bm25"])
     for name, moved in (
         ("centred", unit(vectors - vectors.mean(axis=0))),
         ("whitened", whitened(vectors, vectors.shape[1])),
         ("whitened, 256", whitened(vectors, 256)),
     ):
         yield name, moved[judge.queries] @ moved.T
-    moved = Collection(vectors, purpose).transform(vectors)
+    moved = Collection(vectors[drawn(len(vectors))], purpose).transform(vectors)
     cosines = moved[judge.queries] @ moved.T
     yield "aoe index --purpose, vectors", cosines
-    yield "aoe index --purpose, both", both(cosines, bm25, RECIPES[purpose].weight)
+    yield "aoe index --purpose, both", both(cosines, RECIPES[purpose].weight)
 
 
-def both(cosines: np.ndarray, words: np.ndarray, weight: float) -> np.ndarray:
+def hybrid(cosines: np.ndarray, words: np.ndarray, weight: float) -> np.ndarray:
     """The fused scores of the first candidates of either ranking; the others are last."""
     scores = np.full(cosines.shape, -1.0)
     for row, (by_vectors, by_words) in enumerate(zip(cosines, words, strict=True)):
         first = [np.argsort(-each)[:CANDIDATES] for each in (by_vectors, by_words)]
         chosen = np.union1d(*first)
+        chosen = chosen[by_vectors[chosen] > -1]
         scores[row, chosen] = fused(by_vectors[chosen], by_words[chosen], weight)
     return scores
 

@@ -67,7 +67,7 @@ def encode(
     model=replace(options["model"], panel=MODEL),
     out=replace(FILE, required=True),
     normalize=Option(panel=RUN),
-    collection=Option(metavar="INDEX", panel=OUTPUT),
+    collection=Option(metavar="INDEX", panel=OUTPUT, main=True),
     quantize=Option(metavar="NAME", panel=OUTPUT, main=True),
     device=Option(metavar="NAME,…", panel=RUN),
     batch_tokens=Option(panel=RUN),
@@ -115,7 +115,8 @@ def encode(
         calibration: Vectors that set the ranges of int8: a .npy, or an int8 output to reuse its ranges. In
             Python also an array (any, dim). Default: the encoded vectors themselves.
         collection: Index of this model with a purpose. The vectors are then those that it compares, centred
-            or moved by its texts, instead of the model's. Default: the model's vectors.
+            or moved by its texts, with the model's prompt for documents unless another is given. Default: the
+            model's vectors.
         device: Devices to use: cpu, cuda:1, or several such as cuda:0,cuda:1, each with its own worker.
             Several are for files only. Default: the best.
         batch_tokens: Maximum number of tokens in a batch; smaller batches need less memory.
@@ -148,7 +149,7 @@ def encode(
     from pydantic import PositiveInt
 
     from aoe_train.encoding.encode_run import check_files, encode_file
-    from aoe_train.encoding.encode_workers import WorkerSpec, model_info, workers_devices
+    from aoe_train.encoding.encode_workers import WorkerSpec, workers_devices
     from aoe_train.encoding.on_ray import checked_device
     from aoe_train.encoding.vector_file import Quantization
     from aoe_train.model.quantization import named_quantize
@@ -181,10 +182,8 @@ def encode(
                 raise ConfigError(f"{name} {value}: only for a file of texts with `out`; leave it out")
         with Display(progress) as show:
             encoder = loaded(model, precision, show, notes(progress), *devices, layers=layers)
-            info, encode_texts = model_info(encoder, request)
+            info, encode_texts = _encoding(encoder, request, collection)
             ranges = _ranges(calibration, info.dim)
-            if collection is not None:
-                info, encode_texts = _in_collection(collection, encoder, info, encode_texts)
             in_memory = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
             return encode_texts(in_memory, quantize=vector_format, calibration=ranges, progress=show)
     check_files(Path(cast("str | Path", texts)), Path(out))
@@ -219,7 +218,7 @@ def _embedder(
     say: Callable[[str], None],
 ) -> Iterator[tuple[ModelInfo, Embed]]:
     """A loaded model, or local or remote workers that load it; fills in the model of `spec`."""
-    from aoe_train.encoding.encode_workers import WorkerPool, model_info
+    from aoe_train.encoding.encode_workers import WorkerPool
     from aoe_train.encoding.on_ray import ActorPool
     from pairkit.base.cli.progress import Progress
     from pairkit.base.errors import ConfigError
@@ -228,9 +227,7 @@ def _embedder(
     devices = spec.devices
     if cluster is None and len(devices) == 1:
         encoder = loaded(model, spec.precision, show, say, devices[0], layers=spec.layers)
-        info, encode_texts = model_info(encoder, spec.options)
-        if collection is not None:
-            info, encode_texts = _in_collection(collection, encoder, info, encode_texts)
+        info, encode_texts = _encoding(encoder, spec.options, collection)
         yield info, partial(map, encode_texts)
         return
     if collection is not None:
@@ -256,17 +253,26 @@ def _embedder(
         yield pool.model_info, pool.vectors
 
 
-def _in_collection(
-    folder: str | Path, encoder: Encoder, info: ModelInfo, encode_texts: Callable[..., np.ndarray]
+def _encoding(
+    encoder: Encoder, options: Mapping[str, Any], folder: str | Path | None
 ) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
-    """The vectors of texts that an index with a purpose compares."""
+    """The function that encodes as the model or an index does, and what determines its vectors."""
     import numpy as np
 
+    from aoe_train.encoding.encode_workers import model_info
+
+    if folder is None:
+        return model_info(encoder, options)
     from aoe_train.api.searching import open_index
     from aoe_train.model.quantization import quantized
     from aoe_train.model.similarity import scaled_to_one
     from pairkit.base.errors import ConfigError
 
+    if options["normalize"] is False:
+        raise ConfigError("--no-normalize: vectors of a collection have length 1; leave it out")
+    if options["prompt"] is None and options["prompt_name"] is None:  # the texts are like those of the index
+        options = {**options, "prompt": encoder.settings.named_prompts.document or None}
+    info, encode_texts = model_info(encoder, options)
     index = open_index(folder, model=encoder)
     collection = index.collection
     if collection is None:

@@ -26,7 +26,7 @@ _COMPARISON, _SERVER, _SMALL = "Comparison and intervals", "Models behind a serv
 @options(
     model=replace(options["model"], read=one_or_several, repeat=True),
     suite=Option(metavar="NAME", panel=INPUT),
-    purpose=Option(metavar="NAME", panel=_COMPARISON, main=True),
+    purpose=Option(metavar="NAME", panel=INPUT, main=True),
     data_dir=Option(metavar="DIR", panel=INPUT, main=True),
     tasks=Option(metavar="NAME,…", panel=INPUT),
     reports=Option(metavar="DATA", panel=INPUT),

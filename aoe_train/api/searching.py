@@ -63,10 +63,10 @@ def index(
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
             are joined in this order. Default: recognised.
         purpose: What the texts are searched for: group (texts of one group, such as a topic or an intent),
-            search (texts on the same matter) or match (the same item, such as a product or a bug). It moves
-            the vectors by those of the other texts, and weights words; see docs/howto/domain.md. Another
-            purpose needs no new vectors. Default: that of an earlier index in `out`, else the model's
-            vectors as they are.
+            search (texts on the same matter), match (the same item, such as a product or a bug) or none (the
+            model's vectors as they are). It moves the vectors by those of the other texts, and weights words.
+            Another purpose encodes nothing again, except for int8. Default: that of an earlier index in
+            `out`, else none.
         kind: Kind of index: flat (compares every vector) or hnsw (approximate, faiss). Default: flat; hnsw
             from 200,000 texts on.
         quantize: Format of the stored vectors: float32 or int8. int8 takes a quarter of the space.
@@ -96,7 +96,7 @@ def index(
     folder = argument("out", out, Path)
     vector_format = argument("quantize", quantize, Literal["float32", "int8"])
     index_kind = argument("kind", kind, IndexKind | None)
-    searched_for = argument("purpose", purpose, Purpose | None)
+    searched_for = argument("purpose", purpose, Purpose | Literal["none"] | None)
     check_place(folder)
     rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
     name = str(model) if isinstance(model, str | Path) else IN_MEMORY
@@ -229,7 +229,8 @@ def duplicates(
 ) -> NearDuplicates:
     """Find near-duplicates in an index: pairs of texts with similar vectors, and the groups they form.
 
-    The model's vectors are compared, whatever the purpose of the index.
+    The model's vectors are compared, whatever the purpose of the index. With a purpose, every text is
+    compared with every other, also in hnsw.
 
     Args:
         min_cosine: Minimum cosine of a pair, from -1 to 1.
@@ -259,7 +260,7 @@ def duplicates(
     with Display(progress) as show:
         pairs, full = similar_pairs(
             index.vectors,
-            index.ranker.searcher if index.collection is None else Searcher(index.vectors),
+            index.ranker.searcher if index.about.purpose is None else Searcher(index.vectors),
             None if against is None else queries.vectors,
             min_cosine,
             neighbours=neighbours,

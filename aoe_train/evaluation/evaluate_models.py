@@ -66,8 +66,11 @@ class ModelRequest:
 
     def check(self) -> None:
         """Refuse missing models and contradictory options before anything is read."""
-        if not self.models and any((self.against, self.endpoint, self.sizes, self.purpose)):
+        used = self.against, self.endpoint, self.sizes, self.purpose, self.prompt, self.prompt_name
+        if not self.models and any(used):
             raise ConfigError(_NO_MODEL)
+        if self.purpose is not None and self.sizes is not None:
+            raise ConfigError("--purpose compares full vectors; leave out --layers, --dim and --quantize")
         if self.against_endpoint is not None and self.against is None:
             raise ConfigError("--against-endpoint without --against; give --against the model's name there")
         if self.sizes is not None and self.against is not None:
@@ -110,6 +113,12 @@ def evaluate_models(
     say: Say,
 ) -> Evaluation:
     """Score all models; with `gains` also whether to replace the model that they are compared with."""
+    if request.purpose is not None:
+        if any(isinstance(task, SearchTask) for task in tasks.tasks):
+            raise ConfigError(
+                "--purpose: judged results aren't a collection of texts; give it to `aoe sample-pairs`"
+            )
+        tasks = tasks._replace(suite=f"{tasks.suite}, searched for {request.purpose}")
     if not request.models:
         sheet = tasks.tasks[0]
         if not isinstance(sheet, SearchTask):

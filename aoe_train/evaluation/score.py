@@ -13,7 +13,7 @@ here mean(p (1 - p)) / mean(p) and mean(p (1 - p)) / mean(1 - p).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -175,10 +175,14 @@ def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[
         )
     first = next(iter(metrics.values()))
     together = resamples.for_several(len(metrics) - 1)
-    return {
-        name: {task.name: _score(task, own, None if own is first else first, None, together, gains=True)}
-        for name, own in metrics.items()
-    }
+    scores = {}
+    for name, own in metrics.items():
+        rival = None if own is first else first
+        scored = _score(task, own, rival, None, resamples, gains=False)
+        if rival is not None and resamples.number:
+            scored = replace(scored, gain=gain(own.whole, rival.whole, together))
+        scores[name] = {task.name: scored}
+    return scores
 
 
 def _metrics(

@@ -43,7 +43,7 @@ class Recipe(NamedTuple):
 RECIPES: Final[Mapping[Purpose, Recipe]] = {
     "group": Recipe(1.0, 0.85),
     "search": Recipe(0.0, 0.8),
-    "match": Recipe(0.0, 0.7),
+    "match": Recipe(0.0, 0.65),
 }
 
 
@@ -61,7 +61,7 @@ class Collection:
         if len(sample) < _FEW_TEXTS:
             raise DataError(
                 f"--purpose {purpose} needs at least {_FEW_TEXTS} texts, whose mean shows what they have in"
-                f" common; found {len(sample)}; leave it out"
+                f" common; found {len(sample)}; leave it out, or set the purpose of an index to none"
             )
         self._mean = sample.mean(axis=0)
         self._centred = scaled_to_one(sample - self._mean)

@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -78,7 +79,7 @@ class Indexed(OutputResult):
         kind: The index of vectors: flat or hnsw.
         recall: The share of the ten nearest that the index finds for 200 of the rows; 1 if flat.
         purpose: What it is searched for: group, search, match or None.
-        examples: With a purpose up to ten texts of which words change the first result.
+        examples: With another purpose than before, up to ten texts of which words change the first result.
         bytes: Size of the folder.
     """
 
@@ -132,7 +133,7 @@ def make(
     model: str,
     kind: IndexKind | None,
     quantize: Quantize,
-    purpose: Purpose | None,
+    purpose: Purpose | Literal["none"] | None,
     remove_missing: bool,
     fresh: bool,
     show: Listener,
@@ -146,9 +147,10 @@ def make(
         now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
         now["model"] = before["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
         is_same(out, before, now, now.keys(), fresh=False)
-        purpose = purpose or earlier.about.purpose
+        purpose = purpose or before["purpose"]
         if not remove_missing:
             frame, missing = _added(earlier.rows, frame, out)
+    searched_for = None if purpose == "none" else purpose
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
     small = "flat" if earlier is None else earlier.about.kind
     chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
@@ -161,16 +163,16 @@ def make(
         dim=matrix.shape[1],
         vectors="int8" if quantize == "int8" else "float32",
         kind=chosen,
-        weight=WEIGHTS["bm25"] if purpose is None else RECIPES[purpose].weight,
-        purpose=purpose,
+        weight=WEIGHTS["bm25"] if searched_for is None else RECIPES[searched_for].weight,
+        purpose=searched_for,
     )
     with whole_folder(out) as folder:
         write_parquet(folder / ROWS, frame)
         np.save(folder / PROBE, probe, allow_pickle=False)
         searched = vectors = _saved(matrix, quantize, folder, VECTORS)
-        if purpose is not None:
-            show(Progress(f"compare texts ({purpose})"))
-            collection = Collection(vectors.rows(drawn(len(vectors))), purpose)
+        if searched_for is not None:
+            show(Progress(f"compare texts ({searched_for})"))
+            collection = Collection(vectors.rows(drawn(len(vectors))), searched_for)
             searched = _saved(collection.transform(matrix), quantize, folder, SEARCHED)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
@@ -184,9 +186,21 @@ def make(
         about = about.model_copy(update={"recall": recall})
         write_json(folder / ABOUT, about.model_dump(mode="json"))
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    examples = [] if purpose is None else list(islice(_examples(SearchIndex(out, None)), _EXAMPLES))
+    examples = list[FirstResults]()
+    if searched_for not in (None, None if earlier is None else earlier.about.purpose):
+        examples = list(islice(_examples(SearchIndex(out, None)), _EXAMPLES))
     return Indexed(
-        out, about.rows, encoded, missing, rows.empty, about.dim, chosen, recall, size, purpose, examples
+        out,
+        about.rows,
+        encoded,
+        missing,
+        rows.empty,
+        about.dim,
+        chosen,
+        recall,
+        size,
+        searched_for,
+        examples,
     )
 
 

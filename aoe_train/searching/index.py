@@ -147,7 +147,7 @@ class SearchIndex:
 
     def _transformed(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors to search with, of length 1, for the model's vectors (text, dim)."""
-        units = scaled_to_one(vectors)
+        units = scaled_to_one(np.array(vectors, np.float32))
         return units if self.collection is None else self.collection.transform(units)
 
     @property

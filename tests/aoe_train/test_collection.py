@@ -70,7 +70,7 @@ def stored(folder: Path, name: str = "searched") -> np.ndarray:
 
 
 @pytest.mark.parametrize("quantize", ["float32", "int8"])
-def test_another_purpose_needs_no_new_vectors(bert, tmp_path, quantize):
+def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, quantize):
     out, options = tmp_path / "index", {"model": bert, "quantize": quantize, **QUIET}
     aoe_train.index(TEXTS, out=out, **options)
     assert not (out / "searched.npy").exists()
@@ -84,13 +84,14 @@ def test_another_purpose_needs_no_new_vectors(bert, tmp_path, quantize):
         assert ("searched-ranges.npy" in {path.name for path in out.iterdir()}) == (quantize == "int8")
     more = aoe_train.index([*TEXTS, "the new boat"], out=out, **options)
     assert (more.rows, more.purpose) == (len(TEXTS) + 1, "match")
-    again = aoe_train.index([*TEXTS, "the new boat"], out=out, fresh=True, **options)
+    assert more.examples == []  # they were shown before
+    again = aoe_train.index([*TEXTS, "the new boat"], out=out, purpose="none", **options)
     assert again.purpose is None
     assert not (out / "searched.npy").exists()
 
 
 def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
-    for purpose, weight in (("group", 0.85), ("search", 0.8), ("match", 0.7)):
+    for purpose, weight in (("group", 0.85), ("search", 0.8), ("match", 0.65)):
         out = tmp_path / purpose
         aoe_train.index(TEXTS, model=bert, out=out, purpose=purpose, **QUIET)
         index = aoe_train.open_index(out)
@@ -175,6 +176,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
         ({"collection": "plain"}, "has no purpose"),
         ({"model": "other"}, "differ from those of"),
         ({"dim": 8}, "has 32 dimensions"),
+        ({"normalize": False}, "have length 1"),
         ({"workers": 2, "out": "vectors.npy"}, "encodes in one process"),
     ],
 )
@@ -206,3 +208,27 @@ def test_a_purpose_that_does_not_fit_is_refused(bert, tmp_path, texts, purpose, 
     with pytest.raises(error, match=words):
         aoe_train.index(texts, model=bert, out=tmp_path / "index", purpose=purpose, **QUIET)
     assert not (tmp_path / "index").exists()
+
+
+def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
+    prompts = {"query": "the man: ", "document": "a car: "}
+    prompted = aoe_train.Encoder.load(bert, prompts=prompts)
+    aoe_train.index(TEXTS, model=prompted, out=tmp_path / "index", purpose="group", **QUIET)
+    options = {"model": prompted, "collection": tmp_path / "index", "progress": False}
+    assert aoe_train.encode(TEXTS, **options) == pytest.approx(stored(tmp_path / "index"), abs=1e-5)
+    query = aoe_train.encode(TEXTS, prompt_name="query", **options)
+    assert not np.allclose(query, stored(tmp_path / "index"), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"dim": [8]}, "compares full vectors"), ({"data": "sheet"}, "give it to `aoe sample-pairs`")],
+)
+def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):
+    models = [bert, save_bert(tmp_path / "other", seed=9)]
+    sheet = aoe_train.sample_pairs(TEXTS, model=models, queries=TEXTS, progress=False).pairs
+    sources = {"sheet": sheet.with_columns(label=pl.lit(1.0)), "texts": TEXTS}
+    options = {"data": "texts", **change}
+    options["data"] = sources[options["data"]]
+    with pytest.raises(ConfigError, match=words):
+        aoe_train.evaluate(bert, purpose="group", **options, **QUIET)

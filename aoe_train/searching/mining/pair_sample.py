@@ -82,7 +82,7 @@ def sample_pairs(
         raise ConfigError("--purpose needs --queries; leave it out")
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
-    query_texts = [] if queries is None else sorted(set(read_rows(queries, columns).texts))
+    query_texts = [] if queries is None else _query_texts(queries, columns)
     run = {
         "made_by": f"aoe sample-pairs (aoe-toolkit {__version__})",
         "settings": {"seed": seed, **({"top": top, "purposes": [*purposes]} if query_texts else {})},
@@ -111,6 +111,15 @@ def sample_pairs(
         card = dataset_card(out.name, configs=card_files(configs), rows=pairs.height, sections=sections)
         write_dataset(out, configs, card=card, statistics=statistics, run=run)
     return pairs, statistics
+
+
+def _query_texts(source: Source, columns: Mapping[str, str] | None) -> list[str]:
+    """Distinct queries: of the columns of the texts, or without these as in a text file, of the usual one."""
+    try:
+        rows = read_rows(source, columns)
+    except DataError:
+        rows = read_rows(source)
+    return sorted(set(rows.texts))
 
 
 def _digest(texts: Sequence[str]) -> str:
