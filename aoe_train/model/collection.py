@@ -8,7 +8,7 @@ text's vector v becomes
 
 Neighbours bring texts of one topic together, and blur single ones (semantic graph smoothing, Fettal et al.,
 2024, arXiv 2402.12890). Queries are treated like the collection's texts. a, k and the weight of words were
-chosen for all-MiniLM-L6-v2 on banking77, Stack Overflow, RQE and Eclipse.
+chosen for all-MiniLM-L6-v2 on banking77, Stack Overflow, RQE, Eclipse and Firefox.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Recipe(NamedTuple):
 
 
 RECIPES: Final[Mapping[Purpose, Recipe]] = {
-    "group": Recipe(1.0, 0.85),
+    "group": Recipe(1.0, 0.9),
     "search": Recipe(0.0, 0.8),
-    "match": Recipe(0.0, 0.65),
+    "match": Recipe(0.0, 0.75),
 }
 
 

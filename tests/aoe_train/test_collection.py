@@ -91,7 +91,7 @@ def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, q
 
 
 def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
-    for purpose, weight in (("group", 0.85), ("search", 0.8), ("match", 0.65)):
+    for purpose, weight in (("group", 0.9), ("search", 0.8), ("match", 0.75)):
         out = tmp_path / purpose
         aoe_train.index(TEXTS, model=bert, out=out, purpose=purpose, **QUIET)
         index = aoe_train.open_index(out)

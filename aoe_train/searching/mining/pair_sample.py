@@ -79,7 +79,7 @@ def sample_pairs(
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
     if queries is None and purposes:
-        raise ConfigError("--purpose needs --queries; leave it out")
+        raise ConfigError("--purpose compares search results; give --queries, or leave it out")
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
     query_texts = [] if queries is None else _query_texts(queries, columns)
