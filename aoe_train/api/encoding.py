@@ -269,7 +269,7 @@ def _encoding(
     from pairkit.base.errors import ConfigError
 
     if options["normalize"] is False:
-        raise ConfigError("--no-normalize: vectors of a collection have length 1; leave it out")
+        raise ConfigError("--collection: its vectors have length 1; leave it out to keep the model's lengths")
     if options["prompt"] is None and options["prompt_name"] is None:  # the texts are like those of the index
         options = {**options, "prompt": encoder.settings.named_prompts.document or None}
     info, encode_texts = model_info(encoder, options)

@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
         "two models are called model 0",
     ),
     "a purpose without queries": (
-        *(["a", "b"], [Model()], {"purpose": ["group"]}, ConfigError, "needs queries=; leave it out"),
+        *(["a", "b"], [Model()], {"purpose": ["group"]}, ConfigError, "give queries=, or leave it out"),
     ),
     "an unknown purpose": (
         *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["sort"]}, ConfigError),
