@@ -68,16 +68,17 @@ def neighbour_teacher(
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     weight, smoothing = settings.lexical_weight or 0.0, settings.smoothing or 0.0
+    neighbours = settings.neighbours or 0
     centred = scaled_to_one(vectors - vectors.mean(axis=0))
     # Sublinear counts; a text without words is a term of its own.
     tf_idf = TfidfVectorizer(analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32)
     lexical: csr_matrix = tf_idf.fit_transform(texts)
     similarity = (1 - weight) * (centred @ centred.T) + weight * (lexical @ lexical.T).toarray()
     np.fill_diagonal(similarity, -np.inf)
-    size = min(max(_NEIGHBOURHOOD, settings.neighbours), len(texts) - 1)
+    size = min(max(_NEIGHBOURHOOD, neighbours), len(texts) - 1)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :size]
     linked = np.zeros(similarity.shape, np.bool_)
-    np.put_along_axis(linked, nearest[:, : settings.neighbours], values=True, axis=1)
+    np.put_along_axis(linked, nearest[:, :neighbours], values=True, axis=1)
     smoothed = scaled_to_one((linked & linked.T).astype(np.float32) @ centred + centred)
     shares = ((1 - weight) * smoothing, smoothed), ((1 - weight) * (1 - smoothing), centred)
     dense = np.concatenate([np.sqrt(share) * part for share, part in shares if share], axis=1)

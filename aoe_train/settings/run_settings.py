@@ -251,8 +251,8 @@ class TeacherSettings(TeacherModelSettings):
         ge=0,
         le=1,
     )
-    neighbours: int = setting(
-        8, "Number of mutual nearest neighbours that are averaged. Default: by number of texts.", ge=1
+    neighbours: int | None = setting(
+        None, "Number of mutual nearest neighbours that are averaged. Default: by number of texts.", ge=1
     )
     lexical_weight: float | None = setting(
         None, "Weight of lexical similarity (TF-IDF), 0 to 1. Default: by `purpose`.", ge=0, lt=1
