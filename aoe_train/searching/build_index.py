@@ -15,7 +15,7 @@ import polars as pl
 from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
-from aoe_train.model.collection import RECIPES, Collection, drawn
+from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
 from aoe_train.model.quantization import Quantize, quantized, value_ranges
@@ -78,9 +78,9 @@ class Indexed(OutputResult):
         dim: Dimensions of a vector.
         kind: The index of vectors: flat or hnsw.
         recall: The share of the ten nearest that the index finds for 200 of the rows; 1 if flat.
+        bytes: Size of the folder.
         purpose: What it is searched for: group, search, match or None.
         examples: With another purpose than before, up to ten texts of which words change the first result.
-        bytes: Size of the folder.
     """
 
     out: Path
@@ -172,8 +172,8 @@ def make(
         searched = vectors = _saved(matrix, quantize, folder, VECTORS)
         if searched_for is not None:
             show(Progress(f"compare texts ({searched_for})"))
-            collection = Collection(vectors.rows(drawn(len(vectors))), searched_for)
-            searched = _saved(collection.transform(matrix), quantize, folder, SEARCHED)
+            moved = vectors.collection(searched_for).transform(matrix)
+            searched = _saved(moved, quantize, folder, SEARCHED)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
         if KEY in frame.columns:  # they are found as words, too

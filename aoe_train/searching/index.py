@@ -15,7 +15,7 @@ import polars as pl
 from aoe_train.evaluation.embedders.cached import PROBE as TEXT
 from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
-from aoe_train.model.collection import Collection, drawn
+from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import HASH, KEY, as_json, joined, naming_column, read_index, with_rows
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked, sortable
@@ -141,9 +141,7 @@ class SearchIndex:
     def collection(self) -> Collection | None:
         """What changes the model's vectors into those that are searched, if the index has a purpose."""
         purpose = self.about.purpose
-        if purpose is None:
-            return None
-        return Collection(self.vectors.rows(drawn(len(self.vectors))), purpose)
+        return None if purpose is None else self.vectors.collection(purpose)
 
     def _transformed(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors to search with, of length 1, for the model's vectors (text, dim)."""

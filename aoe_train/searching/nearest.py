@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from aoe_train.model.collection import Collection, drawn
 from aoe_train.model.quantization import restored
+from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import DataError
 from pairkit.base.extras import needed_for
 
@@ -49,6 +51,10 @@ class IndexVectors:
         """Some vectors in float32."""
         stored = np.asarray(self._stored[places])
         return stored if self._ranges is None else restored(stored, "int8", stored.shape[1], self._ranges)
+
+    def collection(self, purpose: Purpose) -> Collection:
+        """The collection of the texts that have these vectors."""
+        return Collection(self.rows(drawn(len(self))), purpose)
 
 
 def nearest(

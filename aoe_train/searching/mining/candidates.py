@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aoe_train.model.collection import RECIPES, Collection, drawn
+from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.searching.nearest import IndexVectors, nearest
 from aoe_train.searching.ranking import candidates as candidates_to_fuse
@@ -36,9 +36,10 @@ def candidate_vectors(
     model: str, documents: np.ndarray, queries: np.ndarray, purposes: Sequence[Purpose]
 ) -> Iterator[CandidateVectors]:
     """The vectors of a model as it is, and then for each purpose."""
-    yield CandidateVectors(model, IndexVectors(documents), queries, WEIGHTS["bm25"])
+    vectors = IndexVectors(documents)
+    yield CandidateVectors(model, vectors, queries, WEIGHTS["bm25"])
     for purpose in purposes:
-        collection = Collection(documents[drawn(len(documents))], purpose)
+        collection = vectors.collection(purpose)
         searched = IndexVectors(collection.transform(documents))
         weight = RECIPES[purpose].weight
         yield CandidateVectors(f"{model}, {purpose}", searched, collection.transform(queries), weight)
@@ -56,13 +57,14 @@ class Asked(NamedTuple):
         """What each candidate finds first for each query, without near-duplicates of the query."""
         count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
         found = defaultdict[str, list[list[int]]](list)
-        for name, documents, queries, weight in vectors:
-            for start in range(0, len(queries), _BATCH):
-                near = nearest(documents, queries[start : start + _BATCH], count).places
-                for query, places in enumerate(near, start):
-                    is_same = self.document_groups == self.groups[query]
+        for start in range(0, len(self.queries), _BATCH):
+            batch = slice(start, start + _BATCH)
+            near = [nearest(each.documents, each.queries[batch], count).places for each in vectors]
+            for query, of_query in enumerate(zip(*near, strict=True), start):
+                is_same = self.document_groups == self.groups[query]
+                by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
+                for (name, documents, queries, weight), places in zip(vectors, of_query, strict=True):
                     kept = places[~is_same[places]]
-                    by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
                     both, *_ = fuse(documents, queries[query], kept, by_words, weight, top)
                     found[name].append(kept[:top].tolist())
                     found[f"{name}, words"].append(both.tolist())
