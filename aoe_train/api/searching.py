@@ -36,6 +36,8 @@ _INDEX_MODEL = replace(
     kind=Option(metavar="NAME", panel=OUTPUT),
     quantize=Option(metavar="NAME", panel=OUTPUT),
     remove_missing=Option(panel=OUTPUT),
+    chunk_tokens=Option(panel=INPUT),
+    link=Option(metavar="ADDRESS", panel=INPUT),
 )
 def index(
     texts: Source,
@@ -47,18 +49,24 @@ def index(
     kind: str | None = None,
     quantize: str = "float32",
     remove_missing: bool = False,
+    chunk_tokens: int | None = None,
+    link: str | None = None,
     fresh: bool = False,
     cache: bool = True,
     progress: bool | Listener = True,
 ) -> Indexed:
-    """Build a search index of texts. Run it again to add texts: known texts are not encoded twice.
+    """Build a search index of texts or documents. Run it again to add some: known texts aren't encoded twice.
 
     The index is a folder with the texts' rows, vectors and words. The row of a known text is replaced by its
     row in the input. A killed call continues with the cached vectors.
 
+    Documents (Markdown, HTML, reStructuredText, text; PDF and DOCX with the extra `documents`) are indexed in
+    chunks with the columns title (path of headings), text, file, place (file and lines), anchor and url. The
+    index of a folder has only what the folder has now.
+
     Args:
-        texts: A .txt file (one text per line), a table, a folder or a Hub id. In Python also rows in memory.
-            All columns are stored, and `search` can filter by them.
+        texts: A .txt file (one text per line), a table, a folder of tables or documents, or a Hub id. In
+            Python also rows in memory. All columns are stored, and `search` can filter by them.
         out: Folder of the index.
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
             are joined in this order. Default: recognised.
@@ -71,6 +79,10 @@ def index(
             from 200,000 texts on.
         quantize: Format of the stored vectors: float32 or int8. int8 takes a quarter of the space.
         remove_missing: Remove texts of an earlier index in `out` that are not in this input.
+        chunk_tokens: Documents: most tokens of a chunk. Default: what the model reads, at most 512.
+        link: Documents: the address of a chunk, such as `https://example.org/{page}#{anchor}`, from its
+            {file}, {page} (the file without its ending), {anchor} and {line}. Default: the one that an HTML
+            page gives as its own.
         fresh: Replace the index in `out` instead of adding to it.
         cache: Cache vectors in `$AOE_CACHE/vectors`, so that a killed run continues.
 
@@ -83,27 +95,41 @@ def index(
         DataError: Missing column, no text, or a damaged model or index.
         RemoteError: The Hub could not be reached.
     """
+    from pydantic import Field
+
     from aoe_train.evaluation.embedders.embedder import tokenizer_of
     from aoe_train.model.backbones.packaged import PACKAGED
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
+    from aoe_train.searching.document_rows import check_link, chunk_rows
     from aoe_train.searching.index_rows import IN_MEMORY, read_rows
     from aoe_train.searching.nearest import IndexKind
     from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
+    from pairkit.extracting.documents import document_files, read_documents
 
     folder = argument("out", out, Path)
     vector_format = argument("quantize", quantize, Literal["float32", "int8"])
     index_kind = argument("kind", kind, IndexKind | None)
     searched_for = argument("purpose", purpose, Purpose | Literal["none"] | None)
+    longest = argument("chunk_tokens", chunk_tokens, Annotated[int, Field(ge=16)] | None)
+    address = argument("link", link, str | None)
     check_place(folder)
-    rows = read_rows(texts, argument("columns", columns, dict[str, str] | None))
+    check_link(address)
+    roles = argument("columns", columns, dict[str, str] | None)
+    documents = document_files(texts)
     name = str(model) if isinstance(model, str | Path) else IN_MEMORY
     if name not in PACKAGED and Path(name).is_dir() and not Path(name).is_absolute():
         name = relpath(Path(name).resolve(), folder.resolve())  # so that a search may run in any folder
     with Display(progress) as show:
-        embedder = _embedder(model, cache=cache, progress=show)
+        if documents is None:
+            rows = read_rows(texts, roles)
+            embedder = _embedder(model, cache=cache, progress=show)
+        else:
+            read, _ = read_documents(texts, roles, show)
+            embedder = _embedder(model, cache=cache, progress=show)
+            rows = chunk_rows(read, embedder, longest, address)
         tokenizer = tokenizer_of(embedder)
         if tokenizer is not None and (warning := language_warning(tokenizer, rows.texts, embedder.name)):
             notes(progress)(warning)
@@ -115,7 +141,7 @@ def index(
             kind=index_kind,
             quantize=vector_format,
             purpose=searched_for,
-            remove_missing=remove_missing,
+            remove_missing=remove_missing or documents is not None,
             fresh=fresh,
             show=show,
         )

@@ -74,6 +74,7 @@ class Indexed(OutputResult):
         rows: Number of indexed texts.
         encoded: Number of texts that were encoded now; the other vectors were reused.
         missing: Number of texts that are only in the earlier index; `remove_missing` removes them.
+        removed: Number of texts of the earlier index that were removed.
         empty: Number of rows without text, which were left out.
         dim: Dimensions of a vector.
         kind: The index of vectors: flat or hnsw.
@@ -94,6 +95,7 @@ class Indexed(OutputResult):
     bytes: int
     purpose: Purpose | None = None
     examples: Sequence[FirstResults] = ()
+    removed: int = 0
 
     @spoken_notes
     def notes(self) -> list[str]:
@@ -106,6 +108,7 @@ class Indexed(OutputResult):
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
             " nearest",
             *([earlier] if self.missing else []),
+            *([f"{self.removed:,} earlier texts removed"] if self.removed else []),
             *([_WORDS_MATTER] if self.examples else []),
             *(
                 f"  {label} {one_line(text, _SHOWN)}"
@@ -141,15 +144,19 @@ def make(
     """Write an index; the folder is complete or absent."""
     frame = _with_hashes(rows)
     probe = embedder.encode([TEXT], embedder.prompts.document)
-    earlier, missing = read_index(out) if not fresh and (out / ABOUT).is_file() else None, 0
+    earlier = read_index(out) if not fresh and (out / ABOUT).is_file() else None
+    missing = removed = 0
     if earlier is not None:
         before = earlier.about.model_dump()
         now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
         now["model"] = before["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
         is_same(out, before, now, now.keys(), fresh=False)
         purpose = purpose or before["purpose"]
-        if not remove_missing:
-            frame, missing = _added(earlier.rows, frame, out)
+        others = earlier.rows.join(frame, on=HASH, how="anti", maintain_order="left")
+        if remove_missing:
+            removed = others.height
+        else:
+            frame, missing = _added(others, frame, out), others.height
     searched_for = None if purpose == "none" else purpose
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
     small = "flat" if earlier is None else earlier.about.kind
@@ -201,6 +208,7 @@ def make(
         size,
         searched_for,
         examples,
+        removed,
     )
 
 
@@ -247,11 +255,10 @@ def _with_hashes(rows: TextRows) -> pl.DataFrame:
     return rows.frame.with_columns(hashes)
 
 
-def _added(earlier: pl.DataFrame, frame: pl.DataFrame, out: Path) -> tuple[pl.DataFrame, int]:
-    """The rows of an earlier index with other texts, then the new rows; and the number of the former."""
-    kept = earlier.join(frame, on=HASH, how="anti", maintain_order="left")
+def _added(others: pl.DataFrame, frame: pl.DataFrame, out: Path) -> pl.DataFrame:
+    """The rows of an earlier index with other texts, then the new rows."""
     try:
-        return pl.concat([kept, frame], how="diagonal_relaxed"), kept.height
+        return pl.concat([others, frame], how="diagonal_relaxed")
     except pl.exceptions.PolarsError as error:
         raise ConfigError(f"{out}: has columns of other types ({one_line(str(error))}); {REPLACE}") from error
 

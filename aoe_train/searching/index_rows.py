@@ -143,7 +143,7 @@ def is_index(folder: Path) -> bool:
 
 
 KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
-_ID_COLUMNS = (KEY, "id", "number", "url")
+_ID_COLUMNS = (KEY, "id", "number", "place", "url")
 
 
 @dataclass(frozen=True)

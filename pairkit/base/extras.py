@@ -25,6 +25,7 @@ _MODULES = {
     "eval": ("sentence_transformers",),
     "search": ("faiss",),
     "xlsx": ("fastexcel",),
+    "documents": ("docutils", "mammoth", "pypdf"),
 }
 _COMMANDS = {"aoe": "train", "pairs review": "review", "aoe serve": "review"}
 _EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}

@@ -30,7 +30,9 @@ from pairkit.dataset.making.made import (
 )
 from pairkit.dataset.making.split_and_merge import divide
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.extracting.documents import Document, opening_text, read_documents
+from pairkit.extracting.document import Document
+from pairkit.extracting.documents import read_documents, split_questions
+from pairkit.extracting.sentences import opening_text
 from pairkit.similarity.terms import is_unspaced
 
 # Link texts without information on the target.
@@ -117,7 +119,8 @@ def make_mined(
     """See `pairkit.extract`; `settings` are its arguments by name."""
     chosen = _rules(settings["rules"])
     with Display(progress) as show:
-        documents, unread = read_documents(source, columns, show)
+        read, unread = read_documents(source, columns, show)
+        documents = [replace(each, blocks=tuple(split_questions(each.blocks))) for each in read]
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
         pairs = drop_unusable(_mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"])
@@ -227,17 +230,17 @@ def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """The title and the beginning of the text."""
     if document.title and (opening := document.opening):
         body, name = " ".join(block.text for block in opening), document.name
-        yield MinedPair("title-body", document.title, body, name, name, opening[0].place)
+        yield MinedPair("title-body", document.title, body, name, name, document.place(opening[0]))
 
 
 def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """Question and answer columns, or a question (heading, paragraph or first line) and the text after it."""
     name = document.name
     if document.asked is not None:
-        yield MinedPair("question-answer", *document.asked, name, name, document.place)
+        yield MinedPair("question-answer", *document.asked, name, name, f"row {document.row}")
     for block, following in pairwise(document.blocks):
         if (block.kind, following.kind) == ("question", "paragraph"):
-            yield MinedPair("question-answer", block.text, following.text, name, name, block.place)
+            yield MinedPair("question-answer", block.text, following.text, name, name, document.place(block))
 
 
 def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
@@ -246,7 +249,8 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
     for part in document.sections():
         if part.heading is not None and part.paragraphs and part.heading.text != document.title:
             opening = part.paragraphs[0].text
-            yield MinedPair("section", part.heading.text, opening, name, name, part.heading.place)
+            place = document.place(part.heading)
+            yield MinedPair("section", part.heading.text, opening, name, name, place)
         if part.heading is not None and len(part.paragraphs) > 1:
             order = sorted(
                 range(len(part.paragraphs)),
@@ -255,7 +259,8 @@ def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
                 ),
             )
             first, second = (part.paragraphs[number] for number in sorted(order[:2]))
-            yield MinedPair("section", first.text, second.text, name, name, first.place, names=False)
+            place = document.place(first)
+            yield MinedPair("section", first.text, second.text, name, name, place, names=False)
 
 
 def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
@@ -266,7 +271,8 @@ def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
             if target is None or target.name == document.name:
                 continue
             opening = corpus.opening(target.name) or target.title or ""
-            yield MinedPair("links", link.text, opening, document.name, target.name, block.place)
+            place = document.place(block)
+            yield MinedPair("links", link.text, opening, document.name, target.name, place)
 
 
 RULES: Mapping[str, Strategy] = {

@@ -196,7 +196,7 @@ def test_drop_reasons(tmp_path: Path) -> None:
     (tmp_path / "d" / "d.pdf").write_bytes(b"")
     statistics = mined(tmp_path / "d").statistics
     assert statistics["documents"] == 1
-    assert statistics["documents_dropped"] == {"another_kind_of_file": 1, "not_utf8": 1, "too_large": 1}
+    assert statistics["documents_dropped"] == {"damaged_or_encrypted": 1, "not_utf8": 1, "too_large": 1}
 
 
 def collection(count: int) -> list[dict[str, str]]:

@@ -130,6 +130,13 @@ def tokenizer_of(embedder: Embedder) -> PreTrainedTokenizerBase | None:
     return embedder._encoder.tokenizer if isinstance(embedder, LocalEmbedder) else None
 
 
+def max_length_of(embedder: Embedder) -> int | None:
+    """The number of tokens that a local model reads; None if unknown or unlimited."""
+    while isinstance(embedder, EmbedderWrapper):
+        embedder = embedder._embedder
+    return embedder._encoder.settings.max_length if isinstance(embedder, LocalEmbedder) else None
+
+
 class FunctionEmbedder:
     """A function; see `Embedder`. Its vectors are not cached on disk, because nothing identifies it."""
 

@@ -1,0 +1,88 @@
+"""The chunks of documents as rows of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+import polars as pl
+
+from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens, max_length_of
+from aoe_train.searching.index_rows import TextRows, joined
+from pairkit.base.errors import ConfigError, DataError
+from pairkit.extracting.chunks import Chunk, split_into_chunks
+from pairkit.extracting.document import Document
+
+_MAX_TOKENS = 512  # by default; the model may read fewer
+_MAX_WORDS = 256  # if the model's tokens are unknown
+_SHORTEST = "a"  # one token
+TEXT_COLUMNS = ("title", "text")
+_COLUMNS = (*TEXT_COLUMNS, "file", "place", "anchor", "url")
+_LINK_FIELDS = ("file", "page", "anchor", "line")
+_FOLDER_PAGES = frozenset(("index", "readme"))  # found at the address of their folder
+
+
+def chunk_rows(
+    documents: Sequence[Document], embedder: Embedder, chunk_tokens: int | None, link: str | None
+) -> TextRows:
+    """A row for each chunk, with title, text, file, lines, anchor and url."""
+    check_link(link)
+    prompt = embedder.prompts.document
+    longest = max_length_of(embedder) or _MAX_WORDS
+    if chunk_tokens is not None and chunk_tokens > longest:
+        raise ConfigError(f"chunk_tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens")
+    added = int(count_tokens(embedder, [_SHORTEST], prompt)[0]) - 1  # by the prompt and special tokens
+    max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
+
+    def count(texts: Sequence[str]) -> Sequence[int]:
+        return [int(tokens) - added for tokens in count_tokens(embedder, list(texts), prompt)]
+
+    rows = [
+        (
+            chunk.title,
+            chunk.text,
+            document.name,
+            _place(document, chunk),
+            chunk.anchor,
+            _url(document, chunk, link),
+        )
+        for document in documents
+        for chunk in split_into_chunks(document, count, max_tokens)
+    ]
+    if not rows:
+        raise DataError("the documents have no text; expected headings or paragraphs")
+    frame = pl.DataFrame(rows, dict.fromkeys(_COLUMNS, pl.String), orient="row")
+    if not any(frame["url"]):
+        frame = frame.drop("url")
+    return TextRows(frame, TEXT_COLUMNS, joined(frame, TEXT_COLUMNS))
+
+
+def _place(document: Document, chunk: Chunk) -> str:
+    """File and lines, such as "guide/install.md:12-30", or pages."""
+    numbers = f"{chunk.first}" if chunk.first == chunk.last else f"{chunk.first}-{chunk.last}"
+    return (
+        f"{document.name}:{numbers}"
+        if document.unit == "line"
+        else f"{document.name}, {document.unit} {numbers}"
+    )
+
+
+def check_link(link: str | None) -> None:
+    """Refuse an invalid template of addresses."""
+    try:
+        (link or "").format(**dict.fromkeys(_LINK_FIELDS, ""))
+    except (KeyError, IndexError, ValueError) as error:
+        fields = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
+        raise ConfigError(f"link {link}: expected an address with {fields}") from error
+
+
+def _url(document: Document, chunk: Chunk, link: str | None) -> str:
+    """The address of a chunk; empty if unknown."""
+    address, path = document.url, PurePosixPath(document.name)
+    if link is None:
+        return f"{address}#{quote(chunk.anchor)}".rstrip("#") if address else ""
+    page = path.parent if path.stem.lower() in _FOLDER_PAGES else path.with_suffix("")
+    name = "" if page == PurePosixPath() else str(page)
+    values = {"file": str(path), "page": name, "anchor": chunk.anchor, "line": str(chunk.first)}
+    return link.format(**{name: quote(value) for name, value in values.items()}).rstrip("#")

@@ -1,0 +1,145 @@
+"""Documents as chunks for a search: whole paragraphs, code and tables below their path of headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, zip_longest
+
+from pairkit.extracting.document import Document
+from pairkit.extracting.html_blocks import Block, BlockKind
+from pairkit.extracting.sentences import opening_text, sentence_ends
+
+CountTokens = Callable[[Sequence[str]], Sequence[int]]
+"""The number of tokens of each text, without special tokens."""
+_TITLE_SHARE = 4  # at most this part of a chunk is its title
+_OVERLAP_SHARE = 8  # and this part repeats the end of the chunk before
+_HEADER_SHARE = 16  # and of a table that is cut, its first row
+_RESERVED = 4  # tokens that joining texts may add
+_BETWEEN = " > "
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Part of a document; `title` is the path of headings above it."""
+
+    title: str
+    text: str
+    anchor: str
+    first: int  # line, page or paragraph
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A block, or part of a long one."""
+
+    kind: BlockKind
+    text: str
+    tokens: int
+    first: int
+    last: int
+
+
+def split_into_chunks(document: Document, count_tokens: CountTokens, max_tokens: int) -> Iterator[Chunk]:
+    """The chunks of a document, of at most `max_tokens` tokens with their titles.
+
+    The chunks of a section overlap by sentences. Code and tables are whole if a chunk can contain them; each
+    part of a longer table begins with its first row.
+    """
+    for (path, anchor), section in groupby(_content(document), lambda block: (block.path, block.anchor)):
+        blocks = list(section)
+        title = _title(document, path, count_tokens, max_tokens // _TITLE_SHARE)
+        budget = max_tokens - count_tokens([title])[0] - _RESERVED
+        texts = [block for block in blocks if block.kind != "heading"]
+        if not texts:
+            yield Chunk(title, "", anchor, blocks[0].first, blocks[0].last)
+        for pieces in _packed(_pieces(texts, count_tokens, budget - budget // _OVERLAP_SHARE), budget):
+            text = "\n\n".join(piece.text for piece in pieces)
+            yield Chunk(title, text, anchor, pieces[0].first, max(piece.last for piece in pieces))
+
+
+def _content(document: Document) -> Iterator[Block]:
+    """The blocks of a document without headings that the title of a chunk below them contains."""
+    for block, following in zip_longest(document.blocks, document.blocks[1:]):
+        depth = len(block.path)
+        if block.kind != "heading" or following is None or following.path[:depth] != block.path:
+            yield block
+
+
+def _title(document: Document, path: Sequence[str], count_tokens: CountTokens, most: int) -> str:
+    """The headings that fit, from the last one back; the document's title if they don't begin with it."""
+    own = document.title or ""
+    begins_with_own = path and (path[0] in own or own in path[0])
+    headings = list(path) if begins_with_own or not own else [own, *path]
+    while len(headings) > 1 and count_tokens([_BETWEEN.join(headings)])[0] > most:
+        headings.pop(0)
+    title = _BETWEEN.join(headings)
+    while (tokens := count_tokens([title])[0]) > most and len(title) > 1:
+        title = opening_text(title, len(title) * most // (tokens + 1))
+    return title
+
+
+def _pieces(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> list[_Piece]:
+    """The blocks, long ones in parts of at most `most` tokens."""
+    if not blocks:
+        return []
+    pieces = list[_Piece]()
+    for block, tokens in zip(blocks, count_tokens([block.text for block in blocks]), strict=True):
+        if tokens <= most or len(block.text) < 2:
+            pieces.append(_Piece(block.kind, block.text, tokens, block.first, block.last))
+        else:
+            pieces += _pieces(_halves(block), count_tokens, most)
+    return pieces
+
+
+def _halves(block: Block) -> list[Block]:
+    """Two parts of a block, cut near its middle."""
+    text, is_lined = block.text, block.kind in ("code", "table")
+    cut = _middle(text, by_lines=is_lined)
+    head, tail = text[:cut].rstrip(), text[cut:].strip("\n" if is_lined else None)
+    if not is_lined:
+        return [replace(block, text=part) for part in (head, tail) if part]
+    last = min(block.first + head.count("\n"), block.last)
+    header = head.partition("\n")[0]
+    if block.kind == "table" and len(header) * _HEADER_SHARE < len(text):
+        tail = f"{header}\n{tail}"
+    parts = (replace(block, text=head, last=last), replace(block, text=tail, first=min(last + 1, block.last)))
+    return [part for part in parts if part.text]
+
+
+def _middle(text: str, *, by_lines: bool) -> int:
+    """Where a text is cut: the end of a line or sentence near its middle, else a blank, else the middle."""
+    middle, margin = len(text) // 2, len(text) // 8
+    inner = text[margin : len(text) - margin]
+    lines = [match.start() for match in re.finditer("\n", inner)]
+    ends = lines if by_lines else sentence_ends(inner)
+    ends = ends or [match.start() for match in re.finditer(r"\s", inner)]
+    return min((margin + end for end in ends), key=lambda end: abs(end - middle), default=middle)
+
+
+def _packed(pieces: Sequence[_Piece], budget: int) -> Iterator[list[_Piece]]:
+    """Consecutive pieces of at most `budget` tokens together; the next ones begin with the last sentences."""
+    chosen, used = list[_Piece](), 0
+    for piece in pieces:
+        if chosen and used + piece.tokens > budget:
+            yield chosen
+            chosen = _overlap(chosen[-1], budget // _OVERLAP_SHARE)
+            used = sum(each.tokens for each in chosen)
+        chosen.append(piece)
+        used += piece.tokens
+    if chosen:
+        yield chosen
+
+
+def _overlap(piece: _Piece, most: int) -> list[_Piece]:
+    """The last sentences of a piece of prose, of about `most` tokens; none if they are longer."""
+    if piece.kind in ("code", "table"):
+        return []
+    if piece.tokens <= most:
+        return [piece]
+    length = len(piece.text)
+    starts = (end for end in sentence_ends(piece.text) if (length - end) * piece.tokens <= most * length)
+    start = next(starts, length)
+    return [replace(piece, text=piece.text[start:].strip(), tokens=most)] if start < length else []

@@ -1,0 +1,320 @@
+"""Reads Markdown, reStructuredText, HTML, text, PDF and DOCX; libraries convert most of them to HTML."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.anchors import anchors_plugin
+from mdit_py_plugins.container import container_plugin
+
+from pairkit.base.errors import DataError
+from pairkit.base.extras import needed_for
+from pairkit.base.system.text_lines import read_text, read_whole
+from pairkit.extracting.html_blocks import KNOWN_TAGS, LINE, Block, Page, UnreadableDocumentError, read_html
+from pairkit.extracting.sentences import collapse_spaces
+
+
+def plain_blocks(text: str) -> list[Block]:
+    """The paragraphs of plain text."""
+    blocks, lines = list[Block](), list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.strip():
+            lines.append(line.strip())
+        elif lines:
+            blocks.append(Block("paragraph", "\n".join(lines), number - len(lines), number - 1))
+            lines = []
+    return blocks
+
+
+# Front matter of Jekyll (YAML) and of Hugo (TOML).
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_TITLE = re.compile(r"^title\s*[:=]\s*(.+)$", re.MULTILINE)
+_TAB = re.compile(r'^( *)===[+!]? (?=")', re.MULTILINE)  # of Material for MkDocs
+# Calls of MkDocs, Hugo and Jekyll that insert something.
+_CALL = re.compile(r"\{\{[<%][^{}]*[>%]\}\}|\{%[^{}]*%\}|\{\*[^{}]*\*\}|\[TOC\]")
+_ATTRIBUTES = re.compile(r"\s*\{:?\s*[#.]([^{}]*)\}\s*\Z")
+_ANCHOR_NAME = re.compile(r"#([\w-]+)")
+_INLINE_TAG = re.compile(r"</?([a-zA-Z][\w:-]*)")
+_BOX = re.compile(r"\s*[\w{}-]+\s*[|\[]?\s*(.*?)\]?\s*\Z")
+
+
+def _is_any(*_: str) -> bool:
+    return True
+
+
+_MARKDOWN = (
+    MarkdownIt("commonmark", {"breaks": True})
+    .enable("table")
+    .use(admon_plugin)
+    .use(anchors_plugin, max_level=6)
+    .use(container_plugin, "box", marker=":", validate=_is_any)
+    .use(container_plugin, "block", marker="/", validate=_is_any)
+)
+
+
+def read_markdown(text: str) -> Page:
+    """CommonMark with tables, and the boxes and calls of documentation generators."""
+    front = _FRONT.match(text)
+    start = front.end() if front else 0
+    skipped = text.count("\n", 0, start)
+    tokens = _MARKDOWN.parse(_TAB.sub(r'\1!!! tab "', text[start:]))
+    page = _rendered(list(_marked(tokens, skipped + 1)))
+    named = _TITLE.search(front[0]) if front else None
+    return Page(named[1].strip(" \t\r\"'"), page.blocks) if named else page
+
+
+def _rendered(tokens: Sequence[Token]) -> Page:
+    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+    return read_html(html, is_marked=True)
+
+
+def _marked(tokens: Sequence[Token], first: int) -> Iterator[Token]:
+    """Tokens with the lines of their source, without calls, and with text where a tag is unknown."""
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        line = f"{LINE}{first + token.map[0]}" if token.map else ""
+        if token.type == "html_block":
+            token.content = f'<span class="{line}"></span>{token.content}'
+        elif token.type == "inline":
+            _clean(token.children or [])
+            if before is not None and before.type == "heading_open":
+                _name_anchor(before, token.children or [])
+        elif line and token.nesting >= 0:
+            token.attrJoin("class", line)
+        yield token
+        if token.type in ("container_box_open", "container_block_open"):
+            title = _BOX.match(token.info)
+            yield Token("html_block", "", 0, content=f"<p>{escape(title[1]) if title else ''}</p>")
+
+
+def _clean(children: Sequence[Token]) -> None:
+    for child in children:
+        if child.type == "html_inline":
+            tag = _INLINE_TAG.match(child.content)
+            if tag is not None and tag[1].lower() not in KNOWN_TAGS:  # such as Vec<T>
+                child.type = "text"
+        elif child.type == "text":
+            child.content = _CALL.sub("", child.content)
+
+
+def _name_anchor(heading: Token, children: Sequence[Token]) -> None:
+    """Take attributes such as `{#name}` from the end of a heading; the name is its anchor."""
+    if children and (attributes := _ATTRIBUTES.search(children[-1].content)):
+        children[-1].content = children[-1].content[: attributes.start()]
+        if named := _ANCHOR_NAME.search(attributes[0]):
+            heading.attrSet("id", named[1])
+
+
+_DIRECTIVE = re.compile(r"^\s*\.\. (?:\|[^|\n]+\| )?([\w:.+-]+)::", re.MULTILINE)
+_CODE_DIRECTIVE = re.compile(r".*(code|source|prompt|console|test|ipython|graphviz|mermaid|uml|production).*")
+_NO_TEXT = re.compile(
+    r"toctree|auto.*|literalinclude|include|index|highlight|(current)?module|contents|raw|.*image|.*figure"
+)
+_ACCEPTED = set[str]()  # directives that are registered
+_ROLE = re.compile(r":([\w:.+-]+):`")
+_ROLE_TARGET = re.compile(r"\s*<[^<>]*>\Z")
+
+
+def read_rst(text: str) -> Page:
+    """reStructuredText; directives and roles that only Sphinx has keep their text."""
+    from docutils.core import publish_doctree, publish_from_doctree
+    from docutils.nodes import Element
+
+    _accept_unknown(text)
+    settings = {
+        "_disable_config": True,
+        "doctitle_xform": False,
+        "embed_stylesheet": False,
+        "file_insertion_enabled": False,
+        "halt_level": 5,
+        "raw_enabled": False,
+        "report_level": 5,
+        "syntax_highlight": "none",
+    }
+    tree = publish_doctree(text, settings_overrides=settings)
+    for node in tree.findall(Element):
+        if node.line:
+            node["classes"].append(f"{LINE}{node.line}")
+    html = publish_from_doctree(
+        tree, writer="html5", settings_overrides={**settings, "output_encoding": "unicode"}
+    )
+    page = read_html(html, is_marked=True)
+    return replace(page, title=next((block.text for block in page.blocks if block.kind == "heading"), None))
+
+
+def _accept_unknown(text: str) -> None:
+    """Register the directives and roles of a text that docutils lacks, and options of those that it has."""
+    from docutils.nodes import inline
+    from docutils.parsers.rst import directives, roles
+    from docutils.parsers.rst.languages import en
+
+    def role(_name: str, source: str, shown: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:
+        words = _ROLE_TARGET.sub("", shown).lstrip("!")
+        return [inline(source, words.rpartition(".")[2] if words.startswith("~") else words)], []
+
+    find: Any = directives.directive
+    for name in {*_DIRECTIVE.findall(text)} - _ACCEPTED:
+        is_known = name in en.directives and not _CODE_DIRECTIVE.fullmatch(name)
+        directives.register_directive(name, _tolerant(find(name, en, None)[0] if is_known else None))
+        _ACCEPTED.add(name)
+    for name in {*_ROLE.findall(text)} - {*en.roles}:
+        roles.register_local_role(name, role)
+
+
+def _tolerant(known: Any) -> Any:
+    """A directive of docutils that takes any option; None: one that shows its arguments and content."""
+    from docutils.nodes import container, literal_block, paragraph
+    from docutils.parsers.rst import Directive
+
+    class AnyOption(dict[str, Any]):
+        def __missing__(self, name: str) -> Any:
+            return str
+
+    class Known(known or Directive):  # type: ignore[misc]
+        option_spec = AnyOption(known.option_spec or {"any": str} if known else {"any": str})
+
+    class Unknown(Known):
+        has_content = True
+        optional_arguments = 1
+        final_argument_whitespace = True
+
+        def run(self) -> list[Any]:
+            if _NO_TEXT.fullmatch(self.name):
+                return []
+            content = "\n".join(self.content)
+            if _CODE_DIRECTIVE.fullmatch(self.name):
+                code = literal_block(content, content)
+                code.line = self.content_offset + 1
+                return [code]
+            box, shown = container(), " ".join(self.arguments)
+            if shown and (content or " " in shown):
+                inlines, _ = self.state.inline_text(shown, self.lineno)
+                box += paragraph(shown, "", *inlines)
+            self.state.nested_parse(self.content, self.content_offset, box)
+            return [box]
+
+    return Known if known else Unknown
+
+
+def _read_docx(content: bytes) -> Page:
+    """A Word document; its paragraphs have numbers instead of lines."""
+    import mammoth
+
+    _check_size(content)
+    html = mammoth.convert_to_html(io.BytesIO(content)).value
+    page = read_html(html)
+    blocks = [replace(block, first=number, last=number) for number, block in enumerate(page.blocks, 1)]
+    return replace(page, blocks=blocks)
+
+
+def _check_size(content: bytes) -> None:
+    with ZipFile(io.BytesIO(content)) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > _MAX_BYTES:
+            raise UnreadableDocumentError("too_large")
+
+
+def _read_pdf(content: bytes) -> Page:
+    """The paragraphs of a PDF, without lines that most pages begin or end with."""
+    from pypdf import PdfReader
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each small fault of a file
+    reader = PdfReader(io.BytesIO(content))
+    pages = [
+        [collapse_spaces(line) for line in page.extract_text().splitlines() if line.strip()]
+        for page in reader.pages
+    ]
+    margins = Counter(_DIGITS.sub("0", line) for lines in pages for line in {*lines[:2], *lines[-2:]})
+    blocks = list[Block]()
+    for number, lines in enumerate(pages, 1):
+        kept = [line for line in lines if len(pages) < 3 or 2 * margins[_DIGITS.sub("0", line)] <= len(pages)]
+        blocks += (Block("paragraph", text, number, number) for text in _paragraphs(kept))
+    title = reader.metadata.title if reader.metadata else None
+    return Page(title or None, blocks)
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    """Lines of a page joined into paragraphs, which end with a sentence in a short line."""
+    full = sorted(map(len, lines))[len(lines) * 3 // 4] if lines else 0
+    text = ""
+    for line in lines:
+        text = text[:-1] + line if text.endswith("-") and line[:1].islower() else f"{text} {line}"
+        if len(line) < _SHORT_LINE * full and line.endswith((".", ":", "!", "?", "。", "؟", "।")):
+            yield text.strip()
+            text = ""
+    if text:
+        yield text.strip()
+
+
+_SHORT_LINE = 0.85
+_DIGITS = re.compile(r"\d+")
+_MAX_TEXT_BYTES = 4 << 20  # a book has about 1 MiB
+_MAX_BYTES = 64 << 20  # of a PDF, or of an unpacked Word document
+_TEXT_FORMATS: Mapping[str, Callable[[str], Page]] = {
+    **dict.fromkeys((".md", ".markdown", ".mdx"), read_markdown),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
+    **dict.fromkeys((".rst", ".rest"), read_rst),
+    **dict.fromkeys((".txt", ".text"), lambda text: Page(None, plain_blocks(text))),
+}
+_BINARY_FORMATS: Mapping[str, Callable[[bytes], Page]] = {".pdf": _read_pdf, ".docx": _read_docx}
+_UNITS: Mapping[str, str] = {".pdf": "page", ".docx": "paragraph"}
+_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_HEAD_BYTES = 2_048
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file's name ends as that of a document."""
+    return path.suffix.lower() in {*_TEXT_FORMATS, *_BINARY_FORMATS}
+
+
+def unit_of(path: Path) -> str:
+    """What the numbers of a document's blocks count."""
+    return _UNITS.get(path.suffix.lower(), "line")
+
+
+def read_page(path: Path) -> Page:
+    """Read a document.
+
+    Raises:
+        ConfigError: A library for its format is not installed.
+        UnreadableDocumentError: It is too large, not UTF-8, or damaged.
+    """
+    ending = path.suffix.lower()
+    limit = _MAX_TEXT_BYTES if ending in _TEXT_FORMATS else _MAX_BYTES
+    if path.stat().st_size > limit:
+        raise UnreadableDocumentError("too_large")
+    with needed_for(f"reading {ending} files", "documents"):
+        if ending in _TEXT_FORMATS:
+            text = _decoded(path)
+            return _TEXT_FORMATS[ending](text)
+        try:
+            return _BINARY_FORMATS[ending](read_whole(path))
+        except (ImportError, UnreadableDocumentError):
+            raise
+        except Exception as error:  # the libraries document none
+            raise UnreadableDocumentError("damaged_or_encrypted") from error
+
+
+def _decoded(path: Path) -> str:
+    """The text of a file; an HTML page may name another encoding than UTF-8."""
+    try:
+        return read_text(path)
+    except DataError as error:
+        content = read_whole(path)
+        named = _CHARSET.search(content, 0, _HEAD_BYTES)
+        try:
+            if named is not None:
+                return content.decode(named[1].decode())
+        except (LookupError, UnicodeDecodeError):
+            pass
+        raise UnreadableDocumentError("not_utf8") from error

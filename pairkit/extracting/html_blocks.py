@@ -1,0 +1,276 @@
+"""Blocks of HTML: headings, paragraphs, code and tables of the main content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from lxml import etree
+from lxml.html import defs
+
+from pairkit.extracting.sentences import collapse_spaces, is_question
+
+BlockKind = Literal["heading", "question", "paragraph", "code", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The text of a link, and its target as in the document."""
+
+    text: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading, question (also one in a heading), paragraph or list item, piece of code, or table."""
+
+    kind: BlockKind
+    text: str
+    first: int  # line, page or paragraph of the document
+    last: int
+    path: tuple[str, ...] = ()  # the headings above it; of a heading, up to itself
+    anchor: str = ""
+    links: tuple[Link, ...] = ()
+
+
+class UnreadableDocumentError(Exception):
+    """A document that can't be read; its argument is the reason, as counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The content of a file."""
+
+    title: str | None
+    blocks: list[Block]
+    url: str = ""  # the address that an HTML page gives as its own
+
+
+KNOWN_TAGS = defs.tags | {"bdi", "data", "dialog", "main", "o:p", "picture", "template"}  # `<o:p>` is Word's
+_LEVELS: Mapping[str, int] = {**{f"h{level}": level for level in range(1, 7)}, "dt": 7, "summary": 7}
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|body|caption|center|dd|details|div|dl|fieldset|figcaption|figure|header"
+    "|hr|html|li|main|ol|p|section|table|tbody|td|th|tr|ul"
+)
+_LEFT_OUT = re.compile("footer|form|head|iframe|nav|noscript|script|select|style|svg|template|textarea")
+_AROUND = re.compile("aside|header")  # left out where no element is the main content
+_LEFT_OUT_ROLE = re.compile("banner|contentinfo|navigation|search")
+# Names of classes and ids, as documentation generators, wikis and blogs use them.
+_LEFT_OUT_NAMES = re.compile(
+    r"breadcrumbs?(-\w+)*|page-?metadata|(post|entry|article)-meta|byline|pagination|prev-next.*|toc"
+    r"|toctree-wrapper|table-of-contents|skip-?(link|to-content)|(head|header|anchor)-?link|permalink"
+    r"|edit-(this-)?page|page-?edit.*|(sphinx)?sidebar|side-?nav|navbar|site-(header|footer)|footer|linenos"
+    r"|linenumbers?|mw-editsection|printfooter|catlinks|viewcode-link|copy-?btn",
+    re.IGNORECASE,
+)
+_MAIN = (
+    "//main | //*[@role='main']",
+    "//article",
+    "//*[@id='main-content' or @id='bodyContent' or @id='content' or @id='main']",
+)
+LINE = "source-line-"  # class of an element: the line of its source, from 1
+_MARKED_LINE = re.compile(rf"\b{LINE}(\d+)\b")
+_MAX_CLASSES = 1_000  # characters
+
+
+def read_html(html: str, *, is_marked: bool = False) -> Page:
+    """The title and main content of a page; `is_marked` if classes such as `source-line-3` give lines."""
+    content = html.encode("utf-8", "replace")
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
+    root = etree.fromstring(content, parser) if content.strip() else None
+    if parser.error_log.filter_from_level(etree.ErrorLevels.FATAL):
+        raise UnreadableDocumentError("nested_too_deeply")
+    if root is None:
+        return Page(None, [])
+    main = _main(root)
+    reader = _Reader(is_marked=is_marked, is_whole=main is root and not is_marked)
+    reader.read(main)
+    title = collapse_spaces(root.findtext(".//title") or "")
+    first = next((block.text for block in reader.blocks if block.kind == "heading"), None)
+    return Page(title or first, reader.blocks, str(root.xpath("string(//link[@rel='canonical']/@href)")))
+
+
+def _main(root: etree._Element) -> etree._Element:
+    """The element with the main content: one that is named so, if it has most paragraphs."""
+    total = _prose_length(root)
+    for query in _MAIN:
+        found = cast("list[etree._Element]", root.xpath(query))
+        if found and 2 * _prose_length(largest := max(found, key=_prose_length)) >= total:
+            return largest
+    return root
+
+
+def _prose_length(element: etree._Element) -> int:
+    """Number of characters in paragraphs and code; menus are lists."""
+    return sum(len(_text(each)) for each in element.iter("p", "pre"))
+
+
+def _text(element: etree._Element) -> str:
+    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+
+
+class _Reader:
+    """Collects the text between tags into blocks."""
+
+    def __init__(self, *, is_marked: bool, is_whole: bool) -> None:
+        self.blocks: list[Block] = []
+        self._is_marked, self._is_whole = is_marked, is_whole
+        self._line = 1
+        self._first: int | None = None  # line where the block begins
+        self._pieces: list[str] = []
+        self._links: list[Link] = []
+        self._link: tuple[int, str] | None = None  # index of its first piece of text, and its target
+        self._path: list[tuple[int, str, str]] = []  # level, text and anchor of the headings above
+        self._heading: tuple[int, str] | None = None  # level and anchor of the heading that is read
+        self._is_button = False
+        self._outer: list[tuple[etree._Element, int]] = []  # lists with headings of their own
+
+    def read(self, root: etree._Element) -> None:
+        """Read an element and all that is in it."""
+        walker = etree.iterwalk(root, events=("start", "end"))
+        skipped: etree._Element | None = None
+        for event, element in walker:
+            if event == "end":
+                if element is not skipped:
+                    self._close(element)
+                if element is not root:
+                    self._take(element.tail)
+                skipped = None if element is skipped else skipped
+                continue
+            self._find_line(element)
+            is_left_out = element is not root and self._is_left_out(element)
+            if is_left_out or self._take_whole(element):
+                walker.skip_subtree()
+                skipped = element
+            else:
+                self._open(element)
+                self._take(element.text)
+        self._end_block()
+
+    def _find_line(self, element: etree._Element) -> None:
+        if not self._is_marked:
+            self._line = cast("int | None", element.sourceline) or self._line
+        elif marked := _MARKED_LINE.search(element.get("class") or "", 0, _MAX_CLASSES):
+            self._line = int(marked[1])
+
+    def _take(self, text: str | None) -> None:
+        if text:
+            if self._first is None and text.strip():
+                self._first = self._line + text[: len(text) - len(text.lstrip())].count("\n")
+            self._pieces.append(text.replace("\n", " "))
+            self._line += text.count("\n")
+
+    def _is_left_out(self, element: etree._Element) -> bool:
+        """Whether an element is not content, such as navigation and forms."""
+        names = f"{element.get('class') or ''} {element.get('id') or ''}"[:_MAX_CLASSES].split()
+        return bool(
+            _LEFT_OUT.fullmatch(element.tag)
+            or (self._is_whole and _AROUND.fullmatch(element.tag))
+            or _LEFT_OUT_ROLE.fullmatch(element.get("role") or "")
+            or any(map(_LEFT_OUT_NAMES.fullmatch, names))
+            or ("admonition-title" in names and _is_usual_title(element))
+        )
+
+    def _take_whole(self, element: etree._Element) -> bool:
+        """Whether an element is code or a table with rows, which are blocks of their own."""
+        if element.tag == "pre":
+            self._end_block()
+            code = _text(element).strip("\n")
+            self._add("code", "\n".join(line.rstrip() for line in code.split("\n")))
+            return True
+        if element.tag == "table" and not element.xpath("boolean(.//table|.//pre|.//h1|.//h2|.//h3|.//h4)"):
+            self._end_block()
+            rows = [
+                " | ".join(collapse_spaces(_text(cell)) for cell in row.iter("td", "th"))
+                for row in element.iter("tr")
+            ]
+            first = self._line
+            for inner in element.iter():
+                self._find_line(inner)
+            self._add("table", "\n".join(row for row in rows if row.strip(" |")), first)
+            return True
+        return False
+
+    def _open(self, element: etree._Element) -> None:
+        tag = element.tag
+        if tag in _LEVELS:
+            self._end_block()
+            self._heading = _LEVELS[tag], _anchor(element)
+        elif _BLOCK.fullmatch(tag):
+            self._end_block()
+            if tag in ("dl", "details"):
+                self._outer.append((element, len(self._path)))
+        elif tag == "button" and self._heading is None:
+            self._end_block()
+            self._is_button = True
+        elif tag == "br":
+            self._pieces.append("\n")
+        elif tag == "a":
+            self._end_link()
+            if href := element.get("href"):
+                self._link = len(self._pieces), href
+
+    def _close(self, element: etree._Element) -> None:
+        tag = element.tag
+        if tag in _LEVELS or _BLOCK.fullmatch(tag) or tag == "button":
+            if tag != "button" or self._is_button:
+                self._end_block()
+            if self._outer and self._outer[-1][0] is element:
+                del self._path[self._outer.pop()[1] :]
+        elif tag == "a":
+            self._end_link()
+
+    def _end_block(self) -> None:
+        self._end_link()
+        text = "\n".join(filter(None, map(collapse_spaces, "".join(self._pieces).split("\n"))))
+        heading, is_button = self._heading, self._is_button
+        if is_button and is_question(text):  # it opens the answer below it; other buttons are controls
+            heading = _LEVELS["summary"], ""
+        self._heading, self._is_button = None, False
+        if heading is not None and text:
+            level, anchor = heading
+            while self._path and self._path[-1][0] >= level:
+                self._path.pop()
+            self._path.append((level, collapse_spaces(text), anchor))
+            self._add("heading", text)
+        elif not is_button and any(map(str.isalnum, text)):
+            self._add("paragraph", text)
+        self._pieces, self._links, self._first = [], [], None
+
+    def _add(self, kind: BlockKind, text: str, first: int | None = None) -> None:
+        if text.strip():
+            path = tuple(heading for _, heading, _ in self._path)
+            anchor = next((anchor for _, _, anchor in reversed(self._path) if anchor), "")
+            first = first or self._first or self._line
+            last = max(self._line, first + text.count("\n"))
+            self.blocks.append(Block(kind, text, first, last, path, anchor, tuple(self._links)))
+
+    def _end_link(self) -> None:
+        if self._link is not None:
+            begun, target = self._link
+            text = "".join(self._pieces[begun:])
+            if any(map(str.isalnum, text)):
+                self._links.append(Link(text, target))
+            elif target.startswith("#"):  # the mark of a heading's anchor
+                del self._pieces[begun:]
+            self._link = None
+
+
+def _is_usual_title(title: etree._Element) -> bool:
+    """Whether the title of a box only repeats its kind, such as "Note"."""
+    box = title.getparent()
+    return box is not None and _text(title).strip().lower() in (box.get("class") or "").split()
+
+
+def _anchor(heading: etree._Element) -> str:
+    """The id of a heading, of its section, or of a target in it; empty if there is none."""
+    if own := heading.get("id"):
+        return own
+    if inner := str(heading.xpath("string((.//@id | .//a/@name)[1])")):
+        return inner
+    section = heading.getparent()
+    targets = all(before.tag in ("a", "span") for before in heading.itersiblings(preceding=True))
+    return (section.get("id") or "") if targets and section is not None else ""

@@ -1,0 +1,92 @@
+"""Indexes of folders of documents."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import aoe_train
+from pairkit import ConfigError, DataError
+from tests.aoe_train.shell import aoe
+
+QUIET: dict[str, Any] = {"cache": False, "progress": False}
+
+
+@pytest.fixture
+def handbook(tmp_path: Path) -> Path:
+    folder = tmp_path / "handbook"
+    (folder / "rules").mkdir(parents=True)
+    (folder / "index.md").write_text("# The house\n\nAn old house in the city.\n")
+    (folder / "rules" / "dogs.md").write_text(
+        "# Dogs\n\n## When may they run?\n\nA dog may run in the park.\n"
+    )
+    return folder
+
+
+def test_chunks_name_their_place_and_address(bert: Path, handbook: Path, tmp_path: Path) -> None:
+    aoe_train.index(
+        handbook,
+        model=bert,
+        out=tmp_path / "index",
+        link="https://a.example/{page}?l={line}#{anchor}",
+        **QUIET,
+    )
+    index = aoe_train.open_index(tmp_path / "index")
+    hit, *_ = index.search("dog park", by="words")
+    assert hit.row == {
+        "title": "Dogs > When may they run?",
+        "text": "A dog may run in the park.",
+        "file": "rules/dogs.md",
+        "place": "rules/dogs.md:5",
+        "anchor": "when-may-they-run",
+        "url": "https://a.example/rules/dogs?l=5#when-may-they-run",
+    }
+    assert hit.text == "Dogs > When may they run?\n\nA dog may run in the park."
+    assert hit.known == ("place", "rules/dogs.md:5")
+    assert index.rows["url"][0] == "https://a.example/?l=3#the-house"
+    output = aoe("search", tmp_path / "index", "dog park", "--where", "file=rules/dogs.md")
+    assert "rules/dogs.md:5" in output
+
+
+def test_an_index_follows_its_folder(bert: Path, handbook: Path, tmp_path: Path) -> None:
+    out = tmp_path / "index"
+    first = aoe_train.index(handbook, model=bert, out=out, **QUIET)
+    assert (first.rows, first.encoded, first.removed) == (2, 2, 0)
+    (handbook / "index.md").unlink()
+    (handbook / "new.md").write_text("# The boat\n\nA red boat on the river.\n")
+    second = aoe_train.index(handbook, model=bert, out=out, **QUIET)
+    assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
+    assert "1 earlier texts removed" in second.notes()
+    assert aoe_train.open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
+
+
+def test_no_chunk_is_longer_than_the_model_reads(bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Dogs\n\n" + "the dog is running in the city. " * 400)
+    aoe_train.index(tmp_path / "a.md", model=bert, out=tmp_path / "index", chunk_tokens=32, **QUIET)
+    texts = aoe_train.open_index(tmp_path / "index", words_only=True)
+    encoder = aoe_train.Encoder.load(bert)
+    lengths = encoder.tokens(texts.texts(range(len(texts)))).lengths
+    assert lengths.max() <= 32
+    assert len(texts) > 50
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"link": "https://a.example/{name}"}, ConfigError, "expected an address with {file}, {page}"),
+        ({"chunk_tokens": 100_000}, ConfigError, "reads at most"),
+        ({"columns": {"text": "a"}}, ConfigError, "only for tables"),
+    ],
+)
+def test_options_that_do_not_fit(
+    bert: Path, handbook: Path, tmp_path: Path, given: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        aoe_train.index(handbook, model=bert, out=tmp_path / "index", **given, **QUIET)
+
+
+def test_a_folder_without_text(bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("---\ntitle: x\n---\n")
+    with pytest.raises(DataError, match="no text"):
+        aoe_train.index(tmp_path / "docs", model=bert, out=tmp_path / "index", **QUIET)

@@ -1,0 +1,251 @@
+"""Documents of all formats as chunks."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairkit import ConfigError
+from pairkit.extracting.chunks import Chunk, split_into_chunks
+from pairkit.extracting.document import Document
+from pairkit.extracting.documents import read_documents
+from pairkit.extracting.html_blocks import Block
+
+Row = tuple[str, str, str, str]
+
+
+def words(texts: Sequence[str]) -> list[int]:
+    return [len(text.split()) for text in texts]
+
+
+def chunks_of(folder: Path, max_tokens: int = 200) -> dict[str, list[Chunk]]:
+    documents, _ = read_documents(folder, None, lambda _: None)
+    return {each.name: list(split_into_chunks(each, words, max_tokens)) for each in documents}
+
+
+def rows_of(tmp_path: Path, name: str, content: str) -> list[Row]:
+    """Title, text, anchor and lines of each chunk."""
+    (tmp_path / name).write_text(content)
+    (chunks,) = chunks_of(tmp_path).values()
+    return [(each.title, each.text, each.anchor, f"{each.first}-{each.last}") for each in chunks]
+
+
+MARKDOWN = """\
+---
+title: "The guide"
+---
+# Pumps {#all-pumps}
+
+A pump moves
+water.
+
+## Parts
+
+* a valve
+* a `Vec<T>`
+
+```python
+/// not a box
+run()
+```
+
+/// tip | Look
+
+Oil it.
+
+///
+
+!!! note "Mind"
+    Not by night.
+
+{* docs_src/a.py hl[1] *}
+
+| no | part |
+|----|------|
+| 1  | lid  |
+
+## Empty
+"""
+RST = """\
+Pumps
+=====
+
+.. note:: Mind the :ref:`lid <the-lid>` of :class:`~pumps.Pump`.
+
+.. option:: --fast
+
+   Runs *fast*.
+
+.. code-block:: python
+   :caption: a.py
+
+   run()
+
+.. toctree::
+
+   other
+
+.. _the-lid:
+
+Parts
+-----
+
+Has a lid.
+"""
+HTML = """\
+<html><head><title>Pumps - The guide</title><link rel=canonical href="https://a.example/p"></head><body>
+<header><h2>Shop</h2></header><nav>Menu</nav><div class="breadcrumbs">Home / Pumps</div>
+<main><header><h1 id=p>Pumps <a href="#p">#</a></h1></header><p>A pump moves water.</p>
+<details><summary>More?</summary><p>It is <b>loud</b>.</details>
+<section id=parts><h2>Parts</h2><table><tr><th>no<th>part<tr><td>1<td>lid</table><pre>run()
+  stop()</pre><aside>A hint.</aside></section>
+<div class="edit-page">Edit this page</div></main><footer>Imprint</footer></body></html>
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        (
+            "a.md",
+            MARKDOWN,
+            [
+                ("The guide > Pumps", "A pump moves\nwater.", "all-pumps", "6-7"),
+                (
+                    "The guide > Pumps > Parts",
+                    "a valve\n\na Vec<T>\n\n/// not a box\nrun()\n\nLook\n\nOil it.\n\nMind\n\nNot by night."
+                    "\n\nno | part\n1 | lid",
+                    "parts",
+                    "11-32",
+                ),
+                ("The guide > Pumps > Empty", "", "empty", "34-34"),
+            ],
+        ),
+        (
+            "a.rst",
+            RST,
+            [
+                ("Pumps", "Mind the lid of Pump.\n\n--fast\n\nRuns fast.\n\nrun()", "pumps", "4-13"),
+                ("Pumps > Parts", "Has a lid.", "parts", "24-24"),
+            ],
+        ),
+        (
+            "a.html",
+            HTML,
+            [
+                ("Pumps", "A pump moves water.", "p", "3-3"),
+                ("Pumps > More?", "It is loud.", "p", "4-4"),
+                ("Pumps > Parts", "no | part\n1 | lid\n\nrun()\n  stop()\n\nA hint.", "parts", "5-6"),
+            ],
+        ),
+        ("a.txt", "One.\n\nTwo,\nthree.\n", [("", "One.\n\nTwo,\nthree.", "", "1-4")]),
+    ],
+)
+def test_chunks_have_headings_anchors_and_lines(
+    tmp_path: Path, name: str, content: str, rows: list[Row]
+) -> None:
+    assert rows_of(tmp_path, name, content) == rows
+
+
+def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.html").write_text(
+            f"<title>Part {number} | Acme wiki</title><h1>Acme wiki</h1><p>Signed in as Ann.</p>"
+            f"<h2>Part {number}</h2><p>Fact {number}.</p><p>All rights reserved.</p>"
+        )
+    documents, dropped = read_documents(tmp_path, None, lambda _: None)
+    assert dropped == {"repeated_paragraphs": 10}
+    chunks = [chunk for document in documents for chunk in split_into_chunks(document, words, 99)]
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [(f"Part {n}", f"Fact {n}.") for n in range(5)]
+
+
+def test_pages_of_other_encodings_and_damaged_files(tmp_path: Path) -> None:
+    page = "<meta charset=gb18030><h1>指南</h1><p>水泵输送水。</p>"
+    (tmp_path / "zh.html").write_bytes(page.encode("gb18030"))
+    for name in ("a.pdf", "a.docx", "b.docx"):
+        (tmp_path / name).write_bytes(b"PK" if name == "a.docx" else b"")
+    (tmp_path / "deep.html").write_text("<div>" * 5_000)
+    (tmp_path / "bomb.docx").write_bytes(zipped("word/document.xml", b"\0" * (65 << 20)))
+    documents, dropped = read_documents(tmp_path, None, lambda _: None)
+    assert [block.text for block in documents[0].blocks] == ["指南", "水泵输送水。"]
+    assert dropped == {"damaged_or_encrypted": 3, "nested_too_deeply": 1, "too_large": 1}
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_columns_are_refused_for_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n")
+    with pytest.raises(ConfigError, match="only for tables"):
+        read_documents(tmp_path, {"text": "a"}, lambda _: None)
+
+
+def document(*blocks: Block) -> Document:
+    return Document("a.md", blocks)
+
+
+def paragraph(text: str, line: int = 1) -> Block:
+    return Block("paragraph", text, line, line)
+
+
+def test_chunks_of_a_section_overlap_by_sentences() -> None:
+    sentences = [f"Sentence {number} has five words." for number in range(30)]
+    first, second, *_ = split_into_chunks(document(*map(paragraph, sentences)), words, 80)
+    assert second.text.startswith(first.text.rpartition("\n\n")[2])
+    long = paragraph(" ".join(sentences))
+    first, second, *_ = split_into_chunks(document(long), words, 60)
+    assert first.text.endswith("words.")
+    assert second.text.partition(".")[0] in first.text
+
+
+def test_a_long_table_is_cut_between_rows_below_its_header() -> None:
+    lines = [f"{number} | value {number}" for number in range(60)]
+    table = Block("table", "\n".join(["no | value", *lines]), 10, 70)
+    chunks = list(split_into_chunks(document(table), words, 60))
+    assert all(chunk.text.startswith("no | value\n") for chunk in chunks)
+    assert [line for chunk in chunks for line in chunk.text.split("\n")[1:]] == lines
+    assert chunks[0].first == 10
+    assert all(one.last + 1 == other.first for one, other in pairwise(chunks))
+    whole = Block("table", "\n".join(["no | value", *lines[:9]]), 1, 10)
+    assert [chunk.text for chunk in split_into_chunks(document(whole), words, 60)] == [whole.text]
+
+
+def characters(texts: Sequence[str]) -> list[int]:
+    return list(map(len, texts))
+
+
+@pytest.mark.parametrize("count", [words, characters])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["paragraph", "code", "table", "heading"]),
+            st.text(st.sampled_from("ab .\n|。字"), min_size=1, max_size=400).filter(
+                lambda text: text.strip()
+            ),
+        ),
+        max_size=6,
+    ),
+    st.integers(32, 80),
+)
+def test_chunks_keep_all_words_within_the_limit(
+    count: Callable[[Sequence[str]], list[int]], parts: list[tuple[str, str]], limit: int
+) -> None:
+    blocks = [Block(kind, text, 1, 9, (text,) if kind == "heading" else ()) for kind, text in parts]  # type: ignore[arg-type]
+    chunks = list(split_into_chunks(document(*blocks), count, limit))
+    for chunk in chunks:
+        assert sum(count([chunk.title, chunk.text])) <= limit + chunk.text.count("\n\n") * 2
+    letters = "".join(chunk.text for chunk in chunks)
+    for block in blocks:
+        if block.kind != "heading":
+            assert all(word in letters for word in block.text.split() if len(word) < 8)
