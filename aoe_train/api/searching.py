@@ -107,6 +107,7 @@ def index(
     from aoe_train.settings.train_settings import Purpose
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
+    from pairkit.dataset.reading.tables import is_lines
     from pairkit.extracting.documents import document_files, read_documents
 
     folder = argument("out", out, Path)
@@ -118,7 +119,8 @@ def index(
     check_place(folder)
     check_link(address)
     roles = argument("columns", columns, dict[str, str] | None)
-    documents = document_files(texts)
+    has_text_per_line = isinstance(texts, str | Path) and is_lines(Path(texts))
+    documents = None if has_text_per_line else document_files(texts)
     name = str(model) if isinstance(model, str | Path) else IN_MEMORY
     if name not in PACKAGED and Path(name).is_dir() and not Path(name).is_absolute():
         name = relpath(Path(name).resolve(), folder.resolve())  # so that a search may run in any folder

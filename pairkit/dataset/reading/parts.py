@@ -179,7 +179,8 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
         return {"train": unnamed}
     raise DataError(
         "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet; give"
-        " a file, or several as a pattern such as 'FOLDER/*.csv'; documents need `pairs extract` first",
+        " a file, or several as a pattern such as 'FOLDER/*.csv'; documents are read by `pairs extract` and"
+        " `aoe index`",
         path=folder,
     )
 
