@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import aoe_train
 from tests.docs.blocks import ROOT, RUN, blocks_of, shown, to_run
 from tests.forked import free_port
 from tests.test_documentation import lay_out
@@ -138,6 +139,20 @@ def test_search_tutorial_runs_with_a_tiny_model(home: Path) -> None:
     assert names["index"].search("E0417", by="words")[0].row["id"] == 5
     assert all(hit.row["state"] == "open" for hit in names["still_open"])
     assert len(names["hits"]) == 2
+
+
+@pytest.mark.parametrize("package", ["langchain_core", "llama_index.core", "qdrant_client"])
+def test_documents_reach_libraries_for_rag(package: str, home: Path) -> None:
+    pytest.importorskip(package)
+    lay_out(home / "tiny", "aoe_train")
+    os.chdir(home / "tiny")
+    howto = ROOT / "docs" / "howto"
+    aoe_train.index(howto, model="./model", out="handbook", link="https://example.org/{page}", progress=False)
+    (text,) = (block.text for block in to_run(howto / "rag.md", "python") if f"from {package}" in block.text)
+    names: dict[str, Any] = {}
+    exec(text.replace('"minilm"', '"./model"'), names)
+    assert len(names["sources"]) == 4
+    assert all(source.startswith("https://example.org/") for source in names["sources"])
 
 
 def test_reranker_example_trains_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
