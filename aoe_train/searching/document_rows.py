@@ -31,7 +31,7 @@ def chunk_rows(
     prompt = embedder.prompts.document
     longest = max_length_of(embedder) or _MAX_WORDS
     if chunk_tokens is not None and chunk_tokens > longest:
-        raise ConfigError(f"chunk_tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens")
+        raise ConfigError(f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens")
     added = int(count_tokens(embedder, [_SHORTEST], prompt)[0]) - 1  # by the prompt and special tokens
     max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
 
@@ -74,7 +74,7 @@ def check_link(link: str | None) -> None:
         (link or "").format(**dict.fromkeys(_LINK_FIELDS, ""))
     except (KeyError, IndexError, ValueError) as error:
         fields = ", ".join(f"{{{name}}}" for name in _LINK_FIELDS)
-        raise ConfigError(f"link {link}: expected an address with {fields}") from error
+        raise ConfigError(f"--link {link}: expected an address with {fields}") from error
 
 
 def _url(document: Document, chunk: Chunk, link: str | None) -> str:

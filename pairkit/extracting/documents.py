@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import one_line
 from pairkit.dataset.negative_columns import ROW
 from pairkit.dataset.reading.columns import as_text, document_roles
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
@@ -67,17 +68,19 @@ def read_documents(
     source: Source, columns: Mapping[str, str] | None, show: Listener
 ) -> tuple[list[Document], Counter[str]]:
     """All documents; also counts dropped files and repeated paragraphs by reason."""
-    dropped: Counter[str] = Counter()
+    unread = defaultdict[str, list[str]](list)
     files = document_files(source)
     if files is None:
         documents = list(_of_table(source, columns))
     elif columns:
         raise ConfigError(f"{source_name(source)}: --columns is only for tables; leave it out")
     else:
-        documents = list(_of_files(files, dropped, show))
-        if files.others:
-            dropped["another_kind_of_file"] = files.others
-    why = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in sorted(dropped.items()))
+        documents = list(_of_files(files, unread, show))
+    dropped = Counter({reason: len(names) for reason, names in unread.items()})
+    why = ", ".join(
+        f"{reason.replace('_', ' ')} {len(names):,} (such as {one_line(names[0])})"
+        for reason, names in sorted(unread.items())
+    )
     if not documents:
         raise DataError(
             f"no documents ({why or 'nothing in it'}); give a table, or Markdown, HTML, reStructuredText,"
@@ -95,11 +98,15 @@ def read_documents(
 
 @dataclass(frozen=True, slots=True)
 class DocumentFiles:
-    """The documents of a folder, or a single one, and the number of other files."""
+    """The documents of a folder, or a single one, and the other files."""
 
     home: Path
     paths: list[Path]
-    others: int = 0
+    others: Sequence[Path] = ()
+
+    def name(self, path: Path) -> str:
+        """The path below the folder; a file name may be invalid Unicode."""
+        return path.relative_to(self.home).as_posix().encode(errors="backslashreplace").decode()
 
 
 def document_files(source: Source) -> DocumentFiles | None:
@@ -121,24 +128,27 @@ def document_files(source: Source) -> DocumentFiles | None:
             (documents if is_document(file) and file.is_file() else others).append(file)
     if any(map(is_table, others)) and all(file == path / _CARD for file in documents):
         return None
-    return DocumentFiles(path, documents, len(others))
+    return DocumentFiles(path, documents, others)
 
 
-def _of_files(files: DocumentFiles, dropped: Counter[str], show: Listener) -> Iterator[Document]:
+def _of_files(
+    files: DocumentFiles, unread: defaultdict[str, list[str]], show: Listener
+) -> Iterator[Document]:
+    if files.others:
+        unread["another_kind_of_file"] += map(files.name, files.others)
     for done, path in enumerate(files.paths):
         show(Progress("read documents", done, len(files.paths)))
+        name = files.name(path)
         try:
             page = read_page(path)
         except UnreadableDocumentError as error:
-            dropped[str(error)] += 1
+            unread[str(error)].append(name)
             continue
         except ConfigError:
             if len(files.paths) == 1:
                 raise
-            dropped["needs_aoe-toolkit[documents]"] += 1
+            unread["needs_aoe-toolkit[documents]"].append(name)
             continue
-        # A file name may be invalid Unicode.
-        name = path.relative_to(files.home).as_posix().encode(errors="backslashreplace").decode()
         yield Document(name, tuple(page.blocks), page.title, unit=unit_of(path), url=page.url)
     show(Progress("read documents", len(files.paths), len(files.paths), ended=True))
 
