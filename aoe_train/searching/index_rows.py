@@ -28,13 +28,14 @@ from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_js
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.records import as_json as column_as_json
+from pairkit.dataset.records import as_written
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
 VECTORS, SEARCHED, PROBE = "vectors.npy", "searched.npy", "probe.npy"
@@ -167,17 +168,19 @@ def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> 
     nested = [column for column in frame.drop(odd) if column.dtype.is_nested() and not _is_list(column.dtype)]
     frame = frame.drop(odd).with_columns(map(column_as_json, nested))
     texts = joined(frame, columns)
-    has_text = pl.Series([bool(text.strip()) for text in texts], dtype=pl.Boolean)
-    kept = [text for text in texts if text.strip()]
+    has_text = [not is_blank(text) for text in texts]
+    kept = [text for text in texts if not is_blank(text)]
     if not kept:
         raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
-    return TextRows(frame.filter(has_text), columns, kept, len(texts) - len(kept))
+    return TextRows(
+        frame.filter(pl.Series(has_text, dtype=pl.Boolean)), columns, kept, len(texts) - len(kept)
+    )
 
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
-    parts = [frame[name].cast(pl.String).fill_null("").to_list() for name in columns]
-    return ["\n\n".join(part for part in row if part.strip()) for row in zip(*parts, strict=True)]
+    parts = [as_written(frame[name]).fill_null("").to_list() for name in columns]
+    return ["\n\n".join(part for part in row if not is_blank(part)) for row in zip(*parts, strict=True)]
 
 
 def _is_text(dtype: Any) -> bool:

@@ -15,11 +15,23 @@ MAX_QUOTED = 300  # characters of quoted text in a message
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
+# White space, and characters without a shape: control codes, joiners, marks of direction, fillers, variation
+# selectors. In the syntax of Python's and of polars' expressions.
+BLANK = (
+    r"[\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff]"
+)
+_BLANKS = re.compile(f"{BLANK}*")
 
 
 def printable(text: str) -> str:
     """`text` with control characters replaced, except line breaks and tabs."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text is empty, or has only characters without a shape."""
+    return _BLANKS.fullmatch(text) is not None
 
 
 def holds_no_text(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 
-from pairkit.base.printable import one_line
+from pairkit.base.printable import BLANK, one_line
 from pairkit.base.settings import argument, split_at_commas
 
 SCORE_MAX = 5.0  # highest score (STS); scores keep their scale
@@ -20,7 +20,8 @@ SKIPPED, CONFLICT = "skipped_label", "conflicting_labels"  # reasons for dropped
 Meaning: TypeAlias = float | Literal["skip"]
 OnBadRows = Literal["error", "skip"]
 # Empty, or what spreadsheets, Python and databases write for a missing value.
-MISSING = r"^\s*(?:nan|NaN|None|NULL|null|\\N|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!)?\s*$"
+_MISSING_WORDS = r"nan|NaN|None|NULL|null|\\N|n/a|N/A|<NA>|NaT|#N/A|#REF!|#VALUE!|#NAME\?|#DIV/0!"
+MISSING = f"^{BLANK}*(?:{_MISSING_WORDS})?{BLANK}*$"
 LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows=skip"
 
 

@@ -44,12 +44,18 @@ def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) ->
     )
 
 
+def has_lists(column: pl.Series) -> bool:
+    """Whether values are lists, also as texts in the syntax of JSON or Python."""
+    filled = column.drop_nulls()
+    is_written = column.dtype == pl.String and len(filled) > 0 and filled.str.contains(_LIST).all()
+    return is_written or isinstance(column.dtype, pl.List | pl.Array)
+
+
 def _as_lists(column: pl.Series, rows: pl.Series, where: str) -> pl.Series:
     if isinstance(column.dtype, pl.Array):
         column = column.cast(pl.List(column.dtype.inner))
     if not isinstance(column.dtype, pl.List):
-        filled = column.drop_nulls()
-        if column.dtype == pl.String and len(filled) and filled.str.contains(_LIST).all():
+        if has_lists(column):
             return _parsed(column, rows, where)
         return column.to_frame().select(pl.concat_list(column.name)).to_series()
     inner = column.dtype.inner

@@ -106,6 +106,12 @@ def as_json(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, texts, pl.String)
 
 
+def as_written(column: pl.Series) -> pl.Series:
+    """Values as texts; whole numbers without the `.0` that spreadsheets and missing values add."""
+    texts = column.cast(pl.String, strict=False)
+    return texts.str.replace(r"\.0$", "") if column.dtype.is_float() else texts
+
+
 def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The rows of all frames; columns of types that don't fit together become texts."""
     try:

@@ -90,6 +90,8 @@ TEXTS: dict[str, tuple[str, str, list[str]]] = {
     "quotes only where TSV needs them": ("a.tsv", 'text\tn\n"a ""b"""\t1\nc\t2\n', ['a "b"', "c"]),
     "two columns of one name": ("a.csv", "text,text,n\na,b,c\n", ["a"]),
     "half of a surrogate pair": ("a.json", '[{"text": "a\\ud83d\\ude00", "n": 1}]', ["a\U0001f600"]),
+    "thousands of empty columns": ("a.csv", f"text,n{',' * 99_999}\na,1{',' * 99_999}\n", ["a"]),
+    "a list of positives": ("a.csv", 'text,n\na,"[""b"", ""c""]"\n', ["a", "a"]),
     "numbers and texts": ("a.jsonl", '{"text": 7, "n": 1}\n{"text": "b", "n": 2}\n', ["7", "b"]),
 }
 
@@ -112,6 +114,10 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ("a.csv", "a,same,score,b\n", r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}"),
         ("a.csv", "Export of May\n" + HEAD, ":2: 3 cells, .*',', or delete rows above the header"),
         ("a.csv", "x,y\n", r": found the columns x, y, .*\{'anchor': 'x', 'positive': 'y'\}"),
+        *(
+            ("a.csv", f"{HEAD}{blank}{blank},b,1\n", ":2: text1 is empty")
+            for blank in ["\x00", "\xad", "\u200b", "\u2060", "⠀", "ㅤ", "️", "\ufeff"]
+        ),
         ("a.csv", HEAD + "a,b,1\n ,b,1\n", ":3: text1 is empty; fill it, .*bad_rows='skip'"),
         ("a.csv", "", ": is empty; expected a line"),
         ("a.txt", "", r": unknown file type '\.txt'; .* name a table in a text file \.csv"),
@@ -119,6 +125,22 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*bad_rows='skip'"),
         ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
         ("a.jsonl", LINES + '{"text1": "a"\n', ":3: not JSON"),
+        (
+            "a.jsonl",
+            LINES + '{"text1": ["a"], "text2": "b", "label": 1}\n',
+            ":3: the column text1 has lists or structures",
+        ),
+        (
+            "a.jsonl",
+            LINES * 5_000 + '{"text1": {"en": "a"}, "text2": "b", "label": 1}\n',
+            ":10001: the column text1 has lists or struct",
+        ),
+        (
+            "a.json",
+            '[{"text1": "x", "text2": ["a", {"b": 1}], "label": 1}, {"text2": "y"}]',
+            ":1: the column text2 has li",
+        ),
+        ("a.csv", ",".join(map(str, range(20_000))), ": has more than 10,000 columns"),
         ("a.jsonl", LINES + '{"text1": "\\ud83d x", "text2": "b"}\n', ":3: not JSON .lone surrogate"),
         ("a.json", '[\n{"text1": "a"},\n]', ":[23]: not JSON"),  # Python 3.13 names the comma
         ("a.json", '{"text1": "a"}', ": found an object with the keys text1; expected an array of rows"),
@@ -191,6 +213,8 @@ def test_spreadsheets(tmp_path: Path) -> None:
     path = spreadsheet(tmp_path / "a.xlsx", {"Pairs": rows, "B": [("text",), ("x",)]})
     found = pairkit.read(path)["train"]
     assert found.select("text1", "text2", "label", "id").rows() == [(*ROWS[0], 7), (*ROWS[1], 8)]
+    numbers = pairkit.read(path, columns={"anchor": "id", "positive": "text1"})["train"]
+    assert numbers["text1"].to_list() == ["7", "8"]
     with pytest.raises(DataError, match=r"a\.xlsx: no sheet 'C'; there are Pairs, B"):
         pairkit.read(f"{path}:C")
 

@@ -10,11 +10,19 @@ from shlex import quote
 import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import BLANK, one_line
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import LEAVE_OUT, MISSING
-from pairkit.dataset.negative_columns import NEGATIVES, ROW, by_number, lists_of_negatives, negative_columns
+from pairkit.dataset.negative_columns import (
+    NEGATIVES,
+    ROW,
+    by_number,
+    has_lists,
+    lists_of_negatives,
+    negative_columns,
+)
 from pairkit.dataset.reading.label_meaning import LabelColumn
+from pairkit.dataset.records import as_written
 
 
 def _pairs(names: str) -> list[list[str]]:
@@ -232,7 +240,7 @@ def document_roles(
 def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str] = ()) -> LabelColumn:
     """The labels of a table."""
     values = frame[roles.label]
-    _check_flat(values, where)
+    _check_flat(values, frame[ROW], where)
     if values.dtype == pl.Binary:
         values = as_text(frame, roles.label, where)
     once = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
@@ -279,7 +287,7 @@ def _one_positive(frame: pl.DataFrame, roles: Roles) -> pl.DataFrame:
 
 
 def _has_lists(frame: pl.DataFrame, roles: Roles) -> bool:
-    return not roles.label and roles.text2 != "" and isinstance(frame.schema[roles.text2], pl.List | pl.Array)
+    return not roles.label and roles.text2 != "" and has_lists(frame[roles.text2])
 
 
 def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
@@ -292,23 +300,33 @@ def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     columns = filter(None, (roles.text1, roles.text2, *roles.negatives))
     names = [name for name in columns if name not in lists]
     for name in names:
-        _check_flat(frame[name], where)
+        _check_flat(frame[name], frame[ROW], where)
     return frame.with_columns([as_text(frame, name, where) for name in names])
 
 
-def _check_flat(column: pl.Series, where: str) -> None:
+def _check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
     if column.dtype.is_nested():
         raise DataError(
             f"the column {one_line(column.name)} has lists or structures; expected a single value in each"
             " row",
             path=where,
+            row=_first_structure(column, rows),
         )
+
+
+def _first_structure(column: pl.Series, rows: pl.Series) -> int:
+    """The row of the first list or structure."""
+    is_structure = column.is_not_null()
+    if column.dtype == pl.List(pl.String):  # perhaps `as_lists`
+        is_marked = (column.list.len() > 1).fill_null(value=False)
+        is_structure = is_marked if is_marked.any() else is_structure
+    return int(rows[is_structure.arg_max() or 0])
 
 
 def as_text(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     """A column as texts."""
     column = frame[name]
-    text = _decoded(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
+    text = _decoded(column) if column.dtype == pl.Binary else as_written(column)
     invalid = text.is_null() & column.is_not_null()
     if invalid.any():
         raise DataError(
@@ -336,9 +354,7 @@ def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.D
     rest = rest.rename(
         {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
     )
-    texts = frame.select(
-        pl.col(text1).cast(pl.String).alias("text1"), pl.col(text2).cast(pl.String).alias("text2")
-    )
+    texts = frame.select(as_written(frame[text1]).alias("text1"), as_written(frame[text2]).alias("text2"))
     return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
 
 
@@ -352,7 +368,7 @@ def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tup
             yield f"empty_{name}", texts.list.len() == 0
             continue
         texts = texts.fill_null("")
-        missing, blank = texts.str.contains(MISSING), texts.str.strip_chars() == ""
+        missing, blank = texts.str.contains(MISSING), texts.str.contains(f"^{BLANK}*$")
         yield f"empty_{name}", blank
         yield f"placeholder_{name}", missing & ~blank
     if roles.negatives:

@@ -24,6 +24,7 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import MAX_LINE_BYTES, note_once, read_text_lines, read_whole
+from pairkit.dataset.reading.untrusted_tables import check_width
 
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
@@ -31,6 +32,7 @@ _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 # Around names; or fastexcel's name of a column without one.
 _NO_NAME = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$|^__UNNAMED__\d+$")
 _BLOCK = 8192  # rows that are held as Python objects
+_WIDE = 1_000  # columns
 
 
 def records(
@@ -50,7 +52,9 @@ def records(
         if not (fault or any(map(str.strip, cells))):
             blank += bool(first)
             continue
-        first = first or cells
+        if not first:
+            _check_header(cells, path)
+            first = cells
         if len(cells) > len(first):
             further = [cell for cell in cells[len(first) :] if cell.strip()]
             del cells[len(first) :]
@@ -70,6 +74,14 @@ def records(
         yield from ((row - number, []) for number in range(blank, 0, -1))
         blank = 0
         yield row, cells
+
+
+def _check_header(cells: list[str], path: Path) -> None:
+    """Remove the thousands of empty cells that spreadsheets add, and check the number of columns."""
+    if len(cells) > _WIDE:
+        used = [number for number, cell in enumerate(cells, 1) if cell.strip()]
+        del cells[used[-1] :]
+    check_width(len(cells), path)
 
 
 def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:

@@ -49,6 +49,7 @@ _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])", re.DOTALL
 )
+_STRUCTURE = r"(?s)^\s*(?:\[.*\]|\{.*\})\s*$"
 _BLOCK = 8192  # JSON objects that are held as Python objects
 
 
@@ -164,7 +165,13 @@ def _read_sheet(path: Path) -> pl.DataFrame:
         raise DataError(
             f"not readable as a spreadsheet ({reason}); save it again as CSV", path=file
         ) from error
-    return table
+    return table.with_columns(map(_whole_numbers, table.select(pl.col(pl.Float64))))
+
+
+def _whole_numbers(column: pl.Series) -> pl.Series:
+    """Integers if all numbers are whole; a spreadsheet has no integers."""
+    whole = column.cast(pl.Int64, strict=False)
+    return whole if whole.cast(pl.Float64).eq_missing(column).all() else column
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -185,7 +192,9 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
         with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
-            return pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
+            table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
+            if not any(column.str.contains(_STRUCTURE).any() for column in table.select(pl.col(pl.String))):
+                return table  # polars writes lists beside texts as texts
     del lines
     return _from_objects((value for _, value in read_objects(path)), path)
 
@@ -238,13 +247,46 @@ def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFr
         frames.append(frame_of(block))
         rows, schema = rows + len(block), {**schema, **frames[-1].schema}
         _check_keys(schema, rows, path, path.stat().st_size)
-    return join_frames(frames) if frames else pl.DataFrame()
+    return join_frames(_with_lists(frames)) if frames else pl.DataFrame()
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """A table of rows; columns with values of several kinds become texts."""
+    """A table of rows; values of several kinds become texts, or lists if some are lists or structures."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return pl.DataFrame([pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names])
+    return pl.DataFrame([_column(name, [row.get(name) for row in rows]) for name in names])
+
+
+def _column(name: str, values: Sequence[Any]) -> pl.Series:
+    filled = [value for value in values if value is not None]
+    nested = sum(isinstance(value, list | dict) for value in filled)
+    return _lists(name, values) if 0 < nested < len(filled) else pl.Series(name, values, strict=False)
+
+
+def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Frames with lists in each column of texts that has lists or structures in another frame."""
+    nested = {name for frame in frames for name, dtype in frame.schema.items() if dtype.is_nested()}
+    texts = {name for frame in frames for name, dtype in frame.schema.items() if dtype == pl.String}
+    return [
+        frame.with_columns(
+            _lists(column.name, column.to_list())
+            for column in frame.select(nested & texts & {*frame.columns})
+        )
+        for frame in frames
+    ]
+
+
+def _lists(name: str, values: Sequence[Any]) -> pl.Series:
+    """Texts beside lists or structures, all as lists; a null at the end marks what wasn't a text."""
+    lists = [None if value is None else _as_list(value) for value in values]
+    return pl.Series(name, lists, pl.List(pl.String))
+
+
+def _as_list(value: object) -> list[str | None]:
+    if isinstance(value, list) and all(isinstance(item, str | None) for item in value):
+        return [*filter(None, value), None]
+    if isinstance(value, list | dict):
+        return [json.dumps(value, ensure_ascii=False, default=str), None]
+    return [str(value)]
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:

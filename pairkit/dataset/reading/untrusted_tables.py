@@ -29,8 +29,7 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
     with readable(path):
         metadata = pq.read_metadata(file)
         size = file.seek(0, 2)
-        if metadata.num_columns > MAX_COLUMNS:
-            raise DataError(f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path)
+        check_width(metadata.num_columns, path)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         columns = [[group.column(place) for group in groups] for place in range(metadata.num_columns)]
         values = [sum(chunk.num_values for chunk in chunks) for chunks in columns]
@@ -38,6 +37,12 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
         unpacked = sum(chunk.total_uncompressed_size for chunks in columns for chunk in chunks)
     check_expansion(max(values), unpacked, path, size)
     return metadata
+
+
+def check_width(columns: int, path: Path) -> None:
+    """Refuse a table with too many columns."""
+    if columns > MAX_COLUMNS:
+        raise DataError(f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path)
 
 
 def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
