@@ -1,0 +1,35 @@
+"""When two texts are the same: their words, numbers and signs agree, whatever their case, blanks and punctuation.
+
+Width and normal form don't count either. Signs do, so that "C", "C++" and "C#" differ, as do 5 and -5, 1.5 and 15,
+or 10² and 102. A text of punctuation only is the same as itself.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pairkit.similarity.terms import UNSPACED
+
+_RAISED = "\ue000"  # before a digit that NFKC would join to the number before it
+_SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
+_NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
+_TOKEN = rf"{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
+
+
+def same_text(text: str) -> pl.Expr:
+    """A key of each text in a column, which is equal for texts that are the same."""
+    folded = _folded(pl.col(text))
+    tokens = folded.str.extract_all(_TOKEN).list.join(" ")
+    key = tokens.str.replace_all(f" ?([{UNSPACED}]+) ?", "${1}")
+    return pl.when(key == "").then(folded).otherwise(key)
+
+
+def _folded(text: pl.Expr) -> pl.Expr:
+    """Lower case in the normal form NFKC, with one kind of dash and without invisible characters."""
+    visible = text.str.replace_all(r"[\p{Cf}\x{FE00}-\x{FE0F}]", "")
+    plain = visible.str.replace_all(r"[`´¨™©®]", " ")  # NFKC would make accents or letters of them
+    marked = plain.str.replace_all(r"(\p{No})", _RAISED + "${1}")
+    lower = marked.str.normalize("NFKC").str.to_lowercase().str.replace_all("i\u0307", "i", literal=True)
+    dashes = lower.str.replace_all(r"[\p{Pd}\u{2212}]", "-")
+    apart = dashes.str.replace_all(r"([\p{L}\p{M}])[-.]+(\d)", "${1} ${2}")  # no sign: gpt-4, fig.5
+    return apart.str.strip_chars()
