@@ -6,14 +6,24 @@ or 10² and 102. A text of punctuation only is the same as itself.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from pairkit.similarity.groups import Indices
 from pairkit.similarity.terms import UNSPACED
 
 _RAISED = "\ue000"  # before a digit that NFKC would join to the number before it
 _SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
 _NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
 _TOKEN = rf"{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
+_TEXT, _PLACE = "text", "place"
+
+
+def first_of_same(texts: Sequence[str]) -> Indices:
+    """For each text the place of the first one that is the same."""
+    places = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String}).with_row_index(_PLACE)
+    return places.select(pl.col(_PLACE).first().over(same_text(_TEXT))).to_series().cast(pl.Int64).to_numpy()
 
 
 def same_text(text: str) -> pl.Expr:
