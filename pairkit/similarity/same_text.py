@@ -1,7 +1,7 @@
-"""When two texts are the same: their words, numbers and signs agree, whatever their case, blanks and punctuation.
+"""When two texts are the same: words, numbers and signs agree, whatever the case, blanks and punctuation.
 
-Width and normal form don't count either. Signs do, so that "C", "C++" and "C#" differ, as do 5 and -5, 1.5 and 15,
-or 10² and 102. A text of punctuation only is the same as itself.
+Width and normal form don't count either. Signs do, so that C, C++ and C# differ, as do 5 and -5, 1.5 and 15, or
+10² and 102. A text of punctuation only is the same as itself.
 """
 
 from __future__ import annotations

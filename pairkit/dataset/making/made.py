@@ -13,7 +13,7 @@ import polars as pl
 
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import inert, one_line
+from pairkit.base.printable import inert
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import check_file, is_same, made_there
 from pairkit.base.version import __version__

@@ -264,7 +264,7 @@ def pairs_once(rows: pl.DataFrame, conflicts: Conflicts) -> PairsOnce:
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK).alias(_RANK)
     pair = unordered(same_text("text1"), same_text("text2"))
     keyed = rows.with_row_index(_PLACE).with_columns(rank, *pair)
-    scale = label_scale(float(rows["label"].cast(pl.Float64).max() or 0))  # type: ignore[arg-type]
+    scale = label_scale(float(rows["label"].to_numpy().max(initial=0)))
     in_conflict = differ(scale)
     if conflicts == "error":
         _refuse(keyed.filter(in_conflict))

@@ -176,7 +176,7 @@ def read_pairs(
     rules: LabelRules = AS_FOUND,
     placed: bool = False,
 ) -> PairDataset:
-    """Read pairs as text1, text2, label and the source's other columns; if `placed`, with `FILE` and `ROW`."""
+    """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
     source = contents_of(source)
     by_split, meaning = _open(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
