@@ -1,13 +1,16 @@
 """When two texts are the same: words, numbers and signs agree, whatever the case, blanks and punctuation.
 
-Width and normal form don't count either. Signs do, so that C, C++ and C# differ, as do 5 and -5, 1.5 and 15, or
-10² and 102. A text of punctuation only is the same as itself.
+Width and normal form don't count either. Signs do: C, C++ and C# differ, as do 5 and -5, 1.5 and 15, 10² and
+102. A text of punctuation only is the same as itself.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pairkit.similarity.groups import Indices
@@ -17,13 +20,24 @@ _RAISED = "\ue000"  # before a digit that NFKC would join to the number before i
 _SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
 _NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
 _TOKEN = rf"{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
-_TEXT, _PLACE = "text", "place"
+_TEXT = "text"
+_BLOCK = 1 << 16  # texts whose keys are in memory
+_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 
 
 def first_of_same(texts: Sequence[str]) -> Indices:
     """For each text the place of the first one that is the same."""
-    places = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String}).with_row_index(_PLACE)
-    return places.select(pl.col(_PLACE).first().over(same_text(_TEXT))).to_series().cast(pl.Int64).to_numpy()
+    blocks = [texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK)]
+    hashes = [_hashes(block) for block in blocks]
+    _, first, group = np.unique(
+        np.concatenate([*hashes, _hashes([])]), return_index=True, return_inverse=True
+    )
+    return first[group]
+
+
+def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    table = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String})
+    return table.select(same_text(_TEXT).hash(_SEED)).to_series().to_numpy()
 
 
 def same_text(text: str) -> pl.Expr:
