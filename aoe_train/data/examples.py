@@ -25,7 +25,16 @@ from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
 from pairkit.dataset.negative_columns import NEGATIVES
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.reader import read_rows, split_names
-from pairkit.dataset.records import AGAINST_FIRST, DIFFER, PAIR, format_bad_rows, unordered
+from pairkit.dataset.records import (
+    PAIR,
+    against_first,
+    differ,
+    format_bad_rows,
+    label_scale,
+    unordered,
+)
+from pairkit.similarity.groups import Indices
+from pairkit.similarity.same_text import first_of_same
 
 Say = Callable[[str], None]
 _BLOCK = 1 << 16  # rows processed at once
@@ -151,19 +160,21 @@ def resolve_conflicts(
 ) -> Examples:
     """Handle rows that give one pair of texts different labels, in either order of the texts.
 
-    A triplet labels (anchor, positive) 1 and (anchor, negative) 0. A text is similar to itself, so a row that
-    labels a text and itself 0, such as a triplet whose negative is its anchor, is a conflict, too.
+    Case, blanks and punctuation of texts are ignored (`same_text`). A triplet labels (anchor, positive) 1 and
+    (anchor, negative) 0. A text is similar to itself, so a row that labels a text and itself 0, such as a
+    triplet whose negative is its anchor, is a conflict, too.
     """
     if examples.kind in ("positive", "single"):  # all labelled 1
         return examples
-    conflicting = _conflicting_labels(examples)
+    scale = 1.0 if examples.labels is None else label_scale(float(examples.labels.max()))
+    conflicting = _conflicting_labels(examples, scale)
     if not conflicting.height:
         return examples
     count = conflicting.select(PAIR).n_unique()
     message = f"{count:,} pairs have different labels, such as {_example(examples, conflicting, locate)}"
     if conflicts == "error":
         raise DataError(f"{message}; {_REMEDY}")
-    dropped = conflicting if conflicts == "drop" else conflicting.filter(AGAINST_FIRST)
+    dropped = conflicting if conflicts == "drop" else conflicting.filter(against_first(scale))
     rows = np.unique(dropped["row"].to_numpy())
     rows = rows[rows != _NO_ROW] if conflicts != "keep" else rows[:0]
     if len(rows) == len(examples):
@@ -173,31 +184,39 @@ def resolve_conflicts(
     return replace(_without_rows(examples, rows), reading=reading)
 
 
-def _conflicting_labels(examples: Examples) -> pl.DataFrame:
+def _conflicting_labels(examples: Examples, scale: float) -> pl.DataFrame:
     """All labels of pairs that have different ones; compares a part of the pairs at a time to save memory."""
+    same = first_of_same(examples.texts)
     parts = 1 + examples.rows.size // _PART_SIZE
     low, high = map(pl.col, PAIR)
     # One number for each pair finds the few repeated pairs in a third of the memory.
     is_repeated = (low * len(examples.texts) + high).is_duplicated()
-    frames = [pair_labels(examples, part, parts).filter(is_repeated).filter(DIFFER) for part in range(parts)]
+    frames = [
+        pair_labels(examples, same, part, parts).filter(is_repeated).filter(differ(scale))
+        for part in range(parts)
+    ]
     return pl.concat(frames).sort("row", maintain_order=True)
 
 
-def pair_labels(examples: Examples, part: int = 0, parts: int = 1) -> pl.DataFrame:
-    """Labels of pairs by row: first, second, label, row, `PAIR`; row -1 labels texts and themselves."""
+def pair_labels(examples: Examples, same: Indices, part: int = 0, parts: int = 1) -> pl.DataFrame:
+    """Labels of pairs by row: first, second, label, row, `PAIR`; row -1 labels texts and themselves.
+
+    `PAIR` has the numbers of the first texts that are the `same`.
+    """
     frame = pl.concat(
-        _labels_of_rows(examples, start, part, parts) for start in range(0, max(1, len(examples)), _BLOCK)
+        _labels_of_rows(examples, same, start, part, parts)
+        for start in range(0, max(1, len(examples)), _BLOCK)
     )
     if examples.kind != "graded":
-        with_itself = frame.filter((pl.col("first") == pl.col("second")) & (pl.col("label") == 0))
-        similar = with_itself.unique("first").with_columns(
+        with_itself = frame.filter((pl.col("same1") == pl.col("same2")) & (pl.col("label") == 0))
+        similar = with_itself.unique("same1", keep="first", maintain_order=True).with_columns(
             label=pl.lit(1.0, pl.Float32), row=pl.lit(_NO_ROW, pl.Int64)
         )
         frame = pl.concat([similar, frame])
-    return frame.with_columns(*unordered("first", "second"))
+    return frame.with_columns(*unordered("same1", "same2")).drop("same1", "same2")
 
 
-def _labels_of_rows(examples: Examples, start: int, part: int, parts: int) -> pl.DataFrame:
+def _labels_of_rows(examples: Examples, same: Indices, start: int, part: int, parts: int) -> pl.DataFrame:
     rows = np.asarray(examples.rows[start : start + _BLOCK])
     row_numbers = np.arange(start, start + len(rows))
     labels = np.ones(len(rows), np.float32)
@@ -206,10 +225,12 @@ def _labels_of_rows(examples: Examples, start: int, part: int, parts: int) -> pl
     columns = [(rows[:, 0], rows[:, 1], labels, row_numbers)]
     columns += [(rows[:, 0], rows[:, column], 0 * labels, row_numbers) for column in range(2, rows.shape[1])]
     first, second, label, row = (np.concatenate(each) for each in zip(*columns, strict=True))
-    chosen = (second != ABSENT) & (np.minimum(first, second) % parts == part)
-    frame = pl.DataFrame(
-        {"first": first[chosen], "second": second[chosen], "label": label[chosen], "row": row[chosen]}
-    )
+    same1 = same[first]
+    same2 = same[second]
+    chosen = (second != ABSENT) & (np.minimum(same1, same2) % parts == part)
+    columns_of_labels = {"first": first, "second": second, "label": label, "row": row}
+    columns_of_labels |= {"same1": same1, "same2": same2}
+    frame = pl.DataFrame({name: values[chosen] for name, values in columns_of_labels.items()})
     return frame.sort("row", maintain_order=True)
 
 

@@ -25,7 +25,17 @@ options = SHARED.extended(
     ),
     out=replace(SHARED["out"], text="Folder of the dataset. None writes nothing.", required=True),
     store=Option("File of the review. Default: DATASET.review.", metavar="FILE", panel=INPUT),
-    dropped=Option("File for the rows that are left out, as Parquet.", metavar="FILE", panel=OUTPUT),
+    dropped=Option(
+        "File for the rows that are left out, with reasons: .csv, .tsv, .jsonl or .parquet.",
+        metavar="FILE",
+        panel=OUTPUT,
+    ),
+    conflicts=Option(
+        "What to do with pairs that have different labels: drop, first (keep the first label), error or keep."
+        " Case, blanks and punctuation of texts are ignored; scores differ from a fifth of their scale on.",
+        metavar="NAME",
+        main=True,
+    ),
     cut_negatives=Option(
         "Drop negatives whose texts are in different splits. Use it for datasets whose negatives connect all"
         " texts: only positives then group the texts."

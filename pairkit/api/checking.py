@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -58,26 +59,34 @@ def read(
     return read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows), split=split)
 
 
-@options()
+@options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
 def audit(
     source: Source,
+    out: str | Path | None = None,
     *,
     columns: Mapping[str, str] | None = None,
     labels: Mapping[str, Meaning] | str | None = None,
     label_range: tuple[float, float] | str | None = None,
     bad_rows: str = "error",
+    fresh: bool = False,
 ) -> AuditReport:
     """Find leaks between splits, contradictory labels, repeats, and rows that lack a text or label.
 
-    Texts are near-identical if the Jaccard similarity of their word triples is 0.8 or more. The command exits
-    with 3 if splits leak or unusable rows are not skipped.
+    Texts are the same if they differ only in case, blanks and punctuation, and near-identical if the Jaccard
+    similarity of their word triples is 0.8 or more. Scores contradict if they differ by a fifth of their
+    scale or more. The command exits with 3 if splits leak or unusable rows are not skipped.
+
+    Args:
+        out: File for all rows of contradictory and repeated pairs (.csv, .tsv, .jsonl or .parquet), with
+            kind, group, split, file and row.
 
     Returns:
-        The findings. `leaks` lists what two splits share; `check()` raises an error for it. Rows that lack a
-        text or label are left out and counted in `bad_rows`.
+        The findings. `leaks` lists what two splits share; `check()` raises an error for it. `again` has all
+        rows of contradictory and repeated pairs. Rows that lack a text or label are left out and counted in
+        `bad_rows`.
 
     Raises:
-        ConfigError: The source does not exist, or a mapping is invalid.
+        ConfigError: The source does not exist, a mapping is invalid, or `out` can't be replaced or written.
         DataError: The source is not readable, a text or label is not usable, or there are no rows.
         RemoteError: The Hub could not be reached.
 
@@ -88,12 +97,18 @@ def audit(
     """
     from pairkit.dataset.checking.audit import audit_pairs
     from pairkit.dataset.reading.reader import read_frames
+    from pairkit.dataset.table_files import save_table, table_file
 
+    file = argument("out", out, Path | None)
+    if file is not None:
+        table_file(file)
     rules = label_rules(labels, label_range, bad_rows)
     result = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=rules.bad_rows == "skip")
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)
-    return result
+    if file is not None:
+        save_table(file, result.again, fresh=fresh)
+    return replace(result, out=file)
 
 
 @options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))

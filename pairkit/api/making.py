@@ -10,10 +10,10 @@ from pairkit.api import SplitSizes, options
 from pairkit.api.checking import read
 from pairkit.base.cli.options import Option
 from pairkit.base.settings import argument, split_at_commas
-from pairkit.base.system.files import write_bytes
-from pairkit.base.system.folders import check_file
-from pairkit.dataset.parquet import parquet_bytes
+from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reading.in_memory import Source
+from pairkit.dataset.reading.reader import read_pairs
+from pairkit.dataset.table_files import save_table, table_file
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
@@ -58,10 +58,7 @@ def write(
     return make_written(pairs, source, folder, fresh=fresh)
 
 
-@options(
-    sources=Option(metavar="DATASETS", repeat=True, positional=True),
-    conflicts=Option(metavar="NAME", main=True),
-)
+@options(sources=Option(metavar="DATASETS", repeat=True, positional=True))
 def merge(
     sources: Sequence[Source] | Mapping[str, Source],
     out: str | Path | None = None,
@@ -85,8 +82,6 @@ def merge(
     Args:
         sources: Folders, files or Hub ids. In Python also anything that `read` takes, or a mapping of names
             to these. The column `source` has the name or path; other columns are kept.
-        conflicts: What to do if labels of a pair differ: error, drop (the pair) or first (the first dataset's
-            label).
         split_sizes: Sizes of new splits: the proportions of train, validation and test.
 
     Returns:
@@ -103,22 +98,23 @@ def merge(
         >>> result.statistics["dropped_pairs"], len(result.pairs)
         ({'repeated': 8}, 8)
     """
-    from pairkit.dataset.making.split_and_merge import make_merged, named
+    from pairkit.dataset.making.split_and_merge import Conflicts, make_merged, named
 
-    folder = argument("out", out, Path | None)
+    folder, file = argument("out", out, Path | None), _dropped_file(dropped)
     settings = {
-        "conflicts": conflicts,
+        "conflicts": argument("conflicts", conflicts, Conflicts),
         "split": argument("split_sizes", split_sizes, SplitSizes | None),
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
     }
     by_name = named(sources)
+    rules = label_rules(labels, label_range, bad_rows)
     pairs = {
-        name: read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+        name: read_pairs(source, columns=columns, rules=rules, placed=True)
         for name, source in by_name.items()
     }
     made = make_merged(pairs, by_name, folder, settings=settings, fresh=fresh)
-    return _with_dropped(made, dropped, fresh=fresh)
+    return _with_dropped(made, file, fresh=fresh)
 
 
 @options()
@@ -126,6 +122,7 @@ def split(
     source: Source,
     out: str | Path | None = None,
     *,
+    conflicts: str = "drop",
     split_sizes: Sequence[float] = (0.8, 0.1, 0.1),
     cut_negatives: bool = False,
     seed: int = 42,
@@ -138,7 +135,8 @@ def split(
 ) -> MadeDataset:
     """Divide a dataset into train, validation and test that share no text, issue or cluster.
 
-    Rows that share a text, directly or through other rows, are in one split. So are near-identical texts.
+    Each pair is kept once, in either order of its texts. Rows that share a text, directly or through other
+    rows, are in one split. So are near-identical texts.
 
     Args:
         cut_negatives: Drop negatives whose texts are in different splits. For datasets whose negatives
@@ -149,7 +147,8 @@ def split(
 
     Raises:
         ConfigError: The source does not exist, a setting is invalid, or `out` can't be replaced or written.
-        DataError: The source is not readable or usable, or too many rows are connected for these sizes.
+        DataError: The source is not readable or usable, labels conflict, or too many rows are connected for
+            these sizes.
         RemoteError: The Hub could not be reached.
 
     Example:
@@ -158,18 +157,19 @@ def split(
         >>> {name: rows.height for name, rows in result.pairs.splits.items()}
         {'train': 4, 'validation': 2, 'test': 2}
     """
-    from pairkit.dataset.making.split_and_merge import make_split
+    from pairkit.dataset.making.split_and_merge import Conflicts, make_split
 
-    folder = argument("out", out, Path | None)
+    folder, file = argument("out", out, Path | None), _dropped_file(dropped)
     settings = {
-        "conflicts": "error",
+        "conflicts": argument("conflicts", conflicts, Conflicts),
         "split": argument("split_sizes", split_sizes, SplitSizes),
         "cut_negatives": cut_negatives,
         "seed": argument("seed", seed, int),
     }
-    pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
+    rules = label_rules(labels, label_range, bad_rows)
+    pairs = read_pairs(source, columns=columns, rules=rules, placed=True)
     made = make_split(pairs, source, folder, settings=settings, fresh=fresh)
-    return _with_dropped(made, dropped, fresh=fresh)
+    return _with_dropped(made, file, fresh=fresh)
 
 
 @options(
@@ -226,7 +226,7 @@ def extract(
 
     from pairkit.extracting.extract_pairs import RULES, make_mined
 
-    folder = argument("out", out, Path | None)
+    folder, file = argument("out", out, Path | None), _dropped_file(dropped)
     named = tuple(RULES) if rules is None else argument("rules", split_at_commas(rules), tuple[str, ...])
     settings = {
         "rules": list(named),
@@ -236,7 +236,7 @@ def extract(
     }
     roles = argument("columns", columns, dict[str, str] | None)
     made = make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
-    return _with_dropped(made, dropped, fresh=fresh)
+    return _with_dropped(made, file, fresh=fresh)
 
 
 @options(relabel=Option(main=True))
@@ -273,16 +273,21 @@ def apply_review(
     from pairkit.reviews.review import apply_review, review_beside
 
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
+    list_of_dropped = _dropped_file(dropped)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
     made = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
-    return _with_dropped(made, dropped, fresh=fresh)
+    return _with_dropped(made, list_of_dropped, fresh=fresh)
 
 
-def _with_dropped(made: MadeDataset, path: str | Path | None, *, fresh: bool) -> MadeDataset:
+def _dropped_file(path: str | Path | None) -> Path | None:
+    """The file for the rows that are left out, whose ending is checked before the work."""
+    file: Path | None = argument("dropped", path, Path | None)
+    return None if file is None else table_file(file)
+
+
+def _with_dropped(made: MadeDataset, file: Path | None, *, fresh: bool) -> MadeDataset:
     """The result, after writing the rows that were left out."""
-    if path is not None:
-        file, data = argument("dropped", path, Path), parquet_bytes(made.dropped)
-        check_file(file, data, fresh=fresh)
-        write_bytes(file, data)
+    if file is not None:
+        save_table(file, made.dropped, fresh=fresh)
     return made

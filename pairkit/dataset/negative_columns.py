@@ -14,6 +14,7 @@ from pairkit.dataset.labels import MISSING
 
 NEGATIVES = "negatives"  # a column of lists of texts
 ROW = "row of the source"  # a column of row numbers, for messages
+FILE = "file of the source"  # a column with the name of each row's file
 _NAME = re.compile(
     r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d*)",
     re.IGNORECASE,

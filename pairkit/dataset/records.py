@@ -17,7 +17,7 @@ from polars.datatypes import DataType, DataTypeClass
 from pairkit.base.cli.result_table import ResultTable, html_table
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json, write_text
-from pairkit.dataset.labels import LabelsRead, describe_labels
+from pairkit.dataset.labels import SCORE_MAX, LabelsRead, describe_labels
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 
 _LOG = logging.getLogger(__name__)
@@ -214,14 +214,27 @@ def dataset_folder(out: Path) -> Iterator[DatasetFolder]:
 
 PAIR = ("low text", "high text")  # columns, as `unordered` makes them
 
-DIFFER = pl.col("label").n_unique().over(PAIR) > 1
-"""Whether a row's pair has another label elsewhere."""
-
-AGAINST_FIRST = pl.col("label") != pl.col("label").first().over(PAIR)
-"""Whether the first row of a row's pair has another label."""
+_GRADE = 0.199  # of the scale: a grade of five, but for rounding; labels that are closer agree
 
 
-def unordered(first: str, second: str) -> tuple[pl.Expr, pl.Expr]:
+def label_scale(highest: float) -> float:
+    """The highest label of the scale, from the highest label that occurs."""
+    return SCORE_MAX if highest > 1 else 1.0
+
+
+def differ(scale: float = 1.0) -> pl.Expr:
+    """Whether a row's pair has labels that are a fifth of the scale or more apart."""
+    label = pl.col("label")
+    return (label.max() - label.min()).over(PAIR) > _GRADE * scale
+
+
+def against_first(scale: float = 1.0) -> pl.Expr:
+    """Whether the first row of a row's pair has a label that differs from the row's, as in `differ`."""
+    label = pl.col("label")
+    return (label - label.first().over(PAIR)).abs() > _GRADE * scale
+
+
+def unordered(first: str | pl.Expr, second: str | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """The columns `PAIR`, which are equal for a row and its reverse."""
     low, high = PAIR
     return pl.min_horizontal(first, second).alias(low), pl.max_horizontal(first, second).alias(high)

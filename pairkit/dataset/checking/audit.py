@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -17,14 +17,28 @@ from pairkit.base.errors import DataError, LeakError
 from pairkit.base.printable import one_line
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch, scratch_file
 from pairkit.dataset.labels import LEAVE_OUT, LabelsRead, describe_labels
+from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.reader import PairFrames
-from pairkit.dataset.records import MEAN_LABEL, PAIR, LabelKind, by_reason, in_split_order, joined, unordered
+from pairkit.dataset.records import (
+    MEAN_LABEL,
+    PAIR,
+    LabelKind,
+    by_reason,
+    differ,
+    in_split_order,
+    joined,
+    label_scale,
+    unordered,
+)
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.measures import count_long
 from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
+from pairkit.similarity.same_text import same_text
 
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
+_CONTRADICTION, _REPEAT = "contradiction", "repeat"  # kinds of pairs that occur several times
+_LISTED = ("kind", "group", "split", "file", "row", "text1", "text2", "label")  # columns of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,9 @@ class AuditReport(Printed):
     # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
     bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
     skips_bad_rows: bool = False
+    # All rows of repeated and contradictory pairs, and the file that has them.
+    again: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
+    out: Path | None = None
 
     @property
     def leaks(self) -> list[str]:
@@ -78,9 +95,17 @@ class AuditReport(Printed):
         skip = ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
         return [("describe the dataset", ["pairs", "report", self.source, *skip])]
 
+    def notes(self) -> list[str]:
+        """The file of the rows."""
+        return (
+            [f"{self.again.height:,} rows of repeated or contradictory pairs: {self.out}"] if self.out else []
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
-        return asdict(self) | {"leaks": self.leaks}
+        plain = asdict(replace(self, again=pl.DataFrame()))
+        del plain["again"]
+        return plain | {"leaks": self.leaks, "out": None if self.out is None else str(self.out)}
 
     def check(self) -> None:
         """Raise an error if splits leak or rows are unusable.
@@ -135,7 +160,7 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
         near_identical = _near_identical(
             texts, first.splits_of_texts(), list(pairs.splits), equal_too=pairs.by_page
         )
-    repeated, contradictory = _pairs_seen_again(suspects)
+    again = _pairs_seen_again(suspects, label_scale(first.highest))
     return AuditReport(
         source=pairs.source,
         splits={
@@ -147,11 +172,12 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
             )
             for split, pairs, labels, long, same in first.counts.iter_rows()
         },
-        shared_issues=_shared(suspects, "key1", "key2"),
-        shared_clusters=_shared(suspects, "cluster"),
+        shared_issues=_shared(suspects, dict(zip(_KEYS, _issues(), strict=True))),
+        shared_clusters=_shared(suspects, {"cluster": pl.col("cluster")}),
         near_identical=near_identical,
-        repeated_pairs=repeated,
-        contradictory_pairs=contradictory,
+        repeated_pairs=_finding(again, _REPEAT),
+        contradictory_pairs=_finding(again, _CONTRADICTION),
+        again=_as_written(again, pairs.label_kind),
         issues_by="page" if pairs.by_page else "text",
         label_kind=pairs.label_kind,
         labels=pairs.labels,
@@ -163,18 +189,18 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     )
 
 
-def _shared(rows: pl.DataFrame, *columns: str) -> AuditFinding:
-    """Values of these columns that are in more than one split."""
+def _shared(rows: pl.DataFrame, columns: Mapping[str, pl.Expr]) -> AuditFinding:
+    """Values of these columns that are in more than one split, each with what is shown for it."""
     shared = (
-        pl.concat([rows.select("split", pl.col(name).alias("key")) for name in columns])
+        pl.concat([rows.select("split", key=pl.col(key), shown=shown) for key, shown in columns.items()])
         .filter(pl.col("key").str.strip_chars() != "")
-        .group_by("key")
-        .agg(pl.col("split").unique())
+        .group_by("key", maintain_order=True)
+        .agg(pl.col("split").unique(), pl.col("shown").first())
         .filter(pl.col("split").list.len() > 1)
         .sort("key")
     )
-    first = shared.head(_EXAMPLES).iter_rows()
-    return AuditFinding(shared.height, tuple(f"{_short(key)}  in {_listed(of)}" for key, of in first))
+    first = shared.select("shown", "split").head(_EXAMPLES).iter_rows()
+    return AuditFinding(shared.height, tuple(f"{_short(shown)}  in {_listed(of)}" for shown, of in first))
 
 
 def _near_identical(
@@ -201,20 +227,32 @@ def _near_identical(
     return AuditFinding(len(groups), tuple(shown))
 
 
-def _pairs_seen_again(frame: pl.DataFrame) -> tuple[AuditFinding, AuditFinding]:
-    seen = (
-        frame.select(*unordered("key1", "key2"), "label")
-        .group_by(PAIR)
-        .agg(pl.len().alias("times"), pl.col("label").n_unique().alias("labels"))
-        .filter(pl.col("times") > 1)
-        .sort(PAIR)
-    )
-    findings = []
-    for part in (seen.filter(pl.col("labels") == 1), seen.filter(pl.col("labels") > 1)):
-        first = part.head(_EXAMPLES).iter_rows()
-        shown = tuple(f"{_short(low)} | {_short(high)}" for low, high, *_ in first)
-        findings.append(AuditFinding(part.height, shown))
-    return findings[0], findings[1]
+def _issues() -> list[pl.Expr]:
+    """The page of both issues, or their text."""
+    return [pl.coalesce(page, text) for page, text in zip(_PAGES, _TEXTS, strict=True)]
+
+
+def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
+    """All rows of pairs that occur several times, by kind and group: contradictions before repeats."""
+    keyed = rows.with_columns(*unordered(*_KEYS))
+    several = keyed.filter(pl.len().over(PAIR) > 1)
+    kind = pl.when(differ(scale)).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
+    by_pair = several.with_columns(kind.alias("kind")).sort("kind", *PAIR, maintain_order=True)
+    by_pair = by_pair.with_columns((pl.struct(PAIR).rle_id().cast(pl.Int64) + 1).alias("group"))
+    return by_pair.select(*_LISTED, *_PAGES)
+
+
+def _as_written(again: pl.DataFrame, kind: LabelKind) -> pl.DataFrame:
+    """The rows with labels as in the dataset, and without pages if there are none."""
+    rows = again.with_columns(pl.col("label").cast(pl.Int64 if kind == "binary" else pl.Float32))
+    return rows if rows["url1"].count() else rows.drop(_PAGES)
+
+
+def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
+    """The number of pairs of a kind, with the first ones."""
+    pairs = again.filter(pl.col("kind") == kind).unique("group", maintain_order=True)
+    first = pairs.head(_EXAMPLES).select(*_issues()).iter_rows()
+    return AuditFinding(pairs.height, tuple(f"{_short(one)} | {_short(other)}" for one, other in first))
 
 
 def _listed(splits: Iterable[str]) -> str:
@@ -228,7 +266,8 @@ def _short(text: str) -> str:
 # The two passes: first over hashes of all rows, then over rows with colliding hashes.
 _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 _BATCH = 1 << 13  # rows
-_KEYS, _TEXTS = ("key1", "key2"), ("text1", "text2")
+_KEYS, _PAGES = ("key1", "key2"), ("url1", "url2")
+_TEXTS, _SAME = ("text1", "text2"), ("same1", "same2")
 
 
 class FirstPass:
@@ -237,7 +276,10 @@ class FirstPass:
     def __init__(self, pairs: PairFrames) -> None:
         counts: list[pl.DataFrame] = []
         hashes: list[pl.DataFrame] = []
-        for code, split, rows in key_rows(pairs):
+        self.highest = 0.0  # label
+        for code, split, batch in key_rows(pairs):
+            rows = with_keys(batch)
+            self.highest = float(rows["label"].to_numpy().max(initial=self.highest))
             counts.append(_counts(rows, split))
             hashes.append(hashes_of(rows).with_columns(pl.lit(code, pl.Int16).alias("split")))
         self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
@@ -248,7 +290,7 @@ class FirstPass:
             | pl.col("cluster").is_in(_in_two(hashed, "cluster").implode())
             | pl.col("pair").is_duplicated()
         ).to_series()
-        texts = hashed.select("split", pl.concat_list(_TEXTS).alias("text")).explode("text")
+        texts = hashed.select("split", pl.concat_list(_SAME).alias("text")).explode("text")
         present = pl.col("text") != 0
         self.is_new = texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
         self._texts = texts.filter(present)
@@ -263,7 +305,7 @@ class FirstPass:
 def second_pass(
     pairs: PairFrames, first: FirstPass, scratch: Scratch
 ) -> tuple[RecordsOnDisk[str], pl.DataFrame]:
-    """All distinct texts, and the rows with suspect hashes."""
+    """The first of all texts that are the same, and the rows with suspect hashes."""
     texts = RecordsOnDisk(scratch, str)
     kept: list[pl.DataFrame] = []
     start = 0
@@ -278,7 +320,7 @@ def second_pass(
 
 
 def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
-    """Batches of rows with split, texts, label, keys and cluster; with number and name of their split."""
+    """Batches of rows with split, texts, label, pages and cluster; with number and name of their split."""
     for code, (split, readers) in enumerate(pairs.splits.items()):
         for read in readers:
             rows = read()
@@ -292,22 +334,32 @@ def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
         pl.len().cast(pl.Int64).alias("pairs"),
         pl.col("label").sum().alias("labels"),
         count_long(*_TEXTS).sum().alias("long"),
-        (pl.col("text1") == pl.col("text2")).sum().cast(pl.Int64).alias("same"),
+        (pl.col("same1") == pl.col("same2")).sum().cast(pl.Int64).alias("same"),
     )
 
 
 def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
     texts = [pl.col(name).fill_null("") for name in _TEXTS]
-    pages = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
+    urls = [_known(rows, f"url{side}") if by_page else pl.lit(None, pl.String) for side in (1, 2)]
     # In a merged dataset, only some rows may have a page.
-    pages = [pl.when(page.str.strip_chars() != "").then(page) for page in pages]
-    keys = [pl.coalesce(page, text) for page, text in zip(pages, texts, strict=True)]
+    pages = [pl.when(url.str.strip_chars() != "").then(url) for url in urls]
     return rows.select(
         pl.lit(split).alias("split"),
+        pl.col(FILE).alias("file"),
+        pl.col(ROW).alias("row"),
         *texts,
         pl.col("label").cast(pl.Float64),
-        *(key.alias(name) for key, name in zip(keys, _KEYS, strict=True)),
+        *(page.alias(name) for page, name in zip(pages, _PAGES, strict=True)),
         _known(rows, "cluster").alias("cluster"),
+    )
+
+
+def with_keys(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with a key of each text, and of each issue: its page or its text."""
+    keyed = rows.with_columns(same1=same_text("text1"), same2=same_text("text2"))
+    return keyed.with_columns(
+        key1=pl.coalesce("url1", "same1"),
+        key2=pl.coalesce("url2", "same2"),
     )
 
 
@@ -323,7 +375,7 @@ def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
         return pl.when(present).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
 
     pair = pl.struct(PAIR).hash(_SEED).alias("pair")
-    return rows.with_columns(unordered(*_KEYS)).select(*map(hashed, (*_KEYS, "cluster", *_TEXTS)), pair)
+    return rows.with_columns(unordered(*_KEYS)).select(*map(hashed, (*_KEYS, "cluster", *_SAME)), pair)
 
 
 def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
@@ -334,5 +386,5 @@ def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
 
 def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
     """Copies of the reported columns: views would keep all texts in memory."""
-    needed = rows.select("split", "label", *_KEYS, "cluster")
+    needed = with_keys(rows).select("split", "file", "row", *_TEXTS, "label", *_PAGES, *_KEYS, "cluster")
     return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")

@@ -10,22 +10,21 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import polars as pl
-from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import inert, one_line
+from pairkit.base.printable import inert
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import check_file, is_same, made_there
 from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
+from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
-    as_json,
     by_reason,
     card_files,
     in_split_order,
@@ -34,13 +33,14 @@ from pairkit.dataset.records import (
     write_bad_rows,
     write_dataset,
 )
+from pairkit.dataset.table_files import flat, refuse_bytes
 from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
 DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
-ROW = "row of its split"  # a column: the row's number in its source's split, from 1
-_RENAMED = {DROPPED: "left_out", ROW: "source_row"}  # columns of dropped rows
+_RENAMED = {DROPPED: "left_out", FILE: "source_file", ROW: "source_row"}  # columns of dropped rows
+_CONFLICTING = "conflicting_rows"  # kept rows of pairs with different labels, in the statistics
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
 * The share of texts over 512 tokens is estimated without a tokenizer.
@@ -56,9 +56,9 @@ class MadeDataset(Printed):
 
     Attributes:
         pairs: Its pairs.
-        dropped: The rows that were left out, with the reason in `left_out`; after a merge, `source_row` is
-            the number of the row in its dataset's split, from 1. Rows skipped by label, or for missing
-            values, are not included.
+        dropped: The rows that were left out, with the reason in `left_out`; after a merge or split,
+            `source_file` and `source_row` have the file and its row, as in messages. Rows skipped by label,
+            or for missing values, are not included.
         statistics: Counts by split, source and reason.
         out: Its folder; None if it was not written.
     """
@@ -84,16 +84,24 @@ class MadeDataset(Printed):
         if reasons:
             listed = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
             counts.caption = f"left out: {listed}"
+        if conflicting := self.statistics.get(_CONFLICTING):
+            counts.caption += f"; kept: {conflicting:,} rows with conflicting labels"
         return counts
 
 
 def build_result(
-    rows: pl.DataFrame, kind: LabelKind, name: str, read: Sequence[PairDataset] = ()
+    rows: pl.DataFrame,
+    kind: LabelKind,
+    name: str,
+    read: Sequence[PairDataset] = (),
+    *,
+    conflicting: int = 0,
 ) -> MadeDataset:
     """A dataset from rows with the columns `split` and `DROPPED` (the drop reason)."""
     bad = joined(pairs.bad_rows for pairs in read)
-    kept = rows.filter(pl.col(DROPPED).is_null()).drop(DROPPED, ROW, strict=False)
-    dropped = rows.filter(pl.col(DROPPED).is_not_null()).rename(_RENAMED, strict=False)
+    kept = rows.filter(pl.col(DROPPED).is_null()).drop(_RENAMED, strict=False)
+    dropped = rows.filter(pl.col(DROPPED).is_not_null())
+    dropped = dropped.drop(_RENAMED.values(), strict=False).rename(_RENAMED, strict=False)
     if not kept.height:
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
     first = ("split", "text1", "text2", "label")
@@ -111,6 +119,8 @@ def build_result(
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
         "dropped_pairs": dict(reasons.iter_rows()) | ({SKIPPED: skipped} if skipped else {}) | counts,
     }
+    if conflicting:
+        statistics[_CONFLICTING] = conflicting
     if "source" in kept.columns:
         statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())
     labelled = any(pairs.labels is not None for pairs in read)
@@ -195,6 +205,8 @@ def write_result(
     if statistics["dropped_pairs"]:
         rows = [(reason.replace("_", " "), count) for reason, count in statistics["dropped_pairs"].items()]
         sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
+    if conflicting := statistics.get(_CONFLICTING):
+        sections.append(("Conflicting labels", f"{conflicting:,} rows are of pairs with different labels."))
     sections += [*further, ("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
         title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections
@@ -227,18 +239,13 @@ def export_pairs(
     if file_format not in get_args(FileFormat):
         raise ConfigError(f"format = {file_format}: expected jsonl or csv")
     for rows in dataset.splits.values():
-        for name, dtype in rows.schema.items():
-            if _holds_bytes(dtype):
-                raise DataError(
-                    f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
-                    path=dataset.source,
-                )
+        refuse_bytes(rows, file_format, dataset.source)
     if note := describe_labels(dataset.labels):
         _LOG.warning("%s", note)
     texts = {
         out / f"{split}.{file_format}": rows.write_ndjson()
         if file_format == "jsonl"
-        else (_flat(rows) if raw else inert(_flat(rows))).write_csv()
+        else (flat(rows) if raw else inert(flat(rows))).write_csv()
         for split, rows in dataset.splits.items()
     }
     for path, text in texts.items():
@@ -247,15 +254,3 @@ def export_pairs(
         write_text(path, text)
     write_bad_rows(out, dataset.bad_rows)
     return list(texts)
-
-
-def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
-    if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(field.dtype) for field in dtype.fields)
-    if isinstance(dtype, (pl.List, pl.Array)):
-        return _holds_bytes(dtype.inner)
-    return dtype == pl.Binary
-
-
-def _flat(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import polars as pl
 
@@ -16,27 +16,29 @@ from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.made import (
     DROPPED,
-    ROW,
     MadeDataset,
     build_result,
     check_out,
     run_record,
     write_result,
 )
+from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, contents_of
 from pairkit.dataset.records import (
-    AGAINST_FIRST,
-    DIFFER,
     PAIR,
     SPLITS,
     PairDataset,
+    against_first,
+    differ,
     join_frames,
+    label_scale,
     named_split,
     typed_rows,
     unordered,
 )
 from pairkit.similarity.groups import Groups
 from pairkit.similarity.near_duplicates import near_identical_to
+from pairkit.similarity.same_text import first_of_same, same_text
 
 _PAGES = (("url1", "text1"), ("url2", "text2"))  # the page and text of an issue
 _CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
@@ -57,13 +59,14 @@ class ConnectedTexts:
 
 
 def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
-    """Group texts that are near-identical, of one page, or of one cluster."""
+    """Group texts that are the same, near-identical, of one page, or of one cluster."""
     rows = typed_rows(rows)  # columns of these names may have other types
     texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
     number_of = {text: number for number, text in enumerate(texts)}
     groups = Groups(range(len(texts)))
-    for member, first_member in enumerate(near_identical_to(texts).tolist()):
-        groups.join(first_member, member)
+    for first_members in (near_identical_to(texts), first_of_same(texts)):
+        for member, first_member in enumerate(first_members.tolist()):
+            groups.join(first_member, member)
     sides = {name: [number_of[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
     for columns in (_PAGES, _CLUSTERS):
         first: dict[str, int] = {}
@@ -173,8 +176,9 @@ def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int, *, a
 
 
 _SPLIT = """
-A dataset divided by `pairs split`. Rows that share a text, directly or through other rows, are in
-one split; so are near-identical texts (Jaccard similarity of word triples), issues and clusters.
+A dataset divided by `pairs split`. Each pair occurs once, in either order. Rows that share a text,
+directly or through other rows, are in one split; so are near-identical texts (Jaccard similarity of
+word triples), issues and clusters.
 """
 
 
@@ -184,16 +188,21 @@ def make_split(
     """See `pairkit.split`; `settings` are its arguments by name."""
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
-    made = build_result(divide(pairs.rows, settings), pairs.label_kind, str(out or pairs.source), [pairs])
+    once = pairs_once(pairs.rows, settings["conflicts"])
+    rows = pl.concat([divide(once.kept, settings), once.dropped], how="diagonal")
+    made = build_result(
+        rows, pairs.label_kind, str(out or pairs.source), [pairs], conflicting=once.conflicting
+    )
     return write_result(made, out, run, _SPLIT)
 
 
-Conflicts = Literal["error", "drop", "first"]
+Conflicts = Literal["drop", "first", "error", "keep"]
 
 REPEATED = "repeated"
 _MAX_CONFLICTS = 3  # in a message
-_PLACE, _RANK = "place", "rank of the split"
-_FIRST = ("split", "source", ROW, "text1", "text2", "label")
+_PLACE, _RANK = "place of the row", "rank of the split"
+_SIDE = "side of a conflict"
+_FIRST = ("split", "source", FILE, ROW, "text1", "text2", "label")
 _MERGED = """
 Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
 cluster is in two splits, and neither are near-identical texts (Jaccard similarity of word triples).
@@ -228,7 +237,7 @@ def join_datasets(datasets: Mapping[str, PairDataset]) -> pl.DataFrame:
             " with pairkit.write(DATASET, OUT, label_range=(0, 5)), and merge 0 and 1 only with 0 and 1"
         )
     frames = [
-        _named(frame, name, split)
+        _named(frame, name, split, pairs.source)
         for name, pairs in datasets.items()
         for split, frame in pairs.splits.items()
     ]
@@ -241,21 +250,38 @@ def _scale(pairs: PairDataset) -> str:
     return "scores from 0 to 1" if pairs.rows["label"].to_numpy().max() <= 1 else "scores above 1"
 
 
-def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
-    """Mark rows that repeat a pair: the first in the split of lowest rank stays."""
-    if conflicts not in get_args(Conflicts):
-        raise ConfigError(f"conflicts = {conflicts}: expected error, drop or first")
-    rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK)
-    keyed = rows.with_row_index(_PLACE).with_columns(*unordered("text1", "text2"), rank.alias(_RANK))
+@dataclass(frozen=True, slots=True)
+class PairsOnce:
+    """Rows in which each pair occurs once, and the others with their reasons."""
+
+    kept: pl.DataFrame
+    dropped: pl.DataFrame
+    conflicting: int  # kept rows of pairs with different labels
+
+
+def pairs_once(rows: pl.DataFrame, conflicts: Conflicts) -> PairsOnce:
+    """Drop rows that repeat a pair: the first in the split of lowest rank stays."""
+    rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK).alias(_RANK)
+    pair = unordered(same_text("text1"), same_text("text2"))
+    keyed = rows.with_row_index(_PLACE).with_columns(rank, *pair)
+    scale = label_scale(float(rows["label"].to_numpy().max(initial=0)))
+    in_conflict = differ(scale)
     if conflicts == "error":
-        _refuse(keyed.filter(DIFFER))
-    is_lost = DIFFER if conflicts == "drop" else AGAINST_FIRST
-    marked = keyed.with_columns(pl.when(is_lost).then(pl.lit(CONFLICT)).alias(DROPPED))
-    alive = pl.col(DROPPED).is_null()
-    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, alive)
-    is_repeated = alive & (kept_place != pl.col(_PLACE))
-    reason = pl.when(is_repeated).then(pl.lit(REPEATED)).otherwise(DROPPED)
-    return marked.with_columns(reason.alias(DROPPED)).select(*rows.columns, DROPPED)
+        _refuse(keyed.filter(in_conflict))
+
+    is_lost = {"drop": in_conflict, "first": against_first(scale)}.get(conflicts, pl.lit(value=False))
+    side = pl.when(in_conflict).then("label") if conflicts == "keep" else pl.lit(None)
+    keyed = keyed.with_columns(is_lost.alias(DROPPED), side.alias(_SIDE))
+    first_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, DROPPED, _SIDE)
+    is_repeated = first_place != pl.col(_PLACE)
+    repeated = pl.when(is_repeated).then(pl.lit(REPEATED))
+    reason = pl.when(DROPPED).then(pl.lit(CONFLICT)).otherwise(repeated)
+    marked = keyed.with_columns(reason.alias(DROPPED))
+
+    kept = marked.filter(pl.col(DROPPED).is_null())
+    dropped = marked.filter(pl.col(DROPPED).is_not_null())
+    conflicting = kept[_SIDE].count()
+    return PairsOnce(kept.select(rows.columns), dropped.select(*rows.columns, DROPPED), conflicting)
 
 
 def _refuse(differing: pl.DataFrame) -> None:
@@ -265,25 +291,27 @@ def _refuse(differing: pl.DataFrame) -> None:
     conflicts = []
     for group in groups[:_MAX_CONFLICTS]:
         places = [
-            f"{row['source']}, {row['split']}, row {row[ROW]:,}: label {row['label']:g}"
-            for row in group.iter_rows(named=True)
+            f"{one_line(row[FILE])}:{row[ROW]}: label {row['label']:g}" for row in group.iter_rows(named=True)
         ]
         conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
     more = f" and {len(groups) - _MAX_CONFLICTS:,} more" if len(groups) > _MAX_CONFLICTS else ""
     raise DataError(
         f"pairs with different labels ({len(groups):,}): {', '.join(conflicts)}{more}; leave them out"
-        " with --conflicts=drop, or take the label of the dataset that comes first with --conflicts=first"
+        " with --conflicts=drop, take the first label with --conflicts=first, or keep them with"
+        " --conflicts=keep"
     )
 
 
-def _named(frame: pl.DataFrame, name: str, split: str) -> pl.DataFrame:
+def _named(frame: pl.DataFrame, name: str, split: str, where: str) -> pl.DataFrame:
     """A split's rows with their source; the source from an earlier merge is appended."""
     source = pl.lit(name)
     dtype = frame.schema.get("source")
     if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
         inner = pl.col("source").cast(pl.String)
         source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
-    return named_split(frame, split).with_row_index(ROW, offset=1).with_columns(source.alias("source"))
+    # The names of rows in memory are equal; those of the sources differ.
+    file = pl.when(pl.col(FILE).str.starts_with(where)).then(name + pl.col(FILE).str.strip_prefix(where))
+    return named_split(frame, split).with_columns(source.alias("source"), file.otherwise(FILE).alias(FILE))
 
 
 def make_merged(
@@ -297,10 +325,10 @@ def make_merged(
     """See `pairkit.merge`; `settings` are its arguments by name."""
     run = run_record("merge", datasets, settings)
     check_out(out, run, sources.values(), fresh=fresh)
-    marked = mark_repeated(join_datasets(datasets), cast("Conflicts", settings["conflicts"]))
-    alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
-    apart = keep_apart(alive) if settings["split"] is None else divide(alive, settings)
-    rows = pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
+    once = pairs_once(join_datasets(datasets), settings["conflicts"])
+    apart = keep_apart(once.kept) if settings["split"] is None else divide(once.kept, settings)
+    rows = pl.concat([apart, once.dropped], how="diagonal")
     kind = max(datasets.values(), key=len).label_kind  # an empty one may have another
-    made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
+    name = str(out or "the merged datasets")
+    made = build_result(rows, kind, name, [*datasets.values()], conflicting=once.conflicting)
     return write_result(made, out, run, _MERGED)

@@ -16,7 +16,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.labels import AS_FOUND, LabelRules, LabelsRead
-from pairkit.dataset.negative_columns import ROW
+from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.columns import (
     Roles,
     find_roles,
@@ -117,9 +117,12 @@ class SourceTable:
         bad = pl.concat([joined([]), table.filter(~kept)], how="diagonal")
         return UsableRows(frame.filter(kept), None if labels is None else labels.filter(kept), bad)
 
-    def pairs(self, rows: UsableRows) -> pl.DataFrame:
-        """The rows as pairs."""
-        return to_pairs(rows.frame, self.roles, self.where, rows.labels).drop(ROW)
+    def pairs(self, rows: UsableRows, *, placed: bool = False) -> pl.DataFrame:
+        """The rows as pairs; if `placed`, with the columns `FILE` and `ROW`."""
+        pairs = to_pairs(rows.frame, self.roles, self.where, rows.labels)
+        if not placed:
+            return pairs.drop(ROW)
+        return pairs.with_columns(pl.lit(self.where).alias(FILE), pl.col(ROW).cast(pl.Int64))
 
 
 class UsableRows(NamedTuple):
@@ -171,8 +174,9 @@ def read_pairs(
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
     rules: LabelRules = AS_FOUND,
+    placed: bool = False,
 ) -> PairDataset:
-    """Read pairs as text1, text2, label and the source's other columns."""
+    """Read pairs as text1, text2, label and the source's other columns; if `placed`, `FILE` and `ROW`."""
     source = contents_of(source)
     by_split, meaning = _open(source, parts_of(source), columns, rules, split)
     splits: dict[str, pl.DataFrame] = {}
@@ -180,7 +184,8 @@ def read_pairs(
     for name, tables in by_split.items():
         rows = [table.usable(meaning) for table in tables]
         bad += [each.bad for each in rows]
-        splits[name] = join_frames([table.pairs(each) for table, each in zip(tables, rows, strict=True)])
+        frames = [table.pairs(each, placed=placed) for table, each in zip(tables, rows, strict=True)]
+        splits[name] = join_frames(frames)
     report_bad_rows(left_out := joined(bad))
     labels = meaning.read
     if isinstance(source, PairDataset):
@@ -227,7 +232,7 @@ def read_rows(
 def read_frames(
     source: Source, columns: Mapping[str, str] | None = None, rules: LabelRules = AS_FOUND
 ) -> PairFrames:
-    """The pairs of a source without bad rows, which are collected; one Parquet file at a time."""
+    """The pairs of a source, with `FILE` and `ROW`, one Parquet file at a time; bad rows are collected."""
     source = contents_of(source)
     rules = replace(rules, bad_rows="skip")
     by_split, meaning = _open(source, parts_of(source), columns, rules, holds_parquet=False)
@@ -236,7 +241,7 @@ def read_frames(
     def read(table: SourceTable) -> pl.DataFrame:
         rows = table.usable(meaning)
         bad[table.where] = joined([rows.bad])
-        return typed_rows(table.pairs(rows))
+        return typed_rows(table.pairs(rows, placed=True))
 
     known = [{name for table in of for name in typed_rows(table.head).columns} for of in by_split.values()]
     return PairFrames(

@@ -1,0 +1,59 @@
+"""When two texts are the same: words, numbers and signs agree, whatever the case, blanks and punctuation.
+
+Width and normal form don't count either. Signs do: C, C++ and C# differ, as do 5 and -5, 1.5 and 15, 10² and
+102. A text of punctuation only is the same as itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairkit.similarity.groups import Indices
+from pairkit.similarity.terms import UNSPACED
+
+_RAISED = "\ue000"  # before a digit that NFKC would join to the number before it
+_SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
+_NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
+_TOKEN = rf"{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
+_TEXT = "text"
+_BLOCK = 1 << 16  # texts whose keys are in memory
+_SEED = secrets.randbits(63)  # random, so that no one can construct collisions
+
+
+def first_of_same(texts: Sequence[str]) -> Indices:
+    """For each text the place of the first one that is the same."""
+    blocks = [texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK)]
+    hashes = [_hashes(block) for block in blocks]
+    _, first, group = np.unique(
+        np.concatenate([*hashes, _hashes([])]), return_index=True, return_inverse=True
+    )
+    return first[group]
+
+
+def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    table = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String})
+    return table.select(same_text(_TEXT).hash(_SEED)).to_series().to_numpy()
+
+
+def same_text(text: str) -> pl.Expr:
+    """A key of each text in a column, which is equal for texts that are the same."""
+    folded = _folded(pl.col(text))
+    tokens = folded.str.extract_all(_TOKEN).list.join(" ")
+    key = tokens.str.replace_all(f" ?([{UNSPACED}]+) ?", "${1}")
+    return pl.when(key == "").then(folded).otherwise(key)
+
+
+def _folded(text: pl.Expr) -> pl.Expr:
+    """Lower case in the normal form NFKC, with one kind of dash and without invisible characters."""
+    visible = text.str.replace_all(r"[\p{Cf}\x{FE00}-\x{FE0F}]", "")
+    plain = visible.str.replace_all(r"[`´¨™©®]", " ")  # NFKC would make accents or letters of them
+    marked = plain.str.replace_all(r"(\p{No})", _RAISED + "${1}")
+    lower = marked.str.normalize("NFKC").str.to_lowercase().str.replace_all("i\u0307", "i", literal=True)
+    dashes = lower.str.replace_all(r"[\p{Pd}\u{2212}]", "-")
+    apart = dashes.str.replace_all(r"([\p{L}\p{M}])[-.]+(\d)", "${1} ${2}")  # no sign: gpt-4, fig.5
+    return apart.str.strip_chars()
