@@ -17,7 +17,7 @@ from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, VerdictOutcome
 from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
-from gis_builder.trackers.tickets import find_trackers
+from gis_builder.crawling.tickets import find_trackers
 from pairkit.base.errors import ConfigError, RemoteError
 
 _MAX_NAMED = 5  # repositories in a message

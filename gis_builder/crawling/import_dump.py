@@ -26,7 +26,7 @@ from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import UNREADABLE, ColumnSummary, ImportOptions, and_more
-from gis_builder.trackers.tickets import TicketDump, find_trackers
+from gis_builder.crawling.tickets import TicketDump, WordsRead, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
@@ -316,6 +316,7 @@ class Trackers:
 
 
 _SHOWN, _WIDTH = 3, 60  # tickets, characters of a cell
+_WORDS = 30  # kinds of words beside the ids of links
 
 
 @dataclass(frozen=True, repr=False)
@@ -324,11 +325,14 @@ class ImportPreview(Printed):
 
     Attributes:
         columns: Each column or key: file, column, role, first value, and a time as it is understood.
+        links: The words beside ids in links (… stands for the ids), their number, and how they are read; the most
+            frequent come first.
         tickets: The first three tickets: key, created_at, state, title and duplicate_of.
         messages: Number of issues and links, and lines on skipped files, rows and links.
     """
 
     columns: tuple[Mapping[str, str], ...]
+    links: tuple[Mapping[str, str], ...]
     tickets: tuple[Mapping[str, str], ...]
     messages: tuple[str, ...]
 
@@ -337,8 +341,8 @@ class ImportPreview(Printed):
         return asdict(self)
 
     def tables(self) -> list[ResultTable]:
-        """The columns and the first tickets."""
-        return [_table(rows) for rows in (self.columns, self.tickets) if rows]
+        """The columns, the words of links and the first tickets."""
+        return [_table(rows) for rows in (self.columns, self.links, self.tickets) if rows]
 
     def lines(self) -> list[str]:
         """The messages."""
@@ -350,6 +354,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     broken = BrokenRows(skip=options.skip_broken)
     columns = ColumnSummary()
     tickets: list[Mapping[str, str]] = []
+    words: Counter[WordsRead] = Counter()
     counts: Counter[str] = Counter()
     messages: list[str] = []
     dumps = find_trackers(source, options, {}, broken)
@@ -358,6 +363,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
         index = dump.index if isinstance(dump, TicketDump) else None
         keys = TicketSite.of(index.tickets).rows if index else {}
         if isinstance(dump, TicketDump) and index:
+            words += index.words
             for file in dump.every_file:
                 columns.add(file)
             messages += [f"{index.link_count:,} duplicate links", *index.notes("an import lists them")]
@@ -373,7 +379,19 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
     messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
-    return ImportPreview(tuple(columns.rows()), tuple(tickets), (*counted, *messages, *broken.notes))
+    messages += [f"{len(words) - _WORDS:,} further words of links are not shown"] * (len(words) > _WORDS)
+    links = [
+        {
+            "words": read.words or "(only ids)",
+            "links": f"{count:,}",
+            "column": read.role,
+            "read as": read.read_as,
+        }
+        for read, count in words.most_common(_WORDS)
+    ]
+    return ImportPreview(
+        tuple(columns.rows()), tuple(links), tuple(tickets), (*counted, *messages, *broken.notes)
+    )
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> ResultTable:

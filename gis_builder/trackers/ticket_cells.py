@@ -22,6 +22,7 @@ from pairkit.base.printable import one_line
 _DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8"))
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
+LINK_ROLES = (*LINK, "relation")
 
 SEPARATOR = re.compile(r"[,;|\n，、；]")  # of ids or labels in a cell
 # Keys of the list of tickets in an answer of an API or in an export.
@@ -75,11 +76,19 @@ Cells: TypeAlias = dict[str, list[Any]]  # by role
 TimeOf: TypeAlias = Callable[[str], str]  # a time as a stamp
 
 
+class Link(NamedTuple):
+    """A cell of links as the tracker writes it."""
+
+    ticket: str  # id
+    cell: str
+    role: str = "duplicate_of"  # of its column; "links" of a neutral one
+
+
 class Ticket(NamedTuple):
     """A ticket or, without `issue`, a row of links; with its tracker's ids."""
 
     id: str
-    links: tuple[tuple[str, str], ...]  # duplicate and original, as the tracker writes them
+    links: tuple[Link, ...]
     issue: Issue | None = None  # without repository and number
     url: str = ""
     repo: str = ""  # owner/name, a name or empty
@@ -139,7 +148,11 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
         flag = "--link-columns" if are_links else "--columns"
         remedy = f"rename columns, or give {flag} {','.join(f'{role}=NAME' for role in missing)}"
         raise Malformed(f"{fault}; the columns are {one_line(', '.join(names), 400) or '(none)'}: {remedy}")
-    return {role: [values[n] for n in indices[role]] for role in (LINK if is_link else indices)}
+    return {
+        role: [values[n] for n in columns]
+        for role, columns in indices.items()
+        if role in LINK_ROLES or not is_link
+    }
 
 
 def other_kind(names: Iterable[str]) -> str:
@@ -174,14 +187,16 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     own_id = plain_id(one_text(cells, "id"))
     if not _ID.fullmatch(own_id):
         raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
-    links = [(own_id, text) for text in _texts(cells, "duplicate_of")]
-    links += [(text, own_id) for text in _texts(cells, "duplicated_by")]
-    for part in _several(cells, "links"):
-        links += _directed(part, own_id, part)
+    relation = one_text(cells, "relation")
+    links = [
+        Link(own_id, f"{relation} {text}".strip(), "links" if relation else role)
+        for role in ("duplicate_of", "duplicated_by", "links")
+        for text in _texts(cells, role)
+    ]
     if isinstance(value, dict):
         formal = [*_formal_links(value, own_id)]
         # GitLab's id in the database: an export has only the number, in a system note.
-        links += formal or [(own_id, f"duplicated_to_id={n}") for n in _at(value, "duplicated_to_id")]
+        links += formal or [Link(own_id, f"duplicated_to_id={n}") for n in _at(value, "duplicated_to_id")]
     link = Ticket(own_id, tuple(dict.fromkeys(links)))
     if "title" not in cells:
         return link
@@ -253,7 +268,7 @@ def nested_roles(value: Mapping[str, Any]) -> dict[str, str]:
     return roles
 
 
-def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[tuple[str, str]]:
+def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
     for rule in _DECLARED["links"]:
         for item in _at(value, rule["items"]):
             if "when" in rule and [*map(str, _at(item, rule["when"][0]))] != rule["when"][1:]:
@@ -268,13 +283,13 @@ def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[tuple[str, 
                 yield from _directed(relation, source, address[2] if address and is_same else target)
 
 
-def _directed(relation: str, source: str, target: str) -> list[tuple[str, str]]:
-    """The link as duplicate and original; empty if the words of its relation are not about duplicates."""
+def _directed(relation: str, source: str, target: str) -> list[Link]:
+    """The link with its direction; empty if the name of its relation is not about duplicates."""
     if not target:
         return []
     if _HAS_DUPLICATE.search(relation):
-        return [(target, source)]
-    return [(source, target)] if _IS_DUPLICATE.search(relation) else []
+        return [Link(source, target, "duplicated_by")]
+    return [Link(source, target)] if _IS_DUPLICATE.search(relation) else []
 
 
 def _at(value: Any, path: str) -> list[Any]:

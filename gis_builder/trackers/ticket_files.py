@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from gis_builder.store.decoding import Malformed, RepoName, convert, date_order, parse_time, stamp
 from gis_builder.trackers.saved import is_known, values
 from gis_builder.trackers.ticket_cells import (
-    LINK,
+    LINK_ROLES,
     NESTED,
     ROLES,
     TICKET,
@@ -65,7 +65,7 @@ class ImportOptions:
     date_format: str = ""  # of strptime; empty: see `parse_time`
 
     def __post_init__(self) -> None:
-        for mapping, known in ((self.columns, ROLES), (self.link_columns, LINK)):
+        for mapping, known in ((self.columns, ROLES), (self.link_columns, LINK_ROLES)):
             if unknown := [role for role in mapping if role not in known]:
                 raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
         if self.link_columns and not self.links:

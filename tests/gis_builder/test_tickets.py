@@ -188,7 +188,7 @@ def test_damaged_rows_and_files_are_skipped_and_counted(
     skipped = [line.partition(":")[0] for line in messages if line.endswith("; skipped")]
     assert skipped == [f"{root}/people.csv, {root}/labels.json", f"{root}/bugs.xml"]
     (links,) = (line for line in messages if "links skipped" in line)
-    assert links.startswith("1 duplicate links skipped: 1 to a ticket outside the import; first 1 to 77; ")
+    assert links.startswith("1 links skipped: 1 to a ticket outside the import; first 1 to 77; ")
     listed = Path(links.rpartition("list: ")[2]).read_text()
     assert listed == "id,duplicate_of,reason\n1,77,to a ticket outside the import\n"
     (words,) = (line for line in messages if "damaged rows" in line)
@@ -246,7 +246,7 @@ def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: P
     rows = [
         ["A-01", "One", "31/12/2024", "", "5"],
         ["A-02", "Two", "01/02/2025", "see a-1", ""],
-        ["A-3", "x", "1/1/2025", "?9", ""],
+        ["A-3", "x", "1/1/2025", "see 9", ""],
     ]
     path = table(root / "t.csv", header, rows)
     seen = gis_builder.preview_import(path, tmp_path / "work", columns={"title": "Betreff"}, progress=False)
@@ -260,8 +260,9 @@ def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: P
     assert [(row["key"], row["created_at"][:10], row["duplicate_of"]) for row in seen.tickets] == [
         ("A-01", "2024-12-31", ""), ("A-02", "2025-02-01", "A-01"), ("A-3", "2025-01-01", ""),
     ]  # fmt: skip
+    assert seen.links == ({"words": "see …", "links": "2", "column": "duplicate_of", "read as": "duplicate"},)
     assert seen.lines()[:2] == ["tickets/t: 3 issues", "1 duplicate links"]
-    assert "1 to a ticket outside the import; first A-3 to ?9" in seen.lines()[2]
+    assert "1 to a ticket outside the import; first A-3 to see 9" in seen.lines()[2]
     assert not (tmp_path / "work").exists()
 
 

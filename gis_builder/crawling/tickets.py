@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, product
 from pathlib import Path
+from typing import NamedTuple
 
+from gis_builder.crawling.link_cells import LinkKind, LinkPart, read_cell
 from gis_builder.store.decoding import Malformed
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, TicketRow, Tickets
 from gis_builder.trackers.dump import (
@@ -26,7 +28,7 @@ from gis_builder.trackers.dump import (
     is_tracker_file,
 )
 from gis_builder.trackers.saved import saved_files
-from gis_builder.trackers.ticket_cells import SEPARATOR, Ticket, plain_id
+from gis_builder.trackers.ticket_cells import SEPARATOR, Link, Ticket, plain_id
 from gis_builder.trackers.ticket_files import PLAIN, TABLES, UNREADABLE, ImportOptions, TicketFile, file_kind
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
@@ -126,8 +128,9 @@ class TicketDump(Dump):
             if when and ref not in done:
                 done.add(ref)
                 yield Row(*ref, Event("closed", None, when, state_reason=issue.state_reason))
-                for target in self.index.marks.get(ref, ()):
-                    yield Row(*ref, Event("marked_as_duplicate", None, when, target))
+                for kind, links in (("marked", self.index.marks), ("unmarked", self.index.denials)):
+                    for target in links.get(ref, ()):
+                        yield Row(*ref, Event(f"{kind}_as_duplicate", None, when, target))
 
     @cached_property
     def index(self) -> TicketIndex:
@@ -171,14 +174,24 @@ class TicketDump(Dump):
         return f"{_name_part(owner or host)}/{_name_part(name or source.name.partition('.')[0])}"
 
 
+class WordsRead(NamedTuple):
+    """The role of a column, words beside its ids, and how they are read."""
+
+    role: str
+    words: str
+    read_as: str
+
+
 class TicketIndex:
     """The numbers, pages and links of all tickets."""
 
     def __init__(self, known: Tickets) -> None:
         self.tickets = {repo: dict(rows) for repo, rows in known.items()}
-        self.links: list[tuple[str, str, str]] = []  # duplicate and original as written, repository
+        self.links: list[tuple[Link, str]] = []  # with the repository
         self.marks: dict[IssueRef, dict[IssueRef, None]] = {}  # originals of each duplicate, in order
-        self.skipped: list[tuple[str, str, str]] = []  # duplicate and original as written, reason
+        self.denials: dict[IssueRef, dict[IssueRef, None]] = {}  # tickets that it does not duplicate
+        self.words: Counter[WordsRead] = Counter()
+        self.skipped: list[tuple[str, str, str]] = []  # ticket and link as written, reason
         self.files: dict[IssueRef, Path] = {}  # of new tickets
         self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
@@ -195,7 +208,7 @@ class TicketIndex:
         causes = Counter(reason for _, _, reason in self.skipped)
         counted = ", ".join(f"{count:,} {reason}" for reason, count in causes.most_common())
         first = one_line(" to ".join(self.skipped[0][:2]), 80) if self.skipped else ""
-        links = f"{len(self.skipped):,} duplicate links skipped: {counted}; first {first}; {skipped}"
+        links = f"{len(self.skipped):,} links skipped: {counted}; first {first}; {skipped}"
         repeated = f"{self.repeated:,} tickets occur more than once; the last occurrence counts"
         return [*([links] if self.skipped else []), *([repeated] if self.repeated else [])]
 
@@ -214,7 +227,7 @@ class TicketIndex:
                 self.repeated += 1
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
             new[ticket.id] = created_at, TicketRow(0, page, ticket.priority), path
-        self.links += [(*link, repo) for link in ticket.links]
+        self.links += [(link, repo) for link in ticket.links]
 
     def resolve(self) -> None:
         """Number the tickets and resolve the links, after all tickets were added."""
@@ -226,14 +239,49 @@ class TicketIndex:
                 ref = IssueRef(repo, numbers[id_])
                 self.files[ref] = path
                 self._by_id[id_] = None if id_ in self._by_id else ref
-        for source, target, repo in dict.fromkeys(self.links):
-            originals = self._find(target, repo)
-            for duplicate, original in product(self._find(source, repo) if originals else (), originals):
-                if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
-                    reason = next((end for end in (duplicate, original) if isinstance(end, str)), _ITSELF)
-                    self.skipped.append((source, target, reason))
-                else:
-                    self.marks.setdefault(duplicate, {})[original] = None
+        for link, repo in dict.fromkeys(self.links):
+            for part in self._parts(link, repo):
+                self._add_part(link, part, repo)
+
+    def _parts(self, link: Link, repo: str) -> list[LinkPart]:
+        """The parts of a cell with ids; all of it if it is an id, or without ids."""
+        whole = LinkPart(link.cell, "", LinkKind.PLAIN)
+        is_id = self.ref(plain_id(link.cell), repo) is not None
+        return [whole] if is_id else read_cell(link.cell, link.ticket) or [whole]
+
+    def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:
+        """Mark a duplicate, or set the link aside; a denial also revokes other words on the two tickets."""
+        kind = part.kind
+        if kind is LinkKind.PLAIN and link.role != "links":
+            kind = LinkKind.DUPLICATE
+        self.words[WordsRead(link.role, part.words, str(kind))] += 1
+        source, target = link.ticket, part.text
+        if link.role == "duplicated_by" or kind is LinkKind.REVERSED:
+            source, target = target, source
+        if kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
+            self._connect(source, target, repo)
+            return
+        self.skipped.append((link.ticket, " ".join(part.text.split()), str(kind)))
+        if kind is LinkKind.DENIED:
+            for duplicate, original in self._resolved(source, target, repo):
+                if isinstance(duplicate, IssueRef) and isinstance(original, IssueRef):
+                    self.denials.setdefault(duplicate, {})[original] = None
+
+    def _connect(self, source: str, target: str, repo: str) -> None:
+        """Mark the duplicates of a link."""
+        for duplicate, original in self._resolved(source, target, repo):
+            if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
+                reason = next((end for end in (duplicate, original) if isinstance(end, str)), _ITSELF)
+                self.skipped.append((source, target, reason))
+            else:
+                self.marks.setdefault(duplicate, {})[original] = None
+
+    def _resolved(
+        self, source: str, target: str, repo: str
+    ) -> Iterator[tuple[IssueRef | str, IssueRef | str]]:
+        """Each pair of tickets that the ends of a link name, or reasons why they name none."""
+        originals = self._find(target, repo)
+        return product(self._find(source, repo) if originals else (), originals)
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """Find a ticket by id in its repository, else in the only other repository with that id."""
