@@ -137,7 +137,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ),
         (
             "a.json",
-            '[{"text1": "x", "text2": ["a", {"b": 1}], "label": 1}, {"text2": "y"}]',
+            '[{"text1": "x", "text2": ["a", {"b": 1}], "label": 1}, {"text1": "x", "text2": "y", "label": 0}]',
             ":1: the column text2 has li",
         ),
         ("a.csv", ",".join(map(str, range(20_000))), ": has more than 10,000 columns"),

@@ -270,6 +270,7 @@ def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
         frame.with_columns(
             _lists(column.name, column.to_list())
             for column in frame.select(nested & texts & {*frame.columns})
+            if column.dtype != pl.List(pl.String)
         )
         for frame in frames
     ]
