@@ -46,6 +46,15 @@ def test_flags_become_arguments(pairs: str) -> None:
     assert done.result["out"] == "out"
 
 
+def test_the_encoding_of_files_is_an_option_also_of_the_next_step(pairs: str) -> None:
+    Path("a.csv").write_bytes("text1,text2,label\nbłąd,żółć,1\n".encode("cp1250"))
+    assert run_pairs("audit", "a.csv").code == 3
+    run_pairs("export", "a.csv", "--format", "jsonl", "--out", "out", "--encoding", "cp1250")
+    assert "błąd" in Path("out/train.jsonl").read_text(encoding="utf-8")
+    assert "--encoding cp1250" in run_pairs("audit", "a.csv", "--encoding", "cp1250").err
+    assert "expected a name such as" in run_pairs("audit", "a.csv", "--encoding", "klingon").err
+
+
 def test_help(pairs: str) -> None:
     short, whole = (run_pairs("split", flag).out for flag in ("--help", "--help-all"))
     for words in ("Divide a dataset", "Rows that share a text", "pairs split pairs.tsv", "--split-sizes"):
@@ -108,7 +117,7 @@ def test_next_step_keeps_input_flags(pairs: str) -> None:
 )
 def test_columns_by_name_or_number(pairs: str, text: str, expected: Any) -> None:
     Path("a.csv").write_text("a,b,c\nx,y,1\n" if "=" in text else "x,y,1\n")
-    done = run_pairs("export", "a.csv", "--columns", text, "--out", "out")
+    run_pairs("export", "a.csv", "--columns", text, "--out", "out")
     if isinstance(expected, str):
         assert (done.code, f"--columns {text}: {expected}" in done.error) == (2, True)
     else:

@@ -90,8 +90,23 @@ def test_limit_on_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (b"\xfe\xff" + "zwölf 😀\r\n".encode("utf-16-be"), ["zwölf 😀\r\n"]),
         (b"\xef\xbb\xbfNr\n\x80 5\n", ["Nr\n", "€ 5\n"]),
         ("zwölf\n".encode() + b"zw\xf6lf\n", "a.txt:2: is Windows-1252, but row 1 is UTF-8"),
-        (b"a\n\x81\n", r"a.txt:2: neither UTF-8 nor Windows-1252 \(bytes 81\)"),
-        ("a\nПривет\n".encode("cp1251"), r"a.txt:2: neither UTF-8 nor Windows-1252 \(bytes cf f0 e8"),
+        (b"a\n\x81\n", r"a.txt:2: is not UTF-8, and as Windows-1252 it has "),
+        *(
+            (f"a\n{line}\n".encode(code), r"a.txt:2: is not UTF-8, .*`--encoding cp1250`")
+            for code, line in {
+                "cp1251": "Привет",
+                "cp1250": "Drukarka nie działa, proszę o pomoc",
+                "iso8859-2": "Tiskárna nefunguje, příliš žluťoučký kůň",
+                "cp1254": "Yazıcı çalışmıyor, lütfen yardım edin",
+                "cp1257": "Spausdintuvas neveikia, ačiū už pagalbą",
+                "iso8859-15": "Le cœur",
+                "gb18030": "打印机坏了",
+                "big5": "印表機",
+                "shift_jis": "プリンター",
+                "cp949": "프린터가",
+                "iso2022_jp": "プリンター",
+            }.items()
+        ),
         (b"\xff\xfea", "a.txt:1: not readable"),
     ],
 )

@@ -6,6 +6,7 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Parameter, as_w
 from pairkit.base.cli.terminal import BROKEN_PIPE, INTERRUPTED, Ended, next_step, out, print_json, say
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.errors import PairkitError
+from pairkit.base.system.text_lines import files_in
 
 
 class Commands(TyperGroup):
@@ -85,6 +87,7 @@ def examples(*lines: str) -> str:
 
 
 GENERAL = {
+    "encoding": Option("Encoding of text files that aren't UTF-8.", metavar="NAME", panel=INPUT),
     "json": Option("End with one JSON object on stdout.", panel=OUTPUT, main=True),
     "quiet": Option("Print no progress and no notes on stderr.", short="-q", panel=OUTPUT, main=True),
     "verbose": Option("Log each step on stderr.", short="-v", panel=OUTPUT),
@@ -102,10 +105,14 @@ def add_command(
     """Add a command that prints the result of a function, or of `run(function, arguments, **flags)`."""
     public = parameters(function)
     of_run = parameters(run)[2:] if run else []
+    reads_tables = any(each.name == "columns" for each in public)
+    left_out = {*(() if json else ("json",)), *(() if reads_tables else ("encoding",))}
     general = [
-        Parameter(key, "bool", default=False, option=option)
+        Parameter(key, "str | None", default=None, option=option)
+        if key == "encoding"
+        else Parameter(key, "bool", default=False, option=option)
         for key, option in GENERAL.items()
-        if json or key != "json"
+        if key not in left_out
     ]
     declared = [*public, *(each for each in of_run if each.name not in GENERAL), *general]
     takes_progress = "progress" in inspect.signature(function).parameters
@@ -120,19 +127,26 @@ def add_command(
         level = logger.level
         if values["quiet"]:
             logger.setLevel(logging.ERROR)
+        encoding = values.get("encoding")
         try:
-            if run is None:
-                result = function(**arguments)
-            else:
-                flags = {each.name: each.read(values[each.name]) for each in of_run}
-                result = run(function, arguments, **flags)
+            with files_in(encoding) if encoding else nullcontext():
+                if run is None:
+                    result = function(**arguments)
+                else:
+                    flags = {each.name: each.read(values[each.name]) for each in of_run}
+                    result = run(function, arguments, **flags)
         except PairkitError as error:
             error.args = (_with_flag(str(error.args[0]), public), *error.args[1:])
             raise
         finally:
             logger.setLevel(level)
         if result is not None:
-            show(result, json=values.get("json", False), quiet=values["quiet"], given=arguments)
+            show(
+                result,
+                json=values.get("json", False),
+                quiet=values["quiet"],
+                given={**arguments, "encoding": encoding},
+            )
             getattr(result, "check", lambda: None)()
 
     order = {INPUT: 0, OUTPUT: 2, RUN: 3}  # of panels; any others are between
@@ -182,7 +196,7 @@ def with_input_flags(step: Any, given: Mapping[str, Any]) -> Any:
     if isinstance(step, str) or not {*map(str, sources)} & {*map(str, step)}:
         return step
     reads_pairs = step[0] == "pairs" or step[1] in ("train", "evaluate")
-    names = ["columns", *(["labels", "label_range", "bad_rows"] if reads_pairs else [])]
+    names = ["columns", "encoding", *(["labels", "label_range", "bad_rows"] if reads_pairs else [])]
     flags = {name: given[name] for name in names if given.get(name) not in (None, "error")}
     if isinstance(columns := flags.get("columns"), Mapping):
         flags["columns"] = ",".join(f"{role}={column}" for role, column in columns.items())

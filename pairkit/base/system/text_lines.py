@@ -12,12 +12,12 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pairkit.base.errors import DataError, spoken
+from pairkit.base.errors import ConfigError, DataError, spoken
 from pairkit.base.printable import one_line
 
 _LOG = logging.getLogger(__name__)
@@ -60,12 +60,19 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield row, decoder.decode(line, row)
 
 
-# Bytes without a character, and runs that only other alphabets and scripts have.
-_NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\x80-\xff]{5}")
+ENCODING = "AOE_ENCODING"  # the variable with the encoding of files that aren't UTF-8; `--encoding` sets it
+_JAPANESE_MAIL = b"\x1b$"  # ISO-2022-JP, whose bytes are all ASCII
+_NO_CHARACTER = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+# What other encodings become in Windows-1252: symbols between letters, runs of letters with accents, and
+# letters that no language has together (from Turkish, Romanian, Baltic; Czech; Hungarian; Croatian).
+_NOT_WINDOWS = re.compile(
+    r"[^\W\d_][¡-¦¨¬¯±-³¸¹¼-¿×÷†‡‰ˆ˜•‚„€][^\W\d_]|[À-ÿ]{4}|[^\x00-\x7f]{5}|[£-¦¨¬¯±-³¸¹¼-¾×÷]{2}"
+    r"|(?=.*[ðýþÐÝÞ]).*[ÀÂÃÇÈÊËÎÔÛÜàâãçèêëîôûü]|(?=.*[øØ]).*[ìùÌÙ]|(?=.*[õÕ]).*[ûÛ]|(?=.*[èÈ]).*[šžæŠŽÆ]"
+)
 
 
 class _Decoder:
-    """Decodes a file's lines as UTF-8, or as Windows-1252 if only ASCII is also UTF-8."""
+    """Decodes lines as UTF-8, or as Windows-1252 if only ASCII is also UTF-8 and looks like text."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,6 +80,8 @@ class _Decoder:
 
     def decode(self, line: bytes, row: int) -> str:
         if line.isascii():  # most are, and this is the fastest check
+            if _JAPANESE_MAIL in line:
+                raise self._unknown(row, line.decode("ascii"))
             return line.decode("ascii")
         if row == 1 and line.startswith(codecs.BOM_UTF8):
             return self.decode(line.removeprefix(codecs.BOM_UTF8), row)
@@ -87,14 +96,9 @@ class _Decoder:
         return text
 
     def _as_windows(self, line: bytes, row: int) -> str:
-        if odd := _NOT_WINDOWS.search(line):
-            raise DataError(
-                f"neither UTF-8 nor Windows-1252 (bytes {odd[0].hex(' ')}); save the file as UTF-8 in the"
-                " program that wrote it",
-                path=self._path,
-                row=row,
-            )
-        text = line.decode("cp1252")
+        text = line.decode("cp1252", errors="replace")
+        if _NO_CHARACTER.search(line) or _NOT_WINDOWS.search(text):
+            raise self._unknown(row, text)
         if self._first is None:
             start = next(number for number, character in enumerate(text) if character > "\x7f")
             note_once(
@@ -103,6 +107,46 @@ class _Decoder:
                 *(self._path, row, one_line(text[max(0, start - 15) : start + 15])),
             )
         return text
+
+    def _unknown(self, row: int, text: str) -> DataError:
+        start = next((place for place, character in enumerate(text) if not " " <= character <= "~"), 0)
+        shown = one_line(text[max(0, start - 15) : start + 15])
+        return DataError(
+            f"is not UTF-8, and as Windows-1252 it has {shown!r}; save it as UTF-8, or give commands"
+            " its encoding, such as `--encoding cp1250`",
+            path=self._path,
+            row=row,
+        )
+
+
+@contextmanager
+def files_in(encoding: str) -> Iterator[None]:
+    """Read text files that aren't UTF-8 in this encoding, also in other processes."""
+    try:
+        b"a".decode(encoding)
+    except LookupError as error:
+        raise ConfigError(
+            f"--encoding {one_line(encoding)}: unknown; expected a name such as cp1250, gb18030 or shift_jis"
+        ) from error
+    os.environ[ENCODING] = encoding
+    try:
+        yield
+    finally:
+        del os.environ[ENCODING]
+
+
+def _as_utf8(data: bytes, encoding: str, path: Path) -> bytes:
+    """The bytes of a text in UTF-8; they may be so already."""
+    with suppress(UnicodeDecodeError):
+        data.decode()
+        if _JAPANESE_MAIL not in data:
+            return data
+    try:
+        return data.decode(encoding).encode()
+    except UnicodeError as error:
+        raise DataError(
+            f"is not {encoding} ({one_line(str(error))}); give another --encoding", path=path
+        ) from error
 
 
 @lru_cache(1000)
@@ -195,14 +239,16 @@ def _opened(path: Path, *, as_utf8: bool) -> Iterator[io.BufferedIOBase]:
             raise DataError(
                 "is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it", path=path
             )
-        if start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        is_utf16 = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        encoding = "utf-16" if is_utf16 else as_utf8 and os.environ.get(ENCODING)
+        if not encoding:
             yield file
             return
         if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:
             raise DataError(
-                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of UTF-16; save it as UTF-8", path=path
+                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of {encoding}; save it as UTF-8", path=path
             )
-        yield io.BytesIO(data.decode("utf-16").encode())
+        yield io.BytesIO(data.decode(encoding).encode() if is_utf16 else _as_utf8(data, encoding, path))
 
 
 @contextmanager

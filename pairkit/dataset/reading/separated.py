@@ -113,7 +113,7 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
     """The table, read twice as fast or more; None if polars' rules may give other rows than `records`."""
     separator, padded, _ = _separator(path)
     try:
-        data = read_whole(path).removeprefix(codecs.BOM_UTF8)
+        data = read_whole(path, as_utf8=True).removeprefix(codecs.BOM_UTF8)
         text = np.frombuffer(b"\n%b\n" % data, np.uint8)
         marks, ends = np.flatnonzero(text == ord('"')), [*f'{separator}\n"'.encode()]
         # Pairs of marks that begin and end a cell, or are next to another mark.

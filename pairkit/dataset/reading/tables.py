@@ -187,7 +187,7 @@ def _read_parquet(path: Path) -> pl.DataFrame:
 
 def _read_json_lines(path: Path) -> pl.DataFrame:
     """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
-    lines = read_whole(path, UNLIMITED).removeprefix(codecs.BOM_UTF8)
+    lines = read_whole(path, UNLIMITED, as_utf8=True).removeprefix(codecs.BOM_UTF8)
     if not _LONE_SURROGATE.search(lines):
         with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
