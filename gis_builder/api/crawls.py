@@ -242,8 +242,8 @@ def render(
 
     Args:
         work: The folder of the crawl or import. A search has only some of the issues.
-        out: The file (.parquet, .csv, .tsv or .jsonl), with the columns id (`owner/name#number`), repo, number, url, text, created_at,
-            state and labels; of tickets also key (`ABC-12`) and priority.
+        out: The file (.parquet, .csv, .tsv or .jsonl), with the columns id (`owner/name#number`), repo,
+            number, url, text, created_at, state and labels; of tickets also key (`ABC-12`) and priority.
 
     Raises:
         ConfigError: There is no crawl in that folder, or `out` has other content or can't be written.

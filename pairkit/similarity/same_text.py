@@ -20,11 +20,15 @@ _RAISED = "\ue000"  # before a digit that NFKC would join to the number before i
 _BEFORE_NFKC = {
     r"[\p{Cf}\x{FE00}-\x{FE0F}]": "",  # invisible
     r"[`´¨™©®]": " ",  # would become accents or letters
+    "～": "-",
     r"(\p{No})": _RAISED + "${1}",
 }
 _AFTER_NFKC = {
     r"i\x{307}": "i",  # from a Turkish İ
+    "[‘’ʼ]": "'",
     r"[\p{Pd}\x{2212}]": "-",
+    r"\b(\p{L})\.\b": "${1}",  # U.S. is US
+    r" ?n't\b": "nt",  # do n't is dont
     r"([\p{L}\p{M}])[-.]+(\d)": "${1} ${2}",  # not a sign: gpt-4, fig.5
 }
 _SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
