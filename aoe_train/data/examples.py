@@ -25,14 +25,7 @@ from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
 from pairkit.dataset.negative_columns import NEGATIVES
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.reader import read_rows, split_names
-from pairkit.dataset.records import (
-    PAIR,
-    against_first,
-    differ,
-    format_bad_rows,
-    label_scale,
-    unordered,
-)
+from pairkit.dataset.records import PAIR, against_first, differ, format_bad_rows, label_scale
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.same_text import first_of_same
 
@@ -166,7 +159,7 @@ def resolve_conflicts(
     """
     if examples.kind in ("positive", "single"):  # all labelled 1
         return examples
-    scale = 1.0 if examples.labels is None else label_scale(float(examples.labels.max()))
+    scale = 1.0 if examples.labels is None else label_scale(pl.Series(examples.labels))
     conflicting = _conflicting_labels(examples, scale)
     if not conflicting.height:
         return examples
@@ -207,13 +200,14 @@ def pair_labels(examples: Examples, same: Indices, part: int = 0, parts: int = 1
         _labels_of_rows(examples, same, start, part, parts)
         for start in range(0, max(1, len(examples)), _BLOCK)
     )
-    if examples.kind != "graded":
-        with_itself = frame.filter((pl.col("same1") == pl.col("same2")) & (pl.col("label") == 0))
-        similar = with_itself.unique("same1", keep="first", maintain_order=True).with_columns(
-            label=pl.lit(1.0, pl.Float32), row=pl.lit(_NO_ROW, pl.Int64)
-        )
-        frame = pl.concat([similar, frame])
-    return frame.with_columns(*unordered("same1", "same2")).drop("same1", "same2")
+    if examples.kind == "graded":
+        return frame
+    low, high = map(pl.col, PAIR)
+    with_itself = frame.filter((low == high) & (pl.col("label") == 0))
+    similar = with_itself.unique(PAIR).with_columns(
+        label=pl.lit(1.0, pl.Float32), row=pl.lit(_NO_ROW, pl.Int64)
+    )
+    return pl.concat([similar, frame])
 
 
 def _labels_of_rows(examples: Examples, same: Indices, start: int, part: int, parts: int) -> pl.DataFrame:
@@ -225,12 +219,11 @@ def _labels_of_rows(examples: Examples, same: Indices, start: int, part: int, pa
     columns = [(rows[:, 0], rows[:, 1], labels, row_numbers)]
     columns += [(rows[:, 0], rows[:, column], 0 * labels, row_numbers) for column in range(2, rows.shape[1])]
     first, second, label, row = (np.concatenate(each) for each in zip(*columns, strict=True))
-    same1 = same[first]
-    same2 = same[second]
-    chosen = (second != ABSENT) & (np.minimum(same1, same2) % parts == part)
-    columns_of_labels = {"first": first, "second": second, "label": label, "row": row}
-    columns_of_labels |= {"same1": same1, "same2": same2}
-    frame = pl.DataFrame({name: values[chosen] for name, values in columns_of_labels.items()})
+    low = np.minimum(same[first], same[second])
+    high = np.maximum(same[first], same[second])
+    chosen = (second != ABSENT) & (low % parts == part)
+    named = {"first": first, "second": second, "label": label, "row": row, PAIR[0]: low, PAIR[1]: high}
+    frame = pl.DataFrame({name: values[chosen] for name, values in named.items()})
     return frame.sort("row", maintain_order=True)
 
 

@@ -242,8 +242,8 @@ def render(
 
     Args:
         work: The folder of the crawl or import. A search has only some of the issues.
-        out: The Parquet file, with the columns id (`owner/name#number`), repo, number, url, text, created_at,
-            state and labels; of tickets also key (`ABC-12`) and priority.
+        out: The file (.parquet, .csv, .tsv or .jsonl), with the columns id (`owner/name#number`), repo,
+            number, url, text, created_at, state and labels; of tickets also key (`ABC-12`) and priority.
 
     Raises:
         ConfigError: There is no crawl in that folder, or `out` has other content or can't be written.
@@ -258,8 +258,10 @@ def render(
     from gis_builder.pairing.build_pairs import render_store
     from gis_builder.pairing.pairing_results import Rendered
     from gis_builder.store.store import open_store
+    from pairkit.base.settings import argument
+    from pairkit.dataset.table_files import TableFile
 
-    file = path_of("out", out)
+    file = argument("out", path_of("out", out), TableFile)
     with display(progress) as show, open_store(path_of("work", work)) as store:
         return Rendered(file, render_store(store, file, show, fresh=fresh))
 

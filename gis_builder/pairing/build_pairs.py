@@ -32,9 +32,8 @@ from gis_builder.store.issue_records import Grounds, Issue, IssueRef, Kind, Thre
 from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.system.files import write_bytes
-from pairkit.base.system.folders import check_apart, check_file, is_same, made_there
-from pairkit.dataset.parquet import parquet_bytes
+from pairkit.base.system.folders import check_apart, is_same, made_there
+from pairkit.dataset.table_files import save_table
 
 _LOG = logging.getLogger(__name__)
 
@@ -269,7 +268,5 @@ def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool = Fal
     if not rows:
         raise DataError("no issue has a text; import or crawl other issues", path=store.path)
     frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")
-    table = parquet_bytes(frame if tickets else frame.drop(TICKET_COLUMNS))
-    check_file(out, table, fresh=fresh)
-    write_bytes(out, table)
+    save_table(out, frame if tickets else frame.drop(TICKET_COLUMNS), fresh=fresh)
     return counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -97,18 +96,16 @@ def audit(
     """
     from pairkit.dataset.checking.audit import audit_pairs
     from pairkit.dataset.reading.reader import read_frames
-    from pairkit.dataset.table_files import save_table, table_file
+    from pairkit.dataset.table_files import TableFile, save_table
 
-    file = argument("out", out, Path | None)
-    if file is not None:
-        table_file(file)
+    file = argument("out", out, TableFile | None)
     rules = label_rules(labels, label_range, bad_rows)
     result = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=rules.bad_rows == "skip")
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)
     if file is not None:
         save_table(file, result.again, fresh=fresh)
-    return replace(result, out=file)
+    return result
 
 
 @options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))

@@ -13,7 +13,7 @@ from pairkit.base.settings import argument, split_at_commas
 from pairkit.dataset.labels import label_rules
 from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.reading.reader import read_pairs
-from pairkit.dataset.table_files import save_table, table_file
+from pairkit.dataset.table_files import TableFile, save_table
 
 if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
@@ -100,7 +100,8 @@ def merge(
     """
     from pairkit.dataset.making.split_and_merge import Conflicts, make_merged, named
 
-    folder, file = argument("out", out, Path | None), _dropped_file(dropped)
+    folder = argument("out", out, Path | None)
+    file = argument("dropped", dropped, TableFile | None)
     settings = {
         "conflicts": argument("conflicts", conflicts, Conflicts),
         "split": argument("split_sizes", split_sizes, SplitSizes | None),
@@ -159,7 +160,8 @@ def split(
     """
     from pairkit.dataset.making.split_and_merge import Conflicts, make_split
 
-    folder, file = argument("out", out, Path | None), _dropped_file(dropped)
+    folder = argument("out", out, Path | None)
+    file = argument("dropped", dropped, TableFile | None)
     settings = {
         "conflicts": argument("conflicts", conflicts, Conflicts),
         "split": argument("split_sizes", split_sizes, SplitSizes),
@@ -226,7 +228,8 @@ def extract(
 
     from pairkit.extracting.extract_pairs import RULES, make_mined
 
-    folder, file = argument("out", out, Path | None), _dropped_file(dropped)
+    folder = argument("out", out, Path | None)
+    file = argument("dropped", dropped, TableFile | None)
     named = tuple(RULES) if rules is None else argument("rules", split_at_commas(rules), tuple[str, ...])
     settings = {
         "rules": list(named),
@@ -273,17 +276,11 @@ def apply_review(
     from pairkit.reviews.review import apply_review, review_beside
 
     folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
-    list_of_dropped = _dropped_file(dropped)
+    list_of_dropped = argument("dropped", dropped, TableFile | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)
     made = apply_review(pairs, source, path, folder, relabel=relabel, fresh=fresh)
     return _with_dropped(made, list_of_dropped, fresh=fresh)
-
-
-def _dropped_file(path: str | Path | None) -> Path | None:
-    """The file for the rows that are left out, whose ending is checked before the work."""
-    file: Path | None = argument("dropped", path, Path | None)
-    return None if file is None else table_file(file)
 
 
 def _with_dropped(made: MadeDataset, file: Path | None, *, fresh: bool) -> MadeDataset:

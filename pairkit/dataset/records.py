@@ -217,18 +217,18 @@ PAIR = ("low text", "high text")  # columns, as `unordered` makes them
 _GRADE = 0.199  # of the scale: a grade of five, but for rounding; labels that are closer agree
 
 
-def label_scale(highest: float) -> float:
-    """The highest label of the scale, from the highest label that occurs."""
-    return SCORE_MAX if highest > 1 else 1.0
+def label_scale(labels: pl.Series) -> float:
+    """The highest label of the scale of these labels."""
+    return SCORE_MAX if (labels > 1).any() else 1.0
 
 
-def differ(scale: float = 1.0) -> pl.Expr:
+def differ(scale: float, pair: Sequence[str] = PAIR) -> pl.Expr:
     """Whether a row's pair has labels that are a fifth of the scale or more apart."""
     label = pl.col("label")
-    return (label.max() - label.min()).over(PAIR) > _GRADE * scale
+    return (label.max() - label.min()).over(pair) > _GRADE * scale
 
 
-def against_first(scale: float = 1.0) -> pl.Expr:
+def against_first(scale: float) -> pl.Expr:
     """Whether the first row of a row's pair has a label that differs from the row's, as in `differ`."""
     label = pl.col("label")
     return (label - label.first().over(PAIR)).abs() > _GRADE * scale

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 from polars.datatypes import DataType, DataTypeClass
+from pydantic import AfterValidator
 
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import DataError
 from pairkit.base.printable import inert, one_line
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes
 from pairkit.dataset.records import as_json
 
-
-def flat(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with lists and structures as JSON texts, for CSV."""
-    return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
+_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-def refuse_bytes(rows: pl.DataFrame, file_format: str, where: str | Path) -> None:
-    """Refuse columns with bytes, which CSV and JSON can't store."""
+def _refuse_bytes(rows: pl.DataFrame, file_format: str, where: Path) -> None:
     for name, dtype in rows.schema.items():
         if _holds_bytes(dtype):
             raise DataError(
@@ -39,39 +36,27 @@ def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
     return dtype == pl.Binary
 
 
-def _csv(rows: pl.DataFrame) -> bytes:
-    return inert(flat(rows)).write_csv().encode()
-
-
-def _tsv(rows: pl.DataFrame) -> bytes:
-    return inert(flat(rows)).write_csv(separator="\t").encode()
-
-
-def _jsonl(rows: pl.DataFrame) -> bytes:
-    return rows.write_ndjson().encode()
-
-
-_FORMATS: Mapping[str, Callable[[pl.DataFrame], bytes]] = {
-    ".csv": _csv,
-    ".tsv": _tsv,
-    ".jsonl": _jsonl,
-    ".parquet": parquet_bytes,
-}
-
-
-def table_file(path: Path) -> Path:
-    """The path, if its ending names a format."""
-    if path.suffix.lower() not in _FORMATS:
-        raise ConfigError(f"{one_line(str(path))}: expected a name that ends in {', '.join(_FORMATS)}")
+def _known(path: Path) -> Path:
+    if path.suffix.lower() not in _ENDINGS:
+        raise ValueError(f"expected a name that ends in {', '.join(_ENDINGS)}")
     return path
 
 
-def table_bytes(path: Path, rows: pl.DataFrame) -> bytes:
-    """The content of a file of this name."""
-    ending = table_file(path).suffix.lower()
-    if ending != ".parquet":
-        refuse_bytes(rows, ending, path)
-    return _FORMATS[ending](rows)
+TableFile = Annotated[Path, AfterValidator(_known)]
+"""A file whose ending names its format."""
+
+
+def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False) -> bytes:
+    """The content of a file of this name; `raw` CSV has no apostrophes before formulas."""
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        return parquet_bytes(rows)
+    _refuse_bytes(rows, ending[1:], path)
+    if ending == ".jsonl":
+        return rows.write_ndjson().encode()
+    flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
+    safe = flat if raw else inert(flat)
+    return safe.write_csv(separator="\t" if ending == ".tsv" else ",").encode()
 
 
 def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:

@@ -17,6 +17,20 @@ from pairkit.similarity.groups import Indices
 from pairkit.similarity.terms import UNSPACED
 
 _RAISED = "\ue000"  # before a digit that NFKC would join to the number before it
+_BEFORE_NFKC = {
+    r"[\p{Cf}\x{FE00}-\x{FE0F}]": "",  # invisible
+    r"[`´¨™©®]": " ",  # would become accents or letters
+    "～": "-",
+    r"(\p{No})": _RAISED + "${1}",
+}
+_AFTER_NFKC = {
+    r"i\x{307}": "i",  # from a Turkish İ
+    "[‘’ʼ]": "'",
+    r"[\p{Pd}\x{2212}]": "-",
+    r"\b(\p{L})\.\b": "${1}",  # U.S. is US
+    r" ?n't\b": "nt",  # do n't is dont
+    r"([\p{L}\p{M}])[-.]+(\d)": "${1} ${2}",  # not a sign: gpt-4, fig.5
+}
 _SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
 _NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
 _TOKEN = rf"{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
@@ -50,10 +64,9 @@ def same_text(text: str) -> pl.Expr:
 
 def _folded(text: pl.Expr) -> pl.Expr:
     """Lower case in the normal form NFKC, with one kind of dash and without invisible characters."""
-    visible = text.str.replace_all(r"[\p{Cf}\x{FE00}-\x{FE0F}]", "")
-    plain = visible.str.replace_all(r"[`´¨™©®]", " ")  # NFKC would make accents or letters of them
-    marked = plain.str.replace_all(r"(\p{No})", _RAISED + "${1}")
-    lower = marked.str.normalize("NFKC").str.to_lowercase().str.replace_all("i\u0307", "i", literal=True)
-    dashes = lower.str.replace_all(r"[\p{Pd}\u{2212}]", "-")
-    apart = dashes.str.replace_all(r"([\p{L}\p{M}])[-.]+(\d)", "${1} ${2}")  # no sign: gpt-4, fig.5
-    return apart.str.strip_chars()
+    for pattern, replacement in _BEFORE_NFKC.items():
+        text = text.str.replace_all(pattern, replacement)
+    text = text.str.normalize("NFKC").str.to_lowercase()
+    for pattern, replacement in _AFTER_NFKC.items():
+        text = text.str.replace_all(pattern, replacement)
+    return text.str.strip_chars()

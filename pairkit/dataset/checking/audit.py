@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -76,9 +76,7 @@ class AuditReport(Printed):
     # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
     bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
     skips_bad_rows: bool = False
-    # All rows of repeated and contradictory pairs, and the file that has them.
-    again: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False)
-    out: Path | None = None
+    again: pl.DataFrame = field(default_factory=pl.DataFrame)  # rows of repeated and contradictory pairs
 
     @property
     def leaks(self) -> list[str]:
@@ -95,17 +93,11 @@ class AuditReport(Printed):
         skip = ["--bad-rows", "skip"] if self.bad_rows and not self.skips_bad_rows else []
         return [("describe the dataset", ["pairs", "report", self.source, *skip])]
 
-    def notes(self) -> list[str]:
-        """The file of the rows."""
-        return (
-            [f"{self.again.height:,} rows of repeated or contradictory pairs: {self.out}"] if self.out else []
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
-        plain = asdict(replace(self, again=pl.DataFrame()))
+        plain = asdict(self)
         del plain["again"]
-        return plain | {"leaks": self.leaks, "out": None if self.out is None else str(self.out)}
+        return plain | {"leaks": self.leaks}
 
     def check(self) -> None:
         """Raise an error if splits leak or rows are unusable.
@@ -160,7 +152,8 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
         near_identical = _near_identical(
             texts, first.splits_of_texts(), list(pairs.splits), equal_too=pairs.by_page
         )
-    again = _pairs_seen_again(suspects, label_scale(first.highest))
+    number = pl.Int64 if pairs.label_kind == "binary" else pl.Float32
+    again = _pairs_seen_again(suspects, first.scale).with_columns(pl.col("label").cast(number))
     return AuditReport(
         source=pairs.source,
         splits={
@@ -172,12 +165,12 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
             )
             for split, pairs, labels, long, same in first.counts.iter_rows()
         },
-        shared_issues=_shared(suspects, dict(zip(_KEYS, _issues(), strict=True))),
-        shared_clusters=_shared(suspects, {"cluster": pl.col("cluster")}),
+        shared_issues=_shared(suspects, {"key1": "issue1", "key2": "issue2"}),
+        shared_clusters=_shared(suspects, {"cluster_key": "cluster"}),
         near_identical=near_identical,
         repeated_pairs=_finding(again, _REPEAT),
         contradictory_pairs=_finding(again, _CONTRADICTION),
-        again=_as_written(again, pairs.label_kind),
+        again=again.select(*_LISTED, *(("url1", "url2") if pairs.by_page else ())),
         issues_by="page" if pairs.by_page else "text",
         label_kind=pairs.label_kind,
         labels=pairs.labels,
@@ -189,18 +182,18 @@ def audit_pairs(pairs: PairFrames, *, skips_bad_rows: bool = False) -> AuditRepo
     )
 
 
-def _shared(rows: pl.DataFrame, columns: Mapping[str, pl.Expr]) -> AuditFinding:
-    """Values of these columns that are in more than one split, each with what is shown for it."""
+def _shared(rows: pl.DataFrame, columns: Mapping[str, str]) -> AuditFinding:
+    """Values that are in more than one split, from columns of keys and of values."""
     shared = (
-        pl.concat([rows.select("split", key=pl.col(key), shown=shown) for key, shown in columns.items()])
-        .filter(pl.col("key").str.strip_chars() != "")
-        .group_by("key", maintain_order=True)
-        .agg(pl.col("split").unique(), pl.col("shown").first())
+        pl.concat([rows.select("split", key=key, value=value) for key, value in columns.items()])
+        .filter(pl.col("key") != 0)
+        .group_by("key")
+        .agg(pl.col("split").unique(), pl.col("value").min())
         .filter(pl.col("split").list.len() > 1)
-        .sort("key")
+        .sort("value")
     )
-    first = shared.select("shown", "split").head(_EXAMPLES).iter_rows()
-    return AuditFinding(shared.height, tuple(f"{_short(shown)}  in {_listed(of)}" for shown, of in first))
+    first = shared.select("value", "split").head(_EXAMPLES).iter_rows()
+    return AuditFinding(shared.height, tuple(f"{_short(value)}  in {_listed(of)}" for value, of in first))
 
 
 def _near_identical(
@@ -227,31 +220,19 @@ def _near_identical(
     return AuditFinding(len(groups), tuple(shown))
 
 
-def _issues() -> list[pl.Expr]:
-    """The page of both issues, or their text."""
-    return [pl.coalesce(page, text) for page, text in zip(_PAGES, _TEXTS, strict=True)]
-
-
 def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
-    """All rows of pairs that occur several times, by kind and group: contradictions before repeats."""
-    keyed = rows.with_columns(*unordered(*_KEYS))
-    several = keyed.filter(pl.len().over(PAIR) > 1)
-    kind = pl.when(differ(scale)).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
-    by_pair = several.with_columns(kind.alias("kind")).sort("kind", *PAIR, maintain_order=True)
-    by_pair = by_pair.with_columns((pl.struct(PAIR).rle_id().cast(pl.Int64) + 1).alias("group"))
-    return by_pair.select(*_LISTED, *_PAGES)
-
-
-def _as_written(again: pl.DataFrame, kind: LabelKind) -> pl.DataFrame:
-    """The rows with labels as in the dataset, and without pages if there are none."""
-    rows = again.with_columns(pl.col("label").cast(pl.Int64 if kind == "binary" else pl.Float32))
-    return rows if rows["url1"].count() else rows.drop(_PAGES)
+    """All rows of pairs that occur several times, contradictions before repeats."""
+    several = rows.filter(pl.col("pair").is_duplicated())
+    kind = pl.when(differ(scale, ["pair"])).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
+    first = pl.int_range(pl.len()).first().over("pair")
+    by_pair = several.with_columns(kind.alias("kind")).sort("kind", first, maintain_order=True)
+    return by_pair.with_columns(group=pl.col("pair").rle_id().cast(pl.Int64) + 1)
 
 
 def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
     """The number of pairs of a kind, with the first ones."""
     pairs = again.filter(pl.col("kind") == kind).unique("group", maintain_order=True)
-    first = pairs.head(_EXAMPLES).select(*_issues()).iter_rows()
+    first = pairs.select("issue1", "issue2").head(_EXAMPLES).iter_rows()
     return AuditFinding(pairs.height, tuple(f"{_short(one)} | {_short(other)}" for one, other in first))
 
 
@@ -266,8 +247,7 @@ def _short(text: str) -> str:
 # The two passes: first over hashes of all rows, then over rows with colliding hashes.
 _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 _BATCH = 1 << 13  # rows
-_KEYS, _PAGES = ("key1", "key2"), ("url1", "url2")
-_TEXTS, _SAME = ("text1", "text2"), ("same1", "same2")
+_KEYS, _TEXTS, _SAME = ("key1", "key2"), ("text1", "text2"), ("same1", "same2")
 
 
 class FirstPass:
@@ -276,20 +256,21 @@ class FirstPass:
     def __init__(self, pairs: PairFrames) -> None:
         counts: list[pl.DataFrame] = []
         hashes: list[pl.DataFrame] = []
-        self.highest = 0.0  # label
-        for code, split, batch in key_rows(pairs):
-            rows = with_keys(batch)
-            self.highest = float(rows["label"].to_numpy().max(initial=self.highest))
-            counts.append(_counts(rows, split))
-            hashes.append(hashes_of(rows).with_columns(pl.lit(code, pl.Int16).alias("split")))
+        self.scale = 1.0
+        for code, split, rows in key_rows(pairs):
+            keys_of_rows = hashes_of(rows)
+            self.scale = max(self.scale, label_scale(rows["label"]))
+            counts.append(_counts(rows.hstack(keys_of_rows), split))
+            hashes.append(keys_of_rows.with_columns(pl.lit(code, pl.Int16).alias("split")))
         self.counts = pl.concat(counts).group_by("split", maintain_order=True).sum()
         hashed = pl.concat(hashes)
         keys = pl.concat([hashed.select("split", pl.col(key).alias("key")) for key in _KEYS])
         self.is_suspect = hashed.select(
             pl.any_horizontal(pl.col(_KEYS).is_in(_in_two(keys, "key").implode()))
-            | pl.col("cluster").is_in(_in_two(hashed, "cluster").implode())
+            | pl.col("cluster_key").is_in(_in_two(hashed, "cluster_key").implode())
             | pl.col("pair").is_duplicated()
         ).to_series()
+        self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
         texts = hashed.select("split", pl.concat_list(_SAME).alias("text")).explode("text")
         present = pl.col("text") != 0
         self.is_new = texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
@@ -314,9 +295,11 @@ def second_pass(
         new = np.flatnonzero(first.is_new[start:end]).tolist()
         sides = rows["text1"], rows["text2"]
         texts.extend(sides[index % 2][index // 2] for index in new)
-        kept.append(_reported_columns(rows.filter(first.is_suspect[start // 2 : end // 2])))
+        kept.append(_copied(rows.filter(first.is_suspect[start // 2 : end // 2])))
         start = end
-    return texts, pl.concat(kept)
+    suspects = pl.concat(kept).hstack(first.keys_of_suspects)
+    issues = {f"issue{side}": pl.coalesce(f"url{side}", f"text{side}") for side in (1, 2)}
+    return texts, suspects.with_columns(**issues)
 
 
 def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
@@ -349,17 +332,8 @@ def _columns(rows: pl.DataFrame, split: str, *, by_page: bool) -> pl.DataFrame:
         pl.col(ROW).alias("row"),
         *texts,
         pl.col("label").cast(pl.Float64),
-        *(page.alias(name) for page, name in zip(pages, _PAGES, strict=True)),
+        *(page.alias(f"url{side}") for side, page in enumerate(pages, 1)),
         _known(rows, "cluster").alias("cluster"),
-    )
-
-
-def with_keys(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with a key of each text, and of each issue: its page or its text."""
-    keyed = rows.with_columns(same1=same_text("text1"), same2=same_text("text2"))
-    return keyed.with_columns(
-        key1=pl.coalesce("url1", "same1"),
-        key2=pl.coalesce("url2", "same2"),
     )
 
 
@@ -368,14 +342,16 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """A hash of each key, cluster, text and pair; 0 for blank values."""
+    """A hash of each text, issue (its page or text), pair and cluster; 0 for blank values."""
+    keyed = rows.with_columns(same1=same_text("text1"), same2=same_text("text2"), cluster_key="cluster")
+    keyed = keyed.with_columns(key1=pl.coalesce("url1", "same1"), key2=pl.coalesce("url2", "same2"))
 
     def hashed(name: str) -> pl.Expr:
         present = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
         return pl.when(present).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
 
     pair = pl.struct(PAIR).hash(_SEED).alias("pair")
-    return rows.with_columns(unordered(*_KEYS)).select(*map(hashed, (*_KEYS, "cluster", *_SAME)), pair)
+    return keyed.with_columns(unordered(*_KEYS)).select(*map(hashed, (*_KEYS, "cluster_key", *_SAME)), pair)
 
 
 def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
@@ -384,7 +360,6 @@ def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:
     return once.filter(pl.col(name).is_duplicated())[name].unique()
 
 
-def _reported_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Copies of the reported columns: views would keep all texts in memory."""
-    needed = with_keys(rows).select("split", "file", "row", *_TEXTS, "label", *_PAGES, *_KEYS, "cluster")
-    return pl.DataFrame(needed.rows(), schema=needed.schema, orient="row")
+def _copied(rows: pl.DataFrame) -> pl.DataFrame:
+    """Copies: views would keep all texts in memory."""
+    return pl.DataFrame(rows.rows(), schema=rows.schema, orient="row")

@@ -13,8 +13,7 @@ import polars as pl
 
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import inert
-from pairkit.base.system.files import write_text
+from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_file, is_same, made_there
 from pairkit.base.version import __version__
 from pairkit.dataset.labels import SKIPPED, LabelsRead, describe_labels
@@ -33,14 +32,14 @@ from pairkit.dataset.records import (
     write_bad_rows,
     write_dataset,
 )
-from pairkit.dataset.table_files import flat, refuse_bytes
+from pairkit.dataset.table_files import table_bytes
 from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
 FEW_ROWS = 50  # too few to train on
 DROPPED = "why it is left out"  # a column, null for kept rows; unlikely to exist in a dataset
 _RENAMED = {DROPPED: "left_out", FILE: "source_file", ROW: "source_row"}  # columns of dropped rows
-_CONFLICTING = "conflicting_rows"  # kept rows of pairs with different labels, in the statistics
+CONFLICTING = "conflicting_rows"  # a column: whether a row's pair has several labels and is kept
 _LIMITS = """
 * The limitations of the source datasets apply: see their cards.
 * The share of texts over 512 tokens is estimated without a tokenizer.
@@ -84,24 +83,21 @@ class MadeDataset(Printed):
         if reasons:
             listed = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
             counts.caption = f"left out: {listed}"
-        if conflicting := self.statistics.get(_CONFLICTING):
+        if conflicting := self.statistics.get(CONFLICTING):
             counts.caption += f"; kept: {conflicting:,} rows with conflicting labels"
         return counts
 
 
 def build_result(
-    rows: pl.DataFrame,
-    kind: LabelKind,
-    name: str,
-    read: Sequence[PairDataset] = (),
-    *,
-    conflicting: int = 0,
+    rows: pl.DataFrame, kind: LabelKind, name: str, read: Sequence[PairDataset] = ()
 ) -> MadeDataset:
     """A dataset from rows with the columns `split` and `DROPPED` (the drop reason)."""
     bad = joined(pairs.bad_rows for pairs in read)
-    kept = rows.filter(pl.col(DROPPED).is_null()).drop(_RENAMED, strict=False)
-    dropped = rows.filter(pl.col(DROPPED).is_not_null())
-    dropped = dropped.drop(_RENAMED.values(), strict=False).rename(_RENAMED, strict=False)
+    kept = rows.filter(pl.col(DROPPED).is_null()).drop(*_RENAMED, strict=False)
+    conflicting = int(kept[CONFLICTING].sum()) if CONFLICTING in kept.columns else 0
+    kept = kept.drop(CONFLICTING, strict=False)
+    dropped = rows.filter(pl.col(DROPPED).is_not_null()).drop(CONFLICTING, strict=False)
+    dropped = dropped.drop(*_RENAMED.values(), strict=False).rename(_RENAMED, strict=False)
     if not kept.height:
         raise DataError(f"no pair is left of {rows.height:,}; nothing was written", path=name)
     first = ("split", "text1", "text2", "label")
@@ -120,7 +116,7 @@ def build_result(
         "dropped_pairs": dict(reasons.iter_rows()) | ({SKIPPED: skipped} if skipped else {}) | counts,
     }
     if conflicting:
-        statistics[_CONFLICTING] = conflicting
+        statistics[CONFLICTING] = conflicting
     if "source" in kept.columns:
         statistics["sources"] = dict(kept["source"].value_counts().sort("source").iter_rows())
     labelled = any(pairs.labels is not None for pairs in read)
@@ -205,7 +201,7 @@ def write_result(
     if statistics["dropped_pairs"]:
         rows = [(reason.replace("_", " "), count) for reason, count in statistics["dropped_pairs"].items()]
         sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
-    if conflicting := statistics.get(_CONFLICTING):
+    if conflicting := statistics.get(CONFLICTING):
         sections.append(("Conflicting labels", f"{conflicting:,} rows are of pairs with different labels."))
     sections += [*further, ("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
@@ -238,19 +234,13 @@ def export_pairs(
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if file_format not in get_args(FileFormat):
         raise ConfigError(f"format = {file_format}: expected jsonl or csv")
-    for rows in dataset.splits.values():
-        refuse_bytes(rows, file_format, dataset.source)
     if note := describe_labels(dataset.labels):
         _LOG.warning("%s", note)
-    texts = {
-        out / f"{split}.{file_format}": rows.write_ndjson()
-        if file_format == "jsonl"
-        else (flat(rows) if raw else inert(flat(rows))).write_csv()
-        for split, rows in dataset.splits.items()
-    }
-    for path, text in texts.items():
-        check_file(path, text.encode(), fresh=fresh)
-    for path, text in texts.items():
-        write_text(path, text)
+    tables = {out / f"{split}.{file_format}": rows for split, rows in dataset.splits.items()}
+    files = {path: table_bytes(path, rows, raw=raw) for path, rows in tables.items()}
+    for path, data in files.items():
+        check_file(path, data, fresh=fresh)
+    for path, data in files.items():
+        write_bytes(path, data)
     write_bad_rows(out, dataset.bad_rows)
-    return list(texts)
+    return list(files)

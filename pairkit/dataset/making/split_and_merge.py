@@ -15,6 +15,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.labels import CONFLICT
 from pairkit.dataset.making.made import (
+    CONFLICTING,
     DROPPED,
     MadeDataset,
     build_result,
@@ -188,11 +189,8 @@ def make_split(
     """See `pairkit.split`; `settings` are its arguments by name."""
     run = run_record("split", {"pairs": pairs}, settings)
     check_out(out, run, [source], fresh=fresh)
-    once = pairs_once(pairs.rows, settings["conflicts"])
-    rows = pl.concat([divide(once.kept, settings), once.dropped], how="diagonal")
-    made = build_result(
-        rows, pairs.label_kind, str(out or pairs.source), [pairs], conflicting=once.conflicting
-    )
+    rows = _split_once(pairs.rows, settings)
+    made = build_result(rows, pairs.label_kind, str(out or pairs.source), [pairs])
     return write_result(made, out, run, _SPLIT)
 
 
@@ -201,7 +199,6 @@ Conflicts = Literal["drop", "first", "error", "keep"]
 REPEATED = "repeated"
 _MAX_CONFLICTS = 3  # in a message
 _PLACE, _RANK = "place of the row", "rank of the split"
-_SIDE = "side of a conflict"
 _FIRST = ("split", "source", FILE, ROW, "text1", "text2", "label")
 _MERGED = """
 Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
@@ -250,38 +247,32 @@ def _scale(pairs: PairDataset) -> str:
     return "scores from 0 to 1" if pairs.rows["label"].to_numpy().max() <= 1 else "scores above 1"
 
 
-@dataclass(frozen=True, slots=True)
-class PairsOnce:
-    """Rows in which each pair occurs once, and the others with their reasons."""
+def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
+    """Rows with their splits, each pair once; and the dropped ones."""
+    marked = mark_repeated(rows, settings["conflicts"])
+    alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
+    apart = keep_apart(alive) if settings["split"] is None else divide(alive, settings)
+    return pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
 
-    kept: pl.DataFrame
-    dropped: pl.DataFrame
-    conflicting: int  # kept rows of pairs with different labels
 
-
-def pairs_once(rows: pl.DataFrame, conflicts: Conflicts) -> PairsOnce:
-    """Drop rows that repeat a pair: the first in the split of lowest rank stays."""
+def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
+    """Mark rows that repeat a pair: the first in the split of lowest rank stays."""
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK).alias(_RANK)
     pair = unordered(same_text("text1"), same_text("text2"))
+    scale = label_scale(rows["label"])
     keyed = rows.with_row_index(_PLACE).with_columns(rank, *pair)
-    scale = label_scale(float(rows["label"].to_numpy().max(initial=0)))
-    in_conflict = differ(scale)
+    keyed = keyed.with_columns(differ(scale).alias(CONFLICTING))
     if conflicts == "error":
-        _refuse(keyed.filter(in_conflict))
+        _refuse(keyed.filter(CONFLICTING))
 
-    is_lost = {"drop": in_conflict, "first": against_first(scale)}.get(conflicts, pl.lit(value=False))
-    side = pl.when(in_conflict).then("label") if conflicts == "keep" else pl.lit(None)
-    keyed = keyed.with_columns(is_lost.alias(DROPPED), side.alias(_SIDE))
-    first_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, DROPPED, _SIDE)
-    is_repeated = first_place != pl.col(_PLACE)
-    repeated = pl.when(is_repeated).then(pl.lit(REPEATED))
-    reason = pl.when(DROPPED).then(pl.lit(CONFLICT)).otherwise(repeated)
-    marked = keyed.with_columns(reason.alias(DROPPED))
-
-    kept = marked.filter(pl.col(DROPPED).is_null())
-    dropped = marked.filter(pl.col(DROPPED).is_not_null())
-    conflicting = kept[_SIDE].count()
-    return PairsOnce(kept.select(rows.columns), dropped.select(*rows.columns, DROPPED), conflicting)
+    is_kept = pl.col(CONFLICTING) & (conflicts == "keep")
+    is_lost = against_first(scale) if conflicts == "first" else pl.col(CONFLICTING) & ~is_kept
+    lost = pl.when(is_lost).then(pl.lit(CONFLICT))
+    marked = keyed.with_columns(lost.alias(DROPPED), is_kept.alias(CONFLICTING))
+    side = pl.when(CONFLICTING).then("label")  # each label of a kept conflict occurs once
+    kept_place = pl.col(_PLACE).sort_by(_RANK, _PLACE).first().over(*PAIR, DROPPED, side)
+    repeated = pl.when(kept_place != pl.col(_PLACE)).then(pl.lit(REPEATED))
+    return marked.select(*rows.columns, CONFLICTING, pl.coalesce(DROPPED, repeated).alias(DROPPED))
 
 
 def _refuse(differing: pl.DataFrame) -> None:
@@ -309,9 +300,8 @@ def _named(frame: pl.DataFrame, name: str, split: str, where: str) -> pl.DataFra
     if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
         inner = pl.col("source").cast(pl.String)
         source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
-    # The names of rows in memory are equal; those of the sources differ.
-    file = pl.when(pl.col(FILE).str.starts_with(where)).then(name + pl.col(FILE).str.strip_prefix(where))
-    return named_split(frame, split).with_columns(source.alias("source"), file.otherwise(FILE).alias(FILE))
+    file = pl.col(FILE).str.replace(where, name, literal=True)  # the same for several tables in memory
+    return named_split(frame, split).with_columns(file, source.alias("source"))
 
 
 def make_merged(
@@ -325,10 +315,7 @@ def make_merged(
     """See `pairkit.merge`; `settings` are its arguments by name."""
     run = run_record("merge", datasets, settings)
     check_out(out, run, sources.values(), fresh=fresh)
-    once = pairs_once(join_datasets(datasets), settings["conflicts"])
-    apart = keep_apart(once.kept) if settings["split"] is None else divide(once.kept, settings)
-    rows = pl.concat([apart, once.dropped], how="diagonal")
+    rows = _split_once(join_datasets(datasets), settings)
     kind = max(datasets.values(), key=len).label_kind  # an empty one may have another
-    name = str(out or "the merged datasets")
-    made = build_result(rows, kind, name, [*datasets.values()], conflicting=once.conflicting)
+    made = build_result(rows, kind, str(out or "the merged datasets"), [*datasets.values()])
     return write_result(made, out, run, _MERGED)
