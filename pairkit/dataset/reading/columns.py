@@ -16,13 +16,14 @@ from pairkit.dataset.negative_columns import NEGATIVES, ROW, by_number, lists_of
 from pairkit.dataset.reading.label_meaning import LabelColumn
 from pairkit.dataset.reading.proposed_columns import (
     UNKNOWN,
-    ColumnSample,
+    Columns,
     Meant,
     Rows,
     columns_option,
+    distinct,
     likely_pair,
-    longest_text,
     sample,
+    text_option,
 )
 
 
@@ -132,17 +133,16 @@ def known_pair(
     return next(([known[name] for name in pair] for pair in usual if {*pair} <= known.keys()), [])
 
 
-def _advice(columns: Sequence[ColumnSample], pair: Sequence[str], label: str, meant: Meant) -> str:
-    """`--columns` with the likely columns of a pair and its label, or of a text and its group."""
-    pair = [] if meant == "texts" else pair or likely_pair(columns)
-    text = longest_text(columns)
-    others = [column for column in columns if column.name not in (pair or [text])]
-    if not label and len(others) == 1 and others[0].distinct < 1:  # unlike those of ids, its values repeat
-        label = others[0].name
-    if pair or meant == "pairs":
-        return _pair_option(pair, label or UNKNOWN if len(columns) != 2 else "")
-    group = {"group": label or UNKNOWN} if meant == "groups" else {}
-    return columns_option({"text": text, **group})
+def _advice(columns: Columns, pair: Sequence[str], label: str, meant: Meant) -> str:
+    """`--columns` with the likely columns of a pair and its label, or of a text."""
+    if meant != "texts":
+        pair = pair or likely_pair(columns)
+    if meant == "texts" or (meant == "rows" and not pair):
+        return text_option(columns)
+    others = [name for name in columns if name not in pair]
+    if len(others) == 1 and distinct(columns[others[0]]) < len(columns[others[0]]):  # not ids
+        label = label or others[0]
+    return _pair_option(pair, label or UNKNOWN if len(columns) != 2 else "")
 
 
 def _pair_option(texts: Sequence[str], label: str) -> str:
@@ -212,7 +212,7 @@ def text_column(
     if not column:
         raise DataError(
             f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
-            f" {columns_option({'text': longest_text(sample(rows))})}",
+            f" {text_option(sample(rows))}",
             path=where,
         )
     if len(names) > 1 and column != "text":
@@ -237,11 +237,10 @@ def document_roles(
             del roles[role]
     if needed and not {"question", "body"} & roles.keys():
         found = sample(frame.iter_rows(named=True))
-        pair = likely_pair(found) if len(found) == 2 else []
-        roles = dict(zip(("question", "answer"), pair, strict=False)) or {"text": longest_text(found)}
+        pair = dict(zip(("question", "answer"), likely_pair(found), strict=False))
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
-            f" or text; rename them or give {columns_option(roles)}",
+            f" or text; rename them or give {columns_option(pair) if pair else text_option(found)}",
             path=where,
         )
     return roles
