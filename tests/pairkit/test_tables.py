@@ -111,7 +111,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ("a.csv", PLAIN.encode("utf-16-le").decode("latin-1"), ":1: has NUL characters, as in UTF-16"),
         (
             "a.csv",
-            "a,same,score,b\nA text of several words.,Another of several words.,1,x\n",
+            "a,same,score,b\nA text of several words.,Another of several words.,1,2\n",
             r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}",
         ),
         ("a.csv", "Export of May\n" + HEAD, ":2: 3 cells, .*',', or delete rows above the header"),

@@ -15,14 +15,13 @@ from pairkit.dataset.labels import LEAVE_OUT, MISSING
 from pairkit.dataset.negative_columns import NEGATIVES, ROW, by_number, lists_of_negatives, negative_columns
 from pairkit.dataset.reading.label_meaning import LabelColumn
 from pairkit.dataset.reading.proposed_columns import (
+    MIN_LENGTH,
     UNKNOWN,
-    Columns,
     Meant,
     Rows,
     columns_option,
-    distinct,
     likely_pair,
-    sample,
+    text_lengths,
     text_option,
 )
 
@@ -114,7 +113,7 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     if positives := known_pair(names, _POSITIVE_NAMES):
         label = "" if negatives else _first_of(_POSITIVE_LABELS, names)
         return Roles(positives[0], positives[1], label, negatives)
-    option = _advice(sample(frame.iter_rows(named=True)), pair, label, meant)
+    option = _advice(frame, pair, label, meant)
     title = " delete rows above the header," if names[1:2] == ["column_2"] else ""
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
@@ -133,16 +132,17 @@ def known_pair(
     return next(([known[name] for name in pair] for pair in usual if {*pair} <= known.keys()), [])
 
 
-def _advice(columns: Columns, pair: Sequence[str], label: str, meant: Meant) -> str:
+def _advice(frame: pl.DataFrame, pair: Sequence[str], label: str, meant: Meant) -> str:
     """`--columns` with the likely columns of a pair and its label, or of a text."""
+    lengths = text_lengths(frame.iter_rows(named=True))
     if meant != "texts":
-        pair = pair or likely_pair(columns)
+        pair = pair or likely_pair(lengths)
     if meant == "texts" or (meant == "rows" and not pair):
-        return text_option(columns)
-    others = [name for name in columns if name not in pair]
-    if len(others) == 1 and distinct(columns[others[0]]) < len(columns[others[0]]):  # not ids
-        label = label or others[0]
-    return _pair_option(pair, label or UNKNOWN if len(columns) != 2 else "")
+        return text_option(lengths)
+    names = frame.columns
+    if pair and names[:-1] == pair:
+        label = label or names[-1]
+    return _pair_option(pair, label or UNKNOWN if len(names) != 2 else "")
 
 
 def _pair_option(texts: Sequence[str], label: str) -> str:
@@ -212,7 +212,7 @@ def text_column(
     if not column:
         raise DataError(
             f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
-            f" {text_option(sample(rows))}",
+            f" {text_option(text_lengths(rows))}",
             path=where,
         )
     if len(names) > 1 and column != "text":
@@ -236,11 +236,12 @@ def document_roles(
                 raise ConfigError(f"column mapping {role!r}: also give {partner}")
             del roles[role]
     if needed and not {"question", "body"} & roles.keys():
-        found = sample(frame.iter_rows(named=True))
-        pair = dict(zip(("question", "answer"), likely_pair(found), strict=False))
+        lengths = text_lengths(frame.iter_rows(named=True))
+        are_texts = len(names) == len(lengths) == 2 and min(lengths.values()) >= MIN_LENGTH
+        pair = columns_option(dict(zip(("question", "answer"), names, strict=False)))
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
-            f" or text; rename them or give {columns_option(pair) if pair else text_option(found)}",
+            f" or text; rename them or give {pair if are_texts else text_option(lengths)}",
             path=where,
         )
     return roles

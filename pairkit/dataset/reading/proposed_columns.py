@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain, combinations, islice
 from shlex import quote
 from statistics import median
@@ -12,28 +12,23 @@ from typing import Literal
 from pairkit.base.printable import one_line
 
 Rows = Iterable[Mapping[str, object]]
-Columns = Mapping[str, Sequence[object]]
 Meant = Literal["pairs", "rows", "texts"]  # only pairs; pairs or single texts; rather single texts
 UNKNOWN = "NAME"
 
 _ROWS = 1000
 _CHARACTERS = 1000  # of a value that are looked at
-_MIN_LENGTH = 20  # of a pair's texts; names of labels are shorter
+MIN_LENGTH = 20  # of a pair's texts; names of labels are shorter
 # An address; an id, path or number; a date.
 _NO_TEXT = re.compile(
     r"\s*(?:\S+://\S*|[!-~]*[\d_/@:-][!-~]*|(?=.*\b(?:19|20)\d\d\b)(?=.*\b\d\d?\b).{6,40})\s*"
 )
 
 
-def sample(rows: Rows) -> Columns:
-    """The first values of each column."""
-    first = [*islice(rows, _ROWS)]
-    return {name: [row.get(name) for row in first] for name in dict.fromkeys(chain(*first))}
-
-
-def text_lengths(columns: Columns) -> dict[str, float]:
+def text_lengths(rows: Rows) -> dict[str, float]:
     """The median length of the texts in each column that has mostly texts."""
-    lengths = {name: median(map(_text_length, values)) for name, values in columns.items()}
+    first = [*islice(rows, _ROWS)]
+    names = dict.fromkeys(chain(*first))
+    lengths = {name: median(_text_length(row.get(name)) for row in first) for name in names}
     return {name: length for name, length in lengths.items() if length}
 
 
@@ -47,29 +42,19 @@ def _text_length(value: object) -> int:
     return len(value) * is_text
 
 
-def likely_pair(columns: Columns) -> list[str]:
+def likely_pair(lengths: Mapping[str, float]) -> list[str]:
     """Two columns with texts of a kind; else empty."""
-    lengths = text_lengths(columns)
     for one, other in combinations(lengths, 2):
         differing = sum(a != b for a, b in zip(one, other, strict=False))
-        if len(one) == len(other) > 1 and differing == 1:  # such as `Satz A` and `Satz B`
+        if differing == 1 and len(one) == len(other) > 1:  # such as `Satz A` and `Satz B`
             return [one, other]
-    if len(lengths) != 2 or min(lengths.values()) < _MIN_LENGTH:
-        return []
-    is_varied = all(2 * distinct(columns[name]) > len(columns[name]) for name in lengths)
-    is_similar = 3 * min(lengths.values()) > 2 * max(lengths.values())
-    is_question = str(columns[next(iter(lengths))][0]).endswith(("?", "？"))
-    return [*lengths] if is_varied and (is_similar or is_question) else []
+    shortest, longest = min(lengths.values(), default=0), max(lengths.values(), default=0)
+    is_pair = len(lengths) == 2 and shortest >= MIN_LENGTH and 3 * shortest > 2 * longest
+    return [*lengths] if is_pair else []
 
 
-def distinct(values: Iterable[object]) -> int:
-    """The number of distinct values."""
-    return len({*map(str, values)})
-
-
-def text_option(columns: Columns) -> str:
+def text_option(lengths: Mapping[str, float]) -> str:
     """`--columns` with the column of the longest texts."""
-    lengths = text_lengths(columns)
     return columns_option({"text": max(lengths, key=lengths.__getitem__, default=UNKNOWN)})
 
 
