@@ -31,12 +31,13 @@ AGGREGATIONS: Mapping[str, Aggregation] = {
     "union": Aggregation("every proposal that passed the filters"),
     "vote": Aggregation(
         "proposals whose polarity has more votes than any other verdict; judges see neither the polarity nor"
-        " their own proposals",
+        " their own proposals, but LLMs that wrote the same sentence each have a vote for it",
         is_judged=True,
     ),
     "weighted": Aggregation(
         "proposals that judges confirmed, with votes weighted by the judges' estimated accuracy; the label is"
-        " the resulting probability. Judges see neither the polarity nor their own proposals",
+        " the resulting probability. Judges see neither the polarity nor their own proposals, but LLMs that"
+        " wrote the same sentence each have a vote for it",
         is_judged=True,
         is_graded=True,
     ),

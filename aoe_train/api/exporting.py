@@ -159,7 +159,7 @@ def distill(
     from pairkit.base.system.folders import is_same
 
     there = exported_there(folder := argument("out", out, Path), "distill")
-    examples = read_examples(texts)
+    examples = read_examples(texts, meant="texts")
     rows = examples.texts
     with Display(progress) as show:
         if isinstance(model, str | Path):

@@ -24,6 +24,7 @@ from pairkit.base.printable import one_line
 from pairkit.dataset.labels import AS_FOUND, LabelRules, score_scale
 from pairkit.dataset.negative_columns import NEGATIVES
 from pairkit.dataset.reading.in_memory import Source, source_name
+from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.records import PAIR, against_first, differ, format_bad_rows, label_scale
 from pairkit.similarity.groups import Indices
@@ -46,6 +47,7 @@ def read_examples(
     columns: Mapping[str, str] | None = None,
     rules: LabelRules = AS_FOUND,
     conflicts: Conflicts = "keep",
+    meant: Meant = "rows",
     say: Say = silent,
 ) -> Examples:
     """Read training or evaluation rows.
@@ -58,7 +60,7 @@ def read_examples(
         split, *others = splits = split_names(source)  # train comes first
         if others and split != "train":
             raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
-    read = read_rows(source, columns=columns, split=split, rules=rules)
+    read = read_rows(source, columns=columns, split=split, rules=rules, meant=meant)
     ((name, frame),) = read.splits.items()
     if read.bad_rows.height:
         say(f"{source_name(source)}: rows left out: {format_bad_rows(read.bad_rows)}")

@@ -19,12 +19,13 @@ from aoe_train.data.examples import (
     silent,
 )
 from aoe_train.objectives.training_rows import Examples
-from aoe_train.settings.train_settings import TrainSettings
+from aoe_train.settings.train_settings import DOMAIN, PAPERS, TrainSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.labels import LabelRules, describe_labels
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of, is_hub_name, parts_of
+from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.reader import split_names
 
 if TYPE_CHECKING:
@@ -137,10 +138,15 @@ def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> C
     (first, *others) = sources.data
     if name not in {*sources.data, *settings.datasets} and not others:
         name = first  # a dev set with another name than the only dataset
-    data, section = settings.of(name).data, settings.datasets.get(name)
+    of_dataset = settings.of(name)
+    data, section = of_dataset.data, settings.datasets.get(name)
     columns = sources.columns if section is None or section.columns is None else section.columns
     rules = LabelRules(data.labels, data.label_range, data.bad_rows)
-    return partial(read_examples, columns=columns, rules=rules, conflicts=data.conflicts, say=say)
+    means_texts = of_dataset.purpose or of_dataset.preset.removesuffix(PAPERS) in ("simcse", DOMAIN)
+    meant: Meant = "texts" if means_texts else "rows"
+    return partial(
+        read_examples, columns=columns, rules=rules, conflicts=data.conflicts, meant=meant, say=say
+    )
 
 
 def check_names(settings: TrainSettings, sources: Sources) -> None:

@@ -33,12 +33,15 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
 
     if is_parquet(path):
         batches = ParquetBatches(path)
-        return ParquetSource(path, text_column(batches.schema.names, str(path), columns), batches)
+        names = batches.schema.names
+        sample = (row for batch in batches.read(names) for row in batch.to_pylist())
+        return ParquetSource(path, text_column(names, str(path), columns, sample), batches)
     rows = partial(table_rows, path, header=has_header(path, columns))
     _, first = next(rows(), (1, None))
     if first is None:
         raise DataError("has no rows; expected at least one", path=path)
-    return RowSource(sheet_of(path)[0], text_column([*first], str(path), columns), rows)
+    column = text_column([*first], str(path), columns, (row for _, row in rows()))
+    return RowSource(sheet_of(path)[0], column, rows)
 
 
 def _text_rows(path: Path) -> Iterator[tuple[int, Row]]:

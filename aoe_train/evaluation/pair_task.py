@@ -142,7 +142,12 @@ class PairSource(NamedTuple):
         notes = list[str]()
         chosen = self._chosen_split(notes.append)
         examples = read_examples(
-            self.source, split=chosen, columns=self.columns, rules=self.rules, say=notes.append
+            self.source,
+            split=chosen,
+            columns=self.columns,
+            rules=self.rules,
+            meant="pairs",
+            say=notes.append,
         )
         if examples.kind not in ("positive", "triplet"):
             return None

@@ -217,9 +217,9 @@ def _columns(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | 
     """The columns that form a text."""
     names, columns = frame.columns, tuple[str, ...]()
     if column_roles.keys() != {"text"} if column_roles else "text" not in map(str.lower, names):
-        roles = document_roles(names, where, column_roles, needed=False)
+        roles = document_roles(frame, where, column_roles, needed=False)
         columns = tuple(roles[role] for role in ("title", "body", "question", "answer") if role in roles)
-    columns = columns or (text_column(names, where, column_roles),)
+    columns = columns or (text_column(names, where, column_roles, frame.iter_rows(named=True)),)
     for name in columns:
         dtype = frame.schema[name]
         if dtype.is_nested() or not _is_text(dtype):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from heapq import nsmallest
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -89,21 +90,22 @@ def _record_values(records: Iterable[tuple[int, Any]], where: str, columns: Colu
         if not names:
             names = [*record]
             strings = [name for name, value in record.items() if isinstance(value, str)]
+            following = (later for _, later in records if isinstance(later, dict))
             column = (
                 columns["text"]
                 if columns and "text" in columns
-                else text_column(names, where, columns, strings)
+                else text_column(names, where, columns, chain([record], following), strings)
             )
         has_value = has_value or column in record
         yield where, row, record.get(column)
     if names and not has_value:
-        text_column(names, where, columns)  # raises the error of a missing column
+        text_column(names, where, columns, ())  # raises the error of a missing column
 
 
 def _frame_values(part: TablePart, columns: Columns) -> Values:
     frame, first = part.read(columns)
     strings = [name for name in frame.columns if frame[name].dtype == pl.String]
-    column = text_column(frame.columns, part.where, columns, strings)
+    column = text_column(frame.columns, part.where, columns, frame.iter_rows(named=True), strings)
     if columns is None and first > 1 and len(column.split()) >= _HEADER_WORDS:
         raise DataError(
             "the name of its only column is a sentence, so the header line seems to be missing: give"

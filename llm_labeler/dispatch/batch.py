@@ -51,7 +51,7 @@ async def run_batch(
     keep_going: bool = False,
 ) -> Meter:
     """Collect earlier batches, then ask the other questions and wait for the results; see `ask_all`."""
-    meter = Meter(progress, None, stage)
+    meter = Meter(progress, None, stage, budget)
     batchers = {
         llm: _Batcher(_with_batches(providers[llm]), store, budget, meter, poll_s, retry_final=retry_final)
         for llm in asks

@@ -136,7 +136,7 @@ class Budget:
         cost = settings.max_cost
         max_picodollars = None if cost is None else int(Fraction(repr(cost)) * _PICO)
         self._limits = (settings.max_requests, settings.max_tokens, max_picodollars)
-        self._spent = _amounts(spent)
+        self.spent = _amounts(spent)
         self._reserved: Amounts = (0, 0, 0)
         self._kept_back: Amounts = (0, 0, 0)  # for a later stage
         self._freed = asyncio.Event()  # reservations became less
@@ -148,7 +148,7 @@ class Budget:
         """Keep a share of the rest of the budget for a later stage; 0 for none."""
         requests, tokens, money = (
             0 if limit is None else ceil(max(0, limit - spent) * share)
-            for limit, spent in zip(self._limits, self._spent, strict=True)
+            for limit, spent in zip(self._limits, self.spent, strict=True)
         )
         self._kept_back = requests, tokens, money
 
@@ -165,7 +165,7 @@ class Budget:
         share = 1 if in_bulk else _SHARE
         fits_now = True
         for name, limit, spent, kept_back, reserved, amount in zip(
-            self._LIMITS, self._limits, self._spent, self._kept_back, self._reserved, amounts, strict=True
+            self._LIMITS, self._limits, self.spent, self._kept_back, self._reserved, amounts, strict=True
         ):
             if limit is None or not amount:
                 continue
@@ -195,7 +195,7 @@ class Budget:
         """Replace a reservation by the usage of the call."""
         self.release(reservation)
         used = _amounts(charge(actual, cost))
-        self._spent = _plus(self._spent, used)
+        self.spent = _plus(self.spent, used)
         if actual is not None:
             self._settled[reservation.llm] += 1
             self._raise_bounds(reservation.llm, reservation.max_amounts, used)
@@ -211,13 +211,13 @@ class Budget:
 
     def correct(self, counted: Spending, used: Spending) -> None:
         """Replace the bound that calls of an earlier session were counted at by their usage."""
-        self._spent = _plus(_plus(self._spent, _amounts(counted), -1), _amounts(used))
+        self.spent = _plus(_plus(self.spent, _amounts(counted), -1), _amounts(used))
         self._freed.set()
 
     def write_off(self, reservation: Reservation) -> None:
         """Count a call whose result is not awaited at its bound."""
         self.release(reservation)
-        self._spent = _plus(self._spent, reservation.max_amounts)
+        self.spent = _plus(self.spent, reservation.max_amounts)
 
     def release(self, reservation: Reservation) -> None:
         """Remove a reservation."""

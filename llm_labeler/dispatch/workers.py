@@ -28,14 +28,14 @@ _EVERY_S = 0.1
 class Meter:
     """Counts the calls of a stage and reports progress a few times a second."""
 
-    def __init__(self, listener: Listener, total: int | None, stage: str = "asking") -> None:
+    def __init__(self, listener: Listener, total: int | None, stage: str, budget: Budget) -> None:
         self.done = self.failed = 0  # by this session
         self.cached = 0  # not asked: answered before, or finally rejected
         self.retried = self.in_flight = 0  # repeated and unfinished calls
         self.spent = Spending()  # by this session
         self.stopped_by: str | None = None  # the limit that was reached: max_cost, max_tokens or max_requests
         self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
-        self._listener, self._total, self._stage = listener, total, stage
+        self._listener, self._total, self._stage, self._budget = listener, total, stage, budget
         self._reported_at = float("-inf")
 
     def changed(self, *, last: bool = False) -> None:
@@ -49,7 +49,9 @@ class Meter:
     def _note(self) -> str:
         counts = {"in flight": self.in_flight, "failed": self.failed, "repeated": self.retried}
         parts = [f"{count:,} {name}" for name, count in counts.items() if count]
-        return ", ".join((f"{self.spent.tokens:,} tokens", f"cost {money(self.spent.cost)}", *parts))
+        _, tokens, picodollars = self._budget.spent  # of all sessions
+        cost = Spending(picodollars=picodollars, unpriced=self.spent.unpriced).cost
+        return ", ".join((f"{tokens:,} tokens", f"cost {money(cost)}", *parts))
 
 
 def joined_error(errors: Sequence[PairkitError]) -> PairkitError:
@@ -295,7 +297,7 @@ async def ask_all(
     keep_going: bool = False,
 ) -> Meter:
     """Ask all unanswered questions that fit into the budget, and store the answers."""
-    meter = Meter(progress, total, stage)
+    meter = Meter(progress, total, stage, budget)
     caller = Caller(store, budget, meter)
     tasks: dict[str, asyncio.Task[PairkitError | None]] = {}
     for llm, questions in asks.items():

@@ -6,7 +6,9 @@
 | vote | its polarity has more votes than any other class | 1 for a positive, 0 for a negative |
 | weighted | likewise with votes weighted by accuracy, and at `min_confidence` or above | P(same) |
 
-`same` confirms a positive, `opposite` a negative. With `unrelated_is_negative`, `opposite` and `unrelated`
+`same` confirms a positive, `opposite` a negative. No LLM judges its own proposals, but if several LLMs wrote
+the same sentence with the same polarity, each has a vote for it. These votes make labels; the judges'
+statistics leave them out, as they could not differ. With `unrelated_is_negative`, `opposite` and `unrelated`
 both confirm a negative and are added up, so that judges who differ only between these two still outvote
 `same`. Positives judged opposite and negatives judged same are dropped or change polarity (`reversed_pairs`).
 
@@ -66,6 +68,11 @@ class Ballots:
     def voters(self) -> npt.NDArray[np.int64]:
         """Number of judges that did not abstain, by ballot."""
         return np.asarray((self.votes != ABSTAINS).sum(axis=1, dtype=np.int64))
+
+    @property
+    def compared(self) -> npt.NDArray[np.bool_]:
+        """Whether a judge and another one voted; axes ballot, judge."""
+        return np.asarray((self.votes != ABSTAINS) & (self.voters > 1)[:, None])
 
 
 def collect(votes: Iterable[JudgeVote]) -> Ballots:
@@ -163,7 +170,9 @@ class Judge:
 
     judged: int  # candidates
     unsure: int  # of these, abstentions and contradictory votes
-    accuracy: float  # in [0, 1]; chance is 1/3. With `majority`: agreement with the other judges
+    # In [0, 1]; chance is 1/3. With `majority`: agreement with the other judges. None: not estimated, as it
+    # voted on no candidate on which another judge voted.
+    accuracy: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +204,7 @@ class Judges:
         scores = np.log([self.prior[name] for name in CLASSES])
         for name in sorted(votes):
             judge = self.by_name.get(name)
-            accuracy = np.array(judge.accuracy if judge else _UNKNOWN_JUDGE)
+            accuracy = np.array((judge and judge.accuracy) or _UNKNOWN_JUDGE)
             scores[CLASSES.index(votes[name])] += log_odds(accuracy, len(CLASSES))
         same, opposite, unrelated = softmax(scores).tolist()
         return same, opposite, unrelated
@@ -225,7 +234,8 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
             accuracy, prior = estimate.accuracy, estimate.prior
         else:
             reason = "the estimate of accuracies did not converge"
-    figures = (ballots.judged, ballots.unsure, accuracy)
+    known = np.where(ballots.compared.any(axis=0), accuracy, None)
+    figures = (ballots.judged, ballots.unsure, known)
     columns = [ballots.names, *(figure.tolist() for figure in figures)]
     return Judges(
         by_name={name: Judge(*of_judge) for name, *of_judge in zip(*columns, strict=True)},
@@ -248,12 +258,11 @@ def share_of_votes(by_judge: Mapping[str, Vote]) -> tuple[float, float, float]:
 def agreement_with_others(ballots: Ballots) -> Floats:
     """Share of the other judges' votes that equal a judge's, by judge: a substitute for its accuracy."""
     tally = ballots.chosen.sum(axis=1)  # ballot, class
-    others = (ballots.voters - 1)[:, None]
+    others = np.maximum(ballots.voters - 1, 1)[:, None]
     equal = np.take_along_axis(tally, np.maximum(ballots.votes, 0).astype(np.intp), axis=1) - 1
-    counted = (ballots.votes != ABSTAINS) & (others > 0)
-    share = np.where(counted, equal / np.maximum(others, 1), 0.0)
+    share = np.where(ballots.compared, equal / others, 0.0)
     counts = ballots.counts.astype(np.float64)
-    return smoothed_accuracy(counts @ share, counts @ counted)
+    return smoothed_accuracy(counts @ share, counts @ ballots.compared)
 
 
 def pairwise(ballots: Ballots) -> Iterator[Agreement]:
@@ -310,7 +319,7 @@ def _judged(
 ) -> LabelledPair:
     """Label a candidate by `vote` or `weighted`."""
     is_weighted = settings.aggregation == "weighted"
-    by_judge = votes_by_judge(votes)
+    by_judge = votes_by_judge(votes) | _agreement(candidate)
     probabilities = judges.probabilities(by_judge) if is_weighted and judges else share_of_votes(by_judge)
     polarity, reason, confidence = _decide(candidate.polarity, probabilities, settings)
     if not by_judge:
@@ -319,6 +328,12 @@ def _judged(
         polarity, reason = candidate.polarity, "unsure"
     pair = _pair(candidate, polarity, votes, reason)
     return replace(pair, label=min(1.0, probabilities[0])) if is_weighted else pair
+
+
+def _agreement(candidate: Candidate) -> dict[str, Vote]:
+    """A vote of each proposer if there are several; a single one can't confirm itself."""
+    vote: Vote = "same" if candidate.polarity == "positive" else "opposite"
+    return dict.fromkeys(candidate.llms, vote) if len(candidate.llms) > 1 else {}
 
 
 def _decide(

@@ -76,10 +76,13 @@ def judges_table(judges: Judges) -> ResultTable:
             for pair in judges.agreements
             if name in (pair.one, pair.other)
         ]
-        # The accuracy of a single judge can't be estimated.
-        accuracy = "-" if len(judges.by_name) < 2 else f"{judge.accuracy:.2f}"
-        table.add_row(name, judge.judged, judge.unsure, accuracy, ", ".join(shares))
+        table.add_row(name, judge.judged, judge.unsure, accuracy_text(judge.accuracy), ", ".join(shares))
     return table
+
+
+def accuracy_text(accuracy: float | None) -> str:
+    """Format a judge's accuracy, if it was estimated."""
+    return "-" if accuracy is None else f"{accuracy:.2f}"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -127,7 +130,8 @@ class RunResult(Printed):
     def _cost(self) -> str:
         spent, cached = self.asked.spent, self.asked.cached
         calls = f"{spent.requests:,} calls ({cached:,} answered before), {spent.tokens:,} tokens"
-        return f"{calls}, cost {money(spent.cost)}"
+        in_all = "" if self.spent_in_all == spent else f" ({money(self.spent_in_all.cost)} in all sessions)"
+        return f"{calls}, cost {money(spent.cost)}{in_all}"
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

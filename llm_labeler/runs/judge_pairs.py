@@ -23,7 +23,7 @@ from llm_labeler.dispatch.budget import check_prices
 from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_judge
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.records import JudgeVote, format_counts
-from llm_labeler.runs.assemble import RunResult
+from llm_labeler.runs.assemble import RunResult, accuracy_text
 from llm_labeler.runs.label import AskOptions, AskSession, ask_judges, refuse_unanswered, remote_llms
 from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out
 from llm_labeler.runs.prompts import Template
@@ -55,10 +55,9 @@ def judged_card(
     rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)]
     contradicted = statistics["contradictions"]
     same, different = contradicted["given_same"], contradicted["given_other"]
-    by_name, llms = statistics["judges"]["by_name"], run["llms"]
     judges = [
-        (f"`{name}`", f"`{llms[name]['model']}`", round(judge["accuracy"], 2) if len(by_name) > 1 else "-")
-        for name, judge in by_name.items()
+        (f"`{name}`", f"`{run['llms'][name]['model']}`", accuracy_text(judge["accuracy"]))
+        for name, judge in statistics["judges"]["by_name"].items()
     ]
     counts = (
         f"{table(['', *splits], rows)}\n\nThe judges contradict the source in {same + different:,} pairs:"

@@ -24,7 +24,7 @@ from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_o
 from llm_labeler.runs.label_plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts, judge_questions
-from llm_labeler.settings import AGGREGATIONS, RULES, LabelSettings
+from llm_labeler.settings import AGGREGATIONS, RULES, BudgetSettings, LabelSettings
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
 from pairkit.base.openai_api.channel import run_anywhere
@@ -203,6 +203,10 @@ def generate(
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
         session = AskSession(record, providers, store, options, show, notes.add)
+        is_limited = settings.budget != BudgetSettings()
+        if is_limited and not options.batch:  # which costs half
+            for line in estimate(record, texts.texts, providers, store).short_of():
+                notes.add(line)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not options.keep_going:
             refuse_unanswered(asked, f", or make the dataset without them: {_parse_command(work, out)}")

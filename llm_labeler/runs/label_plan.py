@@ -78,8 +78,9 @@ class Plan(Printed):
         ]
         return tuple(
             spoken(
-                f"--{name} ({shown(limit)}) is too low for the whole run: {shown(spent)} are spent, and it"
-                f" will take about {shown(likely)} more; raise it, or use fewer sentences with --draw"
+                f"the run is expected to take {shown(spent + likely)}, of which {shown(spent)} are spent;"
+                f" --{name}={limit:,} covers about {limit / (spent + likely):.0%} of it: raise it, or use"
+                " fewer sentences with --draw"
             )
             for name, limit, spent, likely, shown in checks
             if limit is not None and spent + likely > limit

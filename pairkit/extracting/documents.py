@@ -156,7 +156,7 @@ def _of_files(
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
     for part in (part for parts in parts_of(source).values() for part in parts):
         frame, where = part.numbered(columns), part.where
-        roles = document_roles(frame.drop(ROW).columns, where, columns)
+        roles = document_roles(frame.drop(ROW), where, columns)
         texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
         table = part.table.name if isinstance(part.table, Path) else where
         for place, number in enumerate(frame[ROW]):

@@ -129,6 +129,9 @@ def test_the_error_on_unknown_prices_has_a_working_remedy(tmp_path: Path) -> Non
     entries = re.findall(r"settings='(.*?)'", str(caught.value).replace("=X", "=10").replace("=Y", "=20"))
     assert len(entries) == 2
     assert 0 < (generate(TEXTS, tmp_path / "out", max_cost=5, settings=entries).cost or 0) < 5
+    assert re.search(
+        r"0 tokens, cost \$0 \(\$0\.\d+ in all", repr(generate(TEXTS, tmp_path / "out", settings=entries))
+    )
 
 
 ANY: Any = llm_labeler  # without type checks

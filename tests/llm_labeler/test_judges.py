@@ -79,7 +79,7 @@ def test_estimates_ignore_order_and_stay_in_range(votes: list[JudgeVote], order:
     order.shuffle(shuffled)
     judges = fit_judges(votes, settings)
     assert judges == fit_judges(shuffled, settings)
-    assert all(0 <= judge.accuracy <= 1 for judge in judges.by_name.values())
+    assert all(0 <= (judge.accuracy or 0) <= 1 for judge in judges.by_name.values())
     assert sum(judges.prior.values()) == pytest.approx(1)
     assert all(0 <= agreement.share <= 1 for agreement in judges.agreements)
     assert judges.alpha is None or judges.alpha <= 1

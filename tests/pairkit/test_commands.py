@@ -117,7 +117,7 @@ def test_next_step_keeps_input_flags(pairs: str) -> None:
 )
 def test_columns_by_name_or_number(pairs: str, text: str, expected: Any) -> None:
     Path("a.csv").write_text("a,b,c\nx,y,1\n" if "=" in text else "x,y,1\n")
-    run_pairs("export", "a.csv", "--columns", text, "--out", "out")
+    done = run_pairs("export", "a.csv", "--columns", text, "--out", "out")
     if isinstance(expected, str):
         assert (done.code, f"--columns {text}: {expected}" in done.error) == (2, True)
     else:

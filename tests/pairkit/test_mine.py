@@ -165,7 +165,7 @@ def test_invalid_mappings(columns: Any, message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         mined([{"a": "x"}], columns=columns)
     with pytest.raises(DataError, match=r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
-        mined([{"Frage": "x", "Antwort": "y"}])
+        mined([{"Frage": "Wann beginnt die Messe?", "Antwort": "Sie beginnt um neun Uhr."}])
     for rules in ("sections", ""):
         with pytest.raises(ConfigError, match=f"rules = {rules}"):
             mined([{"text": "x"}], rules=rules)

@@ -92,6 +92,32 @@ def test_single_texts(tmp_path: Path) -> None:
         read_rows(titles, columns={"text1": "title"})
 
 
+SAID = ["The login page stays blank.", "Exports of tables are empty.", "Mails arrive on Sundays."]
+TICKETS = {"id": ["AB-1", "AB-2", "AB-3"], "status": ["open", "closed", "open"], "note": SAID}
+
+
+@pytest.mark.parametrize(
+    ("table", "means", "proposed"),
+    [
+        (TICKETS, "rows", "text=note"),
+        (TICKETS, "pairs", "text1=NAME,text2=NAME,label=NAME"),
+        ({"said": SAID, "intent": ["Login", "Export", "Mail"]}, "rows", "text=said"),
+        ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "rows", "text1=Satz A,text2=Satz B,label=Note"),
+        ({"Satz A": SAID, "Satz B": SAID, "Note": [1, 0, 1]}, "texts", "text=Satz A"),
+        ({"link": [f"https://a.org/{'a' * 99}/{n}" for n in range(3)], "note": SAID}, "rows", "text=note"),
+        ({"Erstellt": ["3. September 2024"] * 3, "Notiz": ["Es geht.", "Gut.", "Schade."]}, "rows",
+         "text=Notiz"),
+        ({"编号": [1, 2, 3], "内容": ["登录页面打不开"] * 3}, "rows", "text=内容"),
+        ({"a": [1, 2], "b": ["1.5", "2024-01-02 10:00"]}, "rows", "text=NAME"),
+    ],
+)  # fmt: skip
+def test_proposed_columns(table: dict[str, Any], means: Any, proposed: str) -> None:
+    with pytest.raises(DataError) as raised:
+        read_rows(table, meant=means)
+    roles = dict(part.split("=") for part in proposed.split(","))
+    assert f"give columns={roles}, with" in str(raised.value)
+
+
 def test_text_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = put(tmp_path, "dev.txt", "one\x0c\u2028\ttwo\r\n\nthree\n".encode())
     found = read_rows(path, rules=label_rules(None, None, "skip"))

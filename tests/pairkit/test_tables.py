@@ -111,9 +111,17 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ("a.csv", HEAD + 'a,b,1\n"c,d,0\ne,f,1\n', r":3: lines 3 to 4: a quotation mark opens a cell"),
         ("a.csv", HEAD + "a,b,1\n" + HEAD, ":3: repeats the first row"),
         ("a.csv", PLAIN.encode("utf-16-le").decode("latin-1"), ":1: has NUL characters, as in UTF-16"),
-        ("a.csv", "a,same,score,b\n", r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}"),
+        (
+            "a.csv",
+            "a,same,score,b\nA text of several words.,Another of several words.,1,2\n",
+            r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}",
+        ),
         ("a.csv", "Export of May\n" + HEAD, ":2: 3 cells, .*',', or delete rows above the header"),
-        ("a.csv", "x,y\n", r": found the columns x, y, .*\{'anchor': 'x', 'positive': 'y'\}"),
+        (
+            "a.csv",
+            "x,y\nA text.,label\n",
+            r": found the columns x, y, .*\{'anchor': 'NAME', 'positive': 'NAME'\}",
+        ),
         *(
             ("a.csv", f"{HEAD}{blank}{blank},b,1\n", ":2: text1 is empty")
             for blank in ["\x00", "\xad", "\u200b", "\u2060", "⠀", "ㅤ", "️", "\ufeff"]

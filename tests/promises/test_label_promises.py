@@ -92,6 +92,7 @@ def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float)
             assert done.code == 0, done.err
             assert done.result["stopped"] == limit.strip("-").replace("-", "_")
             assert done.result["dropped"]["not_answered"] > 0
+            assert f"; {limit}={most:,} covers about " in done.err
             assert done.result["cost_in_all"] <= most or limit != "--max-cost"
         assert limit != "--max-requests" or requests(servers) <= most
         more = generate(source, tmp_path / "out", *flags)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from shlex import quote
 
 import polars as pl
 
@@ -22,6 +21,16 @@ from pairkit.dataset.negative_columns import (
     negative_columns,
 )
 from pairkit.dataset.reading.label_meaning import LabelColumn
+from pairkit.dataset.reading.proposed_columns import (
+    MIN_LENGTH,
+    UNKNOWN,
+    Meant,
+    Rows,
+    columns_option,
+    likely_pair,
+    text_lengths,
+    text_option,
+)
 from pairkit.dataset.records import as_written
 
 
@@ -59,11 +68,12 @@ class Roles:
 
 
 def find_roles(
-    names: list[str], where: str, columns: Mapping[str, str] | None = None, *, single: bool = False
+    frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None = None, meant: Meant = "pairs"
 ) -> Roles:
     """Find the columns by an explicit mapping, or by common names."""
-    mapped = _mapped_roles(names, where, columns, single=single) if columns else None
-    roles = mapped or _known_roles(names, where, single=single)
+    names = frame.columns
+    mapped = _mapped_roles(names, where, columns, single=meant != "pairs") if columns else None
+    roles = mapped or _known_roles(frame, where, meant)
     if not mapped and roles.negatives and (label := _first_of(_POSITIVE_LABELS, names)):
         raise DataError(  # a label in a row with negatives is ambiguous
             f"has the label column {one_line(label)} beside negatives; drop it, or give --columns"
@@ -94,27 +104,30 @@ def _by_lower_case(names: Sequence[str]) -> dict[str, str]:
     return {name.lower(): name for name in reversed(names)} | {name: name for name in names}
 
 
-def _known_roles(names: list[str], where: str, *, single: bool) -> Roles:
-    if single and len(names) == 1:
+def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
+    names = frame.columns
+    if meant != "pairs" and len(names) == 1:
         return Roles(names[0], "")
     label, negatives = _first_of(_LABEL_NAMES, names), negative_columns(names)
     pair = known_pair(names, _PAIR_NAMES)
     if {"answer", "_task_hash"} <= {*names}:  # of Prodigy, beside the label that was proposed
-        option = _columns_option(("text1", "text2", "label"), [*(pair or ["NAME", "NAME"]), "answer"])
         raise DataError(
-            f"has answers of Prodigy; give {option} if pairs are similar that were accepted", path=where
+            f"has answers of Prodigy; give {_pair_option(pair, 'answer')} if pairs are similar that were"
+            " accepted",
+            path=where,
         )
     if pair and label:
         return Roles(pair[0], pair[1], label)
     if positives := known_pair(names, _POSITIVE_NAMES):
         label = "" if negatives else _first_of(_POSITIVE_LABELS, names)
         return Roles(positives[0], positives[1], label, negatives)
+    option = _advice(frame, pair, label, meant)
     title = " delete rows above the header," if names[1:2] == ["column_2"] else ""
     raise DataError(
         f"found the columns {one_line(', '.join(names)) or '(none)'}, expected text1, text2, label (or"
         " sentence1, sentence2, score; premise, hypothesis, label; question1, question2, is_duplicate;"
         f" anchor, positive[, negative or negative_1, negative_2, …]);{title} rename them or give"
-        f" {_advice(names, pair, label, single=single)}, with numbers for names if there is no header line",
+        f" {option}, with numbers for names if there is no header line",
         path=where,
     )
 
@@ -127,22 +140,23 @@ def known_pair(
     return next(([known[name] for name in pair] for pair in usual if {*pair} <= known.keys()), [])
 
 
-def _advice(names: Sequence[str], pair: Sequence[str], label: str, *, single: bool) -> str:
-    """`--columns` with the known or likely columns of a text, of a pair, or of a pair and its label."""
-    if known := [name for name in names if single and name.lower() in TEXT_COLUMNS]:
-        return _columns_option(("text",), known)
-    if len(names) < 3:
-        return _columns_option(("anchor", "positive"), names)
-    others = [name for name in names if name != label]
-    likely = others[: 2 if label else 3] if len(others) <= 3 else []
-    texts = pair or likely or ["NAME", "NAME"]
-    return _columns_option(("text1", "text2", "label"), [*texts, *filter(None, [label])])
+def _advice(frame: pl.DataFrame, pair: Sequence[str], label: str, meant: Meant) -> str:
+    """`--columns` with the likely columns of a pair and its label, or of a text."""
+    lengths = text_lengths(frame.iter_rows(named=True))
+    if meant != "texts":
+        pair = pair or likely_pair(lengths)
+    if meant == "texts" or (meant == "rows" and not pair):
+        return text_option(lengths)
+    names = frame.columns
+    if pair and names[:-1] == pair:
+        label = label or names[-1]
+    return _pair_option(pair, label or UNKNOWN if len(names) != 2 else "")
 
 
-def _columns_option(roles: Sequence[str], names: Sequence[str]) -> str:
-    """`--columns` with a column for each role."""
-    usable = [one_line(name) for name in names if not re.search("[,=]", name)] + ["NAME"] * len(roles)
-    return "--columns " + quote(",".join(map("=".join, zip(roles, usable, strict=False))))
+def _pair_option(texts: Sequence[str], label: str) -> str:
+    """`--columns` of a pair with its label, or else of a positive."""
+    roles = ("text1", "text2", "label") if label else ("anchor", "positive")
+    return columns_option(dict(zip(roles, [*(texts or [UNKNOWN] * 2), label], strict=False)))
 
 
 def _check_mapping(given: Mapping[str, str], known: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -187,7 +201,11 @@ TEXT_COLUMNS = (
 
 
 def text_column(
-    names: Sequence[str], where: str, columns: Mapping[str, str] | None, strings: Sequence[str] = ()
+    names: Sequence[str],
+    where: str,
+    columns: Mapping[str, str] | None,
+    rows: Rows,
+    strings: Sequence[str] = (),
 ) -> str:
     """The column of single texts: as given, of a known name, the only one, or the only one with strings."""
     if columns:
@@ -202,7 +220,7 @@ def text_column(
     if not column:
         raise DataError(
             f"no known text column among {one_line(', '.join(names)) or '(none)'}; name it, such as"
-            f" {_columns_option(['text'], strings)}",
+            f" {text_option(text_lengths(rows))}",
             path=where,
         )
     if len(names) > 1 and column != "text":
@@ -211,9 +229,10 @@ def text_column(
 
 
 def document_roles(
-    names: Sequence[str], where: str, columns: Mapping[str, str] | None, *, needed: bool = True
+    frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None, *, needed: bool = True
 ) -> dict[str, str]:
     """The columns of title, body, question and answer; `needed` refuses a table without body and question."""
+    names = frame.columns
     if columns:
         _check_mapping(columns, ["text", *_DOCUMENT_NAMES, "document"], names, where)
         roles = {"body" if role == "text" else role: name for role, name in columns.items()}
@@ -225,10 +244,12 @@ def document_roles(
                 raise ConfigError(f"column mapping {role!r}: also give {partner}")
             del roles[role]
     if needed and not {"question", "body"} & roles.keys():
-        wanted = ["question", "answer"] if len(names) == 2 else ["text"]
+        lengths = text_lengths(frame.iter_rows(named=True))
+        are_texts = len(names) == len(lengths) == 2 and min(lengths.values()) >= MIN_LENGTH
+        pair = columns_option(dict(zip(("question", "answer"), names, strict=False)))
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
-            f" or text; rename them or give {_columns_option(wanted, names)}",
+            f" or text; rename them or give {pair if are_texts else text_option(lengths)}",
             path=where,
         )
     return roles

@@ -29,6 +29,7 @@ from pairkit.dataset.reading.columns import (
 from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.label_meaning import LabelColumn, LabelMeaning, decide_labels
 from pairkit.dataset.reading.parts import TablePart, parts_of, split_name
+from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.tables import class_names_of_file, is_parquet
 from pairkit.dataset.records import (
     SPLITS,
@@ -61,12 +62,12 @@ class SourceTable:
 
     @classmethod
     def open(
-        cls, part: TablePart, columns: Mapping[str, str] | None, *, skips: bool, single: bool, hold: bool
+        cls, part: TablePart, columns: Mapping[str, str] | None, *, skips: bool, meant: Meant, hold: bool
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
         where, frame = part.where, part.numbered(columns)
         classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
-        roles = find_roles(frame.drop(ROW).columns, where, columns, single=single)
+        roles = find_roles(frame.drop(ROW), where, columns, meant)
         read_as = (
             f"{role} from {one_line(name if isinstance(name, str) else ', '.join(name), 60)}"
             for role, name in asdict(roles).items()
@@ -202,9 +203,10 @@ def read_rows(
     columns: Mapping[str, str] | None = None,
     split: str | None = None,
     rules: LabelRules = AS_FOUND,
+    meant: Meant = "rows",
 ) -> SplitRows:
     """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
-    by_split, meaning = _open(source, parts_of(source, lines=True), columns, rules, split, single=True)
+    by_split, meaning = _open(source, parts_of(source, lines=True), columns, rules, split, meant=meant)
     splits: dict[str, pl.DataFrame] = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
@@ -266,7 +268,7 @@ def _open(
     rules: LabelRules,
     split: Any = None,
     *,
-    single: bool = False,
+    meant: Meant = "pairs",
     holds_parquet: bool = True,
 ) -> tuple[dict[str, list[SourceTable]], LabelMeaning]:
     """The tables of each chosen split, and what their labels mean."""
@@ -278,7 +280,7 @@ def _open(
 
     def opened(part: TablePart) -> SourceTable:
         hold = holds_parquet or not is_parquet(part.table)
-        return SourceTable.open(part, columns, skips=rules.bad_rows == "skip", single=single, hold=hold)
+        return SourceTable.open(part, columns, skips=rules.bad_rows == "skip", meant=meant, hold=hold)
 
     tables = {name: [opened(part) for part in parts[name]] for name in chosen}
     labels = [table.distinct for of in tables.values() for table in of if table.distinct is not None]
