@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +16,8 @@ import polars as pl
 from polars.datatypes import DataType, DataTypeClass
 
 from pairkit.base.cli.result_table import ResultTable, html_table
-from pairkit.base.printable import one_line
-from pairkit.base.system.files import whole_folder, write_json, write_text
+from pairkit.base.printable import inert, one_line
+from pairkit.base.system.files import whole_file, whole_folder, write_json, write_text
 from pairkit.dataset.labels import LabelsRead, describe_labels
 from pairkit.dataset.parquet import stream_parquet, write_parquet
 
@@ -104,6 +105,28 @@ def as_json(column: pl.Series) -> pl.Series:
         for value in column.to_list()
     ]
     return pl.Series(column.name, texts, pl.String)
+
+
+def flat(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with nested columns as JSON texts, as CSV needs."""
+    return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
+
+
+TABLE_FILES = (".parquet", ".csv", ".jsonl")
+
+
+def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:
+    """Write a table frame by frame, in the format of the file's name; formulas become texts in CSV."""
+    if path.suffix == ".parquet":
+        stream_parquet(path, frames, dict(schema))
+        return
+    is_csv = path.suffix == ".csv"
+    with whole_file(path) as file:
+        for number, rows in enumerate(chain([pl.DataFrame(schema=schema)], frames)):
+            if is_csv:
+                file.write(inert(flat(rows)).write_csv(include_header=not number).encode())
+            else:
+                file.write(rows.write_ndjson().encode())
 
 
 def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -25,9 +25,9 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, with_kind
 from pairkit.dataset.records import (
     LabelKind,
     PairDataset,
-    as_json,
     by_reason,
     card_files,
+    flat,
     in_split_order,
     joined,
     mean_label,
@@ -238,7 +238,7 @@ def export_pairs(
     texts = {
         out / f"{split}.{file_format}": rows.write_ndjson()
         if file_format == "jsonl"
-        else (_flat(rows) if raw else inert(_flat(rows))).write_csv()
+        else (flat(rows) if raw else inert(flat(rows))).write_csv()
         for split, rows in dataset.splits.items()
     }
     for path, text in texts.items():
@@ -255,7 +255,3 @@ def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
     if isinstance(dtype, (pl.List, pl.Array)):
         return _holds_bytes(dtype.inner)
     return dtype == pl.Binary
-
-
-def _flat(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
