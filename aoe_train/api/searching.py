@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.build_index import Indexed
-    from aoe_train.searching.index import BatchSearch, IndexHit, SearchIndex
+    from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
     from aoe_train.searching.serve.embedding_server import EmbeddingServer
     from aoe_train.searching.similar_texts import NearDuplicates
     from pairkit.base.cli.progress import Listener
@@ -69,7 +69,9 @@ def index(
             Python also rows in memory. All columns are stored, and `search` can filter by them.
         out: Folder of the index.
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
-            are joined in this order. Default: recognised.
+            are joined in this order, and the column that identifies a row, as id=NAME, which is also searched
+            as words. Default: recognised; rows without such a column are identified by their number in the
+            file.
         purpose: What the texts are searched for: group (texts of one group, such as a topic or an intent),
             search (texts on the same matter), match (the same item, such as a product or a bug) or none (the
             model's vectors as they are). It moves the vectors by those of the other texts, and weights words.
@@ -192,7 +194,7 @@ def search(
     by: str = "both",
     weight: float | None = None,
     model: str | Path | Encoder | None = None,
-) -> list[IndexHit]:
+) -> SearchHits:
     """Find texts of an index by meaning and words.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,12 @@ from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import inert, one_line
-from pairkit.base.system.files import write_bytes
+from pairkit.base.system.files import whole_file, write_bytes
 from pairkit.base.system.folders import check_file
-from pairkit.dataset.parquet import parquet_bytes
+from pairkit.dataset.parquet import parquet_bytes, stream_parquet
 from pairkit.dataset.records import as_json
 
-_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def _refuse_bytes(rows: pl.DataFrame, file_format: str, where: Path) -> None:
@@ -37,8 +38,8 @@ def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
 
 
 def _known(path: Path) -> Path:
-    if path.suffix.lower() not in _ENDINGS:
-        raise ValueError(f"expected a name that ends in {', '.join(_ENDINGS)}")
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"expected a name that ends in {', '.join(ENDINGS)}")
     return path
 
 
@@ -46,7 +47,7 @@ TableFile = Annotated[Path, AfterValidator(_known)]
 """A file whose ending names its format."""
 
 
-def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False) -> bytes:
+def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True) -> bytes:
     """The content of a file of this name; `raw` CSV has no apostrophes before formulas."""
     ending = path.suffix.lower()
     if ending == ".parquet":
@@ -56,7 +57,18 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False) -> bytes:
         return rows.write_ndjson().encode()
     flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
     safe = flat if raw else inert(flat)
-    return safe.write_csv(separator="\t" if ending == ".tsv" else ",").encode()
+    return safe.write_csv(separator="\t" if ending == ".tsv" else ",", include_header=header).encode()
+
+
+def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:
+    """Write a table frame by frame."""
+    if path.suffix.lower() == ".parquet":
+        stream_parquet(path, frames, dict(schema))
+        return
+    with whole_file(path) as file:
+        file.write(table_bytes(path, pl.DataFrame(schema=schema)))
+        for rows in frames:
+            file.write(table_bytes(path, rows, header=False))
 
 
 def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:
