@@ -16,6 +16,7 @@ Meant = Literal["pairs", "rows", "texts"]  # only pairs; pairs or single texts; 
 UNKNOWN = "NAME"
 
 _ROWS = 1000
+_MAX_REPEATS = 3  # rows by distinct texts; names of labels repeat more often
 _CHARACTERS = 1000  # of a value that are looked at
 MIN_LENGTH = 20  # of a pair's texts; names of labels are shorter
 # An address; an id, path or number; a date.
@@ -25,11 +26,15 @@ _NO_TEXT = re.compile(
 
 
 def text_lengths(rows: Rows) -> dict[str, float]:
-    """The median length of the texts in each column that has mostly texts."""
+    """The median length of the texts in each column that has mostly texts, unless few are distinct."""
     first = [*islice(rows, _ROWS)]
-    names = dict.fromkeys(chain(*first))
-    medians = {name: median(_text_length(row.get(name)) for row in first) for name in names}
-    return {name: length for name, length in medians.items() if length}
+    lengths = dict[str, float]()
+    for name in dict.fromkeys(chain(*first)):
+        values = [row.get(name) for row in first]
+        length = median(map(_text_length, values))
+        if length and _MAX_REPEATS * len({*map(str, values)}) > len(values):
+            lengths[name] = length
+    return lengths
 
 
 def _text_length(value: object) -> int:
