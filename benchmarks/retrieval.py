@@ -12,10 +12,10 @@ A way is a training of the backbone with `--preset domain`; `KEY=VALUE` changes 
 - anchors: the titles, headings and questions of the pairs, as texts without labels
 
 Training never sees a query. Each model indexes the sections (title and text), without a purpose and with
-`--purpose search`, and is searched by embeddings, and by embeddings and words. Prints nDCG@10, MRR@10 and recall@10
-(x 100, means of the seeds), with the 95 % interval of the gain in nDCG@10 over the untrained model in the same index
-(paired bootstrap over queries). Each result is a line of OUT/results.jsonl; the same command continues a
-stopped run.
+`--purpose search`, and is searched by embeddings, and by embeddings and words. Prints nDCG@10, MRR@10 and
+recall@10 (x 100, means of the seeds), and the gain in nDCG@10 over the untrained model in the same index with
+its 95 % interval (paired bootstrap over queries). Each result is a line of OUT/results.jsonl; the same command
+continues a stopped run.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Public sets of documents with real queries, for `benchmarks/retrieval.py`, from clones of their repositories.
+"""Sets of documents with real queries for `benchmarks/retrieval.py`, from clones of public repositories.
 
     python benchmarks/retrieval_sets.py --clones FOLDER --out FOLDER
 
 `--clones` has a clone of each of these repositories of GitHub, under its name:
 
-- MedQuAD and LiveQA_MedicalTask_TREC2017 (abachaa): sections of health pages, graded for questions of consumers
+- MedQuAD, LiveQA_MedicalTask_TREC2017 (abachaa): sections of health pages, graded for consumers' questions
 - COVID-QA (deepset-ai): 98 scientific articles in passages; questions that experts wrote for an article
 - EMNLP-2021-Findings (abhi1nandy2): the manuals of a telephone and a television; questions that people wrote
 - cranvectors (xyxxyyxy): Cranfield, 1,400 abstracts of aerodynamics; questions of researchers, graded
