@@ -14,8 +14,8 @@ A way is a training of the backbone with `--preset domain`; `KEY=VALUE` changes 
 Training never sees a query. Each model indexes the sections (title and text), without a purpose and with
 `--purpose search`, and is searched by embeddings, and by embeddings and words. Prints nDCG@10, MRR@10 and
 recall@10 (x 100, means of the seeds), and the gain in nDCG@10 over the untrained model in the same index with
-its 95 % interval (paired bootstrap over queries). Each result is a line of OUT/results.jsonl; the same command
-continues a stopped run.
+its 95 % interval (paired bootstrap over queries). Each result is a line of OUT/results.jsonl; the same
+command continues a stopped run.
 """
 
 from __future__ import annotations
