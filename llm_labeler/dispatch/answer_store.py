@@ -264,10 +264,12 @@ class AnswerStore:
             _save_answer(connection, answer)
             _end(connection, attempt)
 
-    def end(self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None) -> None:
+    def end(
+        self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None, *, estimated: bool
+    ) -> None:
         """Close an attempt without an answer."""
         with self._writing() as connection:
-            _add_spending(connection, llm, charge(usage, cost, estimated=True))
+            _add_spending(connection, llm, charge(usage, cost, estimated=estimated))
             _end(connection, attempt)
 
     def save_failure(self, failure: Failure) -> None:

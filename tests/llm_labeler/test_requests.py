@@ -48,7 +48,7 @@ def test_the_fields_of_a_request(tmp_path: Path) -> None:
         f"synonymous sentences of a given input sentence. Input sentence: {PLANE}. Output:"
     )
     expected = {"model": "emulated", "messages": [{"role": "user", "content": prompt}], "max_tokens": 512}
-    expected |= {"temperature": 0.2, "top_p": 0.9, "min_p": 0.1}
+    expected |= {"temperature": 0.2, "top_p": 0.9, "min_p": 0.1, "stream": False}
     assert sorted(bodies, key=lambda body: body["seed"]) == [{**expected, "seed": seed} for seed in (7, 8)]
 
 
@@ -88,7 +88,7 @@ def test_requests_differ_by_kind_and_task(
         asked(server, tmp_path / "out", options={"task": task, "polarity": "both"}, concurrency=1, **fields)
         bodies = sent(server)
     assert [body.pop("response_format", None) for body in bodies] == formats
-    plain = {"model": "emulated", **others}
+    plain = {"model": "emulated", "stream": False, **others}
     assert [{name: body[name] for name in body.keys() - {"messages"}} for body in bodies] == [plain, plain]
 
 
@@ -116,7 +116,7 @@ def test_refused_fields_are_not_sent_again(tmp_path: Path) -> None:
         assert server.stats.answered == server.stats.requests == 40
         # only the first 16 concurrent calls may meet both refusals
         assert len(sent(server)) <= 40 + 2 * 16
-        assert sent(server)[-1].keys() == {"model", "messages", "max_tokens"}
+        assert sent(server)[-1].keys() == {"model", "messages", "max_tokens", "stream"}
 
 
 def test_a_refused_system_message_becomes_a_part_of_the_question(tmp_path: Path) -> None:

@@ -12,18 +12,8 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall, pat
 
 
 def about(refusal: Refusal) -> str:
-    """The first class that applies, in the callers' order."""
-    if refusal.is_exhausted:
-        return "credit"
-    if refusal.is_about_key:
-        return "key"
-    if refusal.is_about_model:
-        return "model"
-    if refusal.is_about_limit:
-        return "limit"
-    if refusal.is_about_question:
-        return "question"
-    return "answer" if refusal.is_about_answer else "passing" if refusal.may_pass else "unknown"
+    """The cause; without one, whether the call may be repeated."""
+    return refusal.cause or ("passing" if refusal.may_pass else "unknown")
 
 
 def error(message: str, **fields: Any) -> dict[str, Any]:
@@ -34,18 +24,18 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
     ("status", "body", "expected"),
     [
         # litellm: its own limits, and upstream errors as 400
-        (400, error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"), "credit"),
-        (429, error("Over the limit", type="budget_exceeded", code="429"), "credit"),
-        (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "credit"),
-        (400, error("AnthropicException - Your credit balance is too low"), "credit"),
-        (400, error("litellm.BadRequestError: DeepseekException - Insufficient Balance"), "credit"),
+        (400, error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"), "account"),
+        (429, error("Over the limit", type="budget_exceeded", code="429"), "account"),
+        (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "account"),
+        (400, error("AnthropicException - Your credit balance is too low"), "account"),
+        (400, error("litellm.BadRequestError: DeepseekException - Insufficient Balance"), "account"),
         (400, error("Authentication Error, Invalid proxy server token passed.", type="auth_error"), "key"),
         (400, error("litellm.BadRequestError: OpenAIException - Incorrect API key provided: sk-9"), "key"),
         (400, error("litellm.ContextWindowExceededError: prompt is too long: 9 tokens"), "question"),
         (400, error("litellm.ContentPolicyViolationError: AzureException - was filtered"), "question"),
         (400, error("Invalid request."), "unknown"),
         # OpenAI
-        (429, error("You exceeded your current quota", code="insufficient_quota"), "credit"),
+        (429, error("You exceeded your current quota", code="insufficient_quota"), "account"),
         (429, error("Rate limit reached for gpt in organization x", code="rate_limit_exceeded"), "passing"),
         (401, error("Incorrect API key provided", code="invalid_api_key"), "key"),
         (404, error("The model does not exist", code="model_not_found"), "model"),
@@ -55,12 +45,12 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("was filtered", code="content_filter", innererror={"code": "X"}), "question"),
         (400, error("no", innererror={"code": "ResponsibleAIPolicyViolation"}), "question"),
         # OpenRouter
-        (402, error("Insufficient credits", code=402), "credit"),
+        (402, error("Insufficient credits", code=402), "account"),
         (403, error("Your input was flagged", code=403, metadata={"reasons": ["x"]}), "question"),
         (403, error("This key may not use the model", code=403), "key"),
         (400, error("Provider returned error", metadata={"raw": '{"error":"context length"}'}), "question"),
         (502, error("Provider is down", code=502), "passing"),
-        (429, error("Rate limit exceeded: free-models-per-day. Add 10 credits", code=429), "credit"),
+        (429, error("Rate limit exceeded: free-models-per-day. Add 10 credits", code=429), "account"),
         (400, error("opnai/gpt is not a valid model ID", code=400), "model"),
         # Gemini answers with a list
         (400, [error("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")], "key"),
@@ -73,17 +63,17 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # xAI
         (403, {"code": "No", "error": "Content violates usage guidelines. API key ID: 9"}, "question"),
         (400, {"code": "invalid_api_key", "error": "no"}, "key"),
-        (403, {"code": "No permission", "error": "Your team doesn't have any credits yet."}, "credit"),
-        (429, {"code": "Exhausted", "error": "Your team has used all available credits"}, "credit"),
+        (403, {"code": "No permission", "error": "Your team doesn't have any credits yet."}, "account"),
+        (429, {"code": "Exhausted", "error": "Your team has used all available credits"}, "account"),
         # Mistral, Perplexity, Together, LiteLLM, LM Studio
         (400, error("Invalid model: small", type="invalid_model", code="1500"), "model"),
         (400, error("Unable to access non-serverless model x.", code="model_not_available"), "model"),
         (400, error("/chat/completions: Invalid model name passed in model=gpt"), "model"),
         (400, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "model"),
         # Cohere, Moonshot
-        (429, {"message": "a Trial key, which is limited to 1000 API calls / month"}, "credit"),
+        (429, {"message": "a Trial key, which is limited to 1000 API calls / month"}, "account"),
         (498, {"message": "the prompt violates our usage guidelines"}, "question"),
-        (429, error("your account is not active", type="exceeded_current_quota_error"), "credit"),
+        (429, error("your account is not active", type="exceeded_current_quota_error"), "account"),
         # Groq
         (400, error("Failed to generate JSON.", code="json_validate_failed"), "answer"),
         (400, error("no", code="tool_use_failed", failed_generation="<function"), "answer"),
@@ -93,12 +83,12 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("JSON Schema not supported: could not understand the instance"), "unknown"),
         (400, [error("Request contains an invalid argument.", status="INVALID_ARGUMENT")], "unknown"),
         # GLM, Qwen
-        (429, error("余额不足或无可用资源包,请充值。", code="1113"), "credit"),
+        (429, error("余额不足或无可用资源包,请充值。", code="1113"), "account"),
         (400, error("模型不存在", code="1211"), "model"),
         (400, error("Model not exist.", code="InvalidParameter"), "model"),
         (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"), "question"),
         (400, error("Prompt 超长", code="1261"), "question"),
-        (400, error("Access denied", code="Arrearage"), "credit"),
+        (400, error("Access denied", code="Arrearage"), "account"),
         (400, error("no", code="data_inspection_failed"), "question"),
         # others
         (418, "teapot", "unknown"),
