@@ -24,14 +24,6 @@ _MAX_CODE = 64  # characters of a code
 # the question, or an answer that the server discarded. Empty: not known.
 Cause = Literal["account", "key", "model", "limit", "question", "answer", ""]
 
-# GLM's codes are numbers.
-_CODES: Mapping[str, Cause] = {
-    **dict.fromkeys("1110 1111 1112 1113 1121 1304 1308 1309 1310".split(), "account"),
-    **dict.fromkeys("1000 1001 1002 1003 1004".split(), "key"),
-    **dict.fromkeys("1261 1301".split(), "question"),
-    "1211": "model",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
@@ -49,7 +41,7 @@ def _rule(cause: Cause, statuses: Iterable[int], *words: str) -> _Rule:
 _OF_REQUESTS = {400, 422}
 _OF_TEXTS = {400, 403, 413, 422, 451, 498}
 _LACKING = r"(?:not enough|insufficient|out of|no|any|all available|exceeded \w+ \w+ included)"
-# In this order: a filter may add that no credits were charged, or quote the key.
+# In this order: a filter may add that no credits were charged, or quote the key. GLM's codes are numbers.
 _RULES = (
     _rule(
         "limit",
@@ -69,15 +61,16 @@ _RULES = (
     _rule(
         "question",
         _OF_TEXTS,
-        r"content.{0,12}(?:polic|filter|risk)|policy ?violation|\bflagged\b|moderation|safety(?!.?setting)",
-        r"unsafe|(?<!case.)sensitive|inappropriate|usage guidelines|data ?inspection|high risk|invalid prompt",
-        r"(?:prompt|content|input) (?:was |is |has been )?(?:blocked|rejected|prohibited)",
+        r"\A(?:1261|1301) |content.{0,12}(?:polic|filter|risk)|policy ?violation|\bflagged\b|moderation",
+        r"safety(?!.?setting)|(?<!case.)sensitive|inappropriate|usage guidelines|data ?inspection|unsafe",
+        r"(?:prompt|content|input) (?:was |is |has been )?(?:blocked|rejected|prohibited)|invalid prompt|high risk",
         r"violat\w+ .{0,30}(?:polic|terms|guideline)|敏感|不安全|违规|违法|审核",
     ),
     _rule(
         "account",
         range(400, 430),
-        r"(?:credit|account) balance is (?:too low|insufficient)|free tier .{0,40}exhausted|arrearage|overdue",
+        r"\A(?:111[0-3]|1121|1304|1308|1309|1310) |free tier .{0,40}exhausted|arrearage|overdue",
+        r"(?:credit|account) balance is (?:too low|insufficient)",
         rf"{_LACKING} (?:(?:user|account) )?(?:balance|credits?|funds|quota)\b(?! (?:were|was|will|have))",
         r"budget (?:has been )?exceeded|exceeded ?budget|(?:over|crossed) budget|exceeded current quota",
         r"free-models-per-day|calls / month|specified api usage limits|spending limit|account deactivated",
@@ -88,20 +81,26 @@ _RULES = (
     _rule(
         "model",
         {400, 403},
-        r"valid model|model\b.{0,80}\bnot (?:found|exist|available)|model decommissioned|unexpected endpoint",
+        r"\A1211 |valid model|model\b.{0,80}\bnot (?:found|exist|available)|model decommissioned",
+        "unexpected endpoint",
     ),
 )
 # Gateways use these codes for any refusal of their own, so that other words come first.
 _OF_KEYS = _rule(
     "key",
     {400},
-    r"api[ _-]?(?:secret )?key|auth_error|authenticat|unauthori[sz]ed|permission[ _]denied|身份验证",
+    r"\A100[0-4] |api[ _-]?(?:secret )?key|auth_error|authenticat|unauthori[sz]ed|permission[ _]denied",
     r"invalid (?:proxy server |access )?token|token (?:is |has )?(?:expired|invalid)",
-    r"invalid (?:subscription|credential)",
+    r"invalid (?:subscription|credential)|身份验证",
 )
 _BY_STATUS: Mapping[int, Cause] = {
-    **{401: "key", 402: "account", 403: "key", 404: "model", 405: "model"},
-    **{413: "question", 451: "question"},
+    401: "key",
+    402: "account",
+    403: "key",
+    404: "model",
+    405: "model",
+    413: "question",
+    451: "question",
 }
 _CERTAIN = frozenset((402, 413, 451))  # statuses with one meaning
 # A gateway found the model, but no server that may be used.
@@ -173,8 +172,6 @@ class Refusal:
     @property
     def cause(self) -> Cause:
         """What the refusal is about, by its codes, then by its words, then by its status."""
-        if self.code in _CODES:
-            return _CODES[self.code]
         if self.status in _CERTAIN:
             return _BY_STATUS[self.status]
         codes = f"{self.code} {self.kind} {self.more}"
