@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llm_labeler.parsing.answer import split_thought
+from llm_labeler.parsing.special_tokens import split_thought
 from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, Message, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError

@@ -63,8 +63,8 @@ _RULES = (
         _OF_TEXTS,
         r"\A(?:1261|1301) |content.{0,12}(?:polic|filter|risk)|policy ?violation|\bflagged\b|moderation",
         r"safety(?!.?setting)|(?<!case.)sensitive|inappropriate|usage guidelines|data ?inspection|unsafe",
-        r"(?:prompt|content|input) (?:was |is |has been )?(?:blocked|rejected|prohibited)|invalid prompt|high risk",
-        r"violat\w+ .{0,30}(?:polic|terms|guideline)|敏感|不安全|违规|违法|审核",
+        r"(?:prompt|content|input) (?:was |is |has been )?(?:blocked|rejected|prohibited)|invalid prompt",
+        r"high risk|violat\w+ .{0,30}(?:polic|terms|guideline)|敏感|不安全|违规|违法|审核",
     ),
     _rule(
         "account",
