@@ -148,6 +148,11 @@ class Dialect:
             self._merged.add(ask.key)
         return self.form(ask) != form
 
+    def failed(self, ask: Ask, form: Form, failure: CallFailed) -> None:
+        """Count empty answers in the format: DeepSeek's JSON mode has many."""
+        if failure.reason == "empty_answer" and form.format and self._settings.structured != "strict":
+            self.misses[ask.key] += 1
+
     def answered(self, ask: Ask, form: Form) -> None:
         """Learn from an answer which parts of a request the server knows."""
         self._accepted |= form.parts()

@@ -152,6 +152,9 @@ class ServerProvider(Provider):
                 reply = reply_of(read_body(answer))
             except NoAnswer as missed:
                 raise CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent) from missed
+            except CallFailed as failed:
+                self.dialect.failed(ask, form, failed)
+                raise
             except RefusedCall as refused:
                 if self.dialect.adapt(ask, form, refused.refusal):
                     continue

@@ -32,6 +32,7 @@ _SPECIAL = re.compile(
 _HARMONY = r"<\|channel\|>(?:analysis|commentary)<\|message\|>"
 _THOUGHT_END = re.compile(
     rf"{_token(_THINKS, _CLOSES)}|{_token('begin|start', 'solution|response|answer|final|box', but='/')}"
+    r"|<[|｜]\w{1,20}[|｜]?>\s?(?:answer|response|final)\b"
     r"|\[/THINK\w{0,20}\]|\[END_THINK\w{0,20}\]|\[BEGIN FINAL RESPONSE\]"
     r"|(?<=[.!?。)\"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>",
     re.IGNORECASE,

@@ -119,15 +119,43 @@ def test_refused_fields_are_not_sent_again(tmp_path: Path) -> None:
         assert sent(server)[-1].keys() == {"model", "messages", "max_tokens", "stream"}
 
 
-def test_a_refused_system_message_becomes_a_part_of_the_question(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "message", "refusals"),
+    [
+        (400, "System role not supported", 1),
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it", 1),
+        (400, "System messages are not supported", 1),
+        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", 1),
+        (422, "Only user, assistant and tool roles are supported, got system", 1),
+        (500, "Conversation roles must alternate user/assistant/user/assistant/...", 1),
+        (400, "Request contains an invalid argument.", 2),  # the first one may be about the format
+    ],
+)
+def test_a_refused_system_message_becomes_a_part_of_the_question(
+    status: int, message: str, refusals: int, tmp_path: Path
+) -> None:
     def respond(path: str, body: Any) -> Any:
         refuses = not path.endswith("models") and body["messages"][0]["role"] == "system"
-        return reply(400, '{"message": "System role not supported"}') if refuses else None
+        return reply(status, json.dumps({"message": message})) if refuses else None
 
     with serve(Options(respond=respond)) as server:
-        assert asked(server, tmp_path / "out", range(9), concurrency=1).asked.unanswered == {}
-        (instructions, _), *merged = [[m["content"] for m in body["messages"]] for body in sent(server)]
-    assert [text.startswith(f"{instructions}\n\nWrite 3 ") for (text,) in merged] == [True] * 9
+        result = asked(server, tmp_path / "out", range(9), concurrency=1)
+        assert (result.asked.unanswered, result.asked.spent.requests) == ({}, 9)
+        bodies = sent(server)
+        assert formats(server)[-1]
+        assert asked(server, tmp_path / "out", range(12), concurrency=1).asked.unanswered == {}
+        assert len(sent(server)) == len(bodies) + 3
+    refused, merged = bodies[:refusals], bodies[refusals:]
+    instructions = refused[0]["messages"][0]["content"]
+    texts = [message["content"] for body in merged for message in body["messages"]]
+    assert [text.startswith(f"{instructions}\n\nWrite 3 ") for text in texts] == [True] * 9
+
+
+def test_a_question_that_every_form_is_refused_of_is_asked_in_each_once(tmp_path: Path) -> None:
+    with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
+        texts = [f"A {'very ' * 150}long story.", 1, 2]
+        assert asked(server, tmp_path / "out", texts, concurrency=1).asked.unanswered == {"rejected": 1}
+        assert formats(server) == [True, False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -257,6 +285,19 @@ def test_a_400_after_answers_in_the_format_is_about_the_question(tmp_path: Path)
         assert formats(server) == [True, True, True, True, True, False]
         (failure,) = llm_labeler.show("row:3", work=result.work).failures
         assert failure.attempts == 3
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_empty_answers_are_asked_again_and_paid(tmp_path: Path) -> None:
+    with serve(faults=Faults(0.5, ("empty",))) as server:
+        result = asked(server, tmp_path / "out", range(24), attempts=20)
+        assert (result.asked.unanswered, result.dropped) == ({}, {})
+        spent = result.asked.spent
+        assert (spent.requests, spent.estimated) == (24 + server.stats.faults["empty"], 0)
+    with serve(faults=Faults(1.0, ("empty",), first=2)) as server:
+        result = asked(server, tmp_path / "other", range(9), attempts=2)
+        assert result.asked.unanswered == {"empty_answer": 9}
+        assert asked(server, tmp_path / "other", range(9)).asked.unanswered == {}
 
 
 def test_filtered_answers_are_stored_and_not_asked_again(tmp_path: Path) -> None:

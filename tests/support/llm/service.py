@@ -33,6 +33,7 @@ FaultKind = Literal[
     "cut",  # the answer ends at the token limit
     "filtered",  # Gemini's choice without a message
     "events",  # an event stream, although none was requested
+    "empty",  # a good answer without text
     "invalid_json",  # Groq's 400 for an answer that doesn't fit the requested format
 ]
 # These are answers that are paid for and stored.
@@ -275,6 +276,8 @@ class Service:
                 return error(400, "Failed to generate JSON.", code="json_validate_failed")
             case "unavailable":
                 return error(503, "Overloaded.", retry_after=wait)
+            case "empty":
+                return JSONResponse({**good, "choices": [{"message": {"content": ""}}]})
             case "empty_choices":
                 return JSONResponse({**good, "choices": []})
             case "html":
