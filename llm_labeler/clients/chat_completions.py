@@ -173,7 +173,12 @@ class Dialect:
         names = self._chosen | self._settings.extra
         marked = " ".join(_MARKED.findall(refusal.message))
         said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else marked}"
-        named = [name for name in names if re.search(rf"\b{re.escape(name)}\b", said)]
+        plain = said.replace("_", "")  # Gemini's and xAI's names are topP and presencePenalty
+        named = [
+            name
+            for name in names
+            if re.search(rf"\b{re.escape(name.replace('_', ''))}\b", plain, re.IGNORECASE)
+        ]
         named = named if refusal.status in (400, 422) else []
         if _PARAMETERS.search(refusal.message):
             named = [*names]
@@ -224,6 +229,9 @@ def reply_of(value: Any) -> LlmReply:
         (value,) = value
     if not isinstance(value, dict):
         raise _broken("not an object", value)
+    if "choices" not in value:  # gateways may wrap it: {"code": 0, "data": {"choices": …}}
+        inner = (field for field in value.values() if isinstance(field, dict) and "choices" in field)
+        value = next(inner, value)
     usage, model = usage_of(value.get("usage")), _name(value.get("model"))
     choice = next(iter(_objects(value.get("choices"))), None)
     message = {} if choice is None else choice.get("message")

@@ -71,6 +71,7 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
             b": PROCESSING\n\n" + WHOLE,
             b"event: message\nid: 1\ndata: " + WHOLE + b"\nretry: 5\n",
             b"[" + WHOLE + b"]",
+            b'{"code": 0, "data": ' + WHOLE + b"}",
         )
     ),
     (b'data: {"model": "m-1", "choices": [{"delta": {"reasoning": "{\\"a\\": 1}"}}]}', '{"a": 1}', ""),

@@ -180,6 +180,11 @@ def test_refused_settings_are_reported(
         ("[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "the value of seed"),
         ("Argument not supported on this model: seed", "the value of seed"),
         ("invalid seed: only 1 is allowed for this model", "the value of seed"),
+        ("`seed` is deprecated for this model.", "the value of seed"),
+        ("seed: value should be in range [0, 10]", "the value of seed"),
+        ("`seed` and `top_p` cannot both be specified for this model.", "the value of seed or top_p"),
+        ("Argument not supported on this model: topP", "the value of top_p"),
+        ("No endpoints found that can handle the requested parameters.", "the value of seed or top_p"),
         ("max_tokens is too large: 512; at most 100 completion tokens are supported", "lower max_tokens in"),
     ],
 )
@@ -187,7 +192,7 @@ def test_a_setting_that_is_named_only_in_the_message(message: str, says: str, tm
     refused = json.dumps({"error": {"message": message}})
     options = Options(respond=lambda path, _: None if path.endswith("models") else reply(400, refused))
     with serve(options) as server, pytest.raises(ConfigError, match=rf"{says} .*\[llm.llama\]"):
-        asked(server, tmp_path / "out", options={"keep_going": False}, seed=3)
+        asked(server, tmp_path / "out", options={"keep_going": False}, seed=3, top_p=0.5)
 
 
 def test_settings_that_affect_answers_make_other_questions(tmp_path: Path) -> None:
@@ -224,18 +229,22 @@ def test_the_bound_counts_bytes_and_the_schema(tmp_path: Path) -> None:
 # Formats that are refused or broken
 
 WORDINGS = (
-    "JSON Schema not supported: could not understand the instance `{'type': 'object'}`.",  # Fireworks
-    "Request contains an invalid argument.",  # Gemini
-    'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.',
-    "Input validation error",  # Together
-    "We could not make sense of your request.",
-    "response_format: json_schema is not available",
+    # Fireworks
+    (400, "JSON Schema not supported: could not understand the instance `{'type': 'object'}`."),
+    (400, "Request contains an invalid argument."),  # Gemini
+    (400, 'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.'),
+    (422, "Input validation error"),  # Together
+    (400, "We could not make sense of your request."),
+    (400, "response_format: json_schema is not available"),
+    (404, "No endpoints found that can handle the requested parameters."),  # OpenRouter
+    (500, "Failed to initialize samplers: failed to parse grammar"),  # llama.cpp
+    (501, "structured output is not implemented"),
 )
 
 
-@pytest.mark.parametrize("words", WORDINGS)
-def test_a_refused_format_is_left_out_and_remembered(words: str, tmp_path: Path) -> None:
-    with serve(Options(format_error=words)) as server:
+@pytest.mark.parametrize(("status", "words"), WORDINGS)
+def test_a_refused_format_is_left_out_and_remembered(status: int, words: str, tmp_path: Path) -> None:
+    with serve(Options(format_error=words, format_status=status)) as server:
         result = asked(server, tmp_path / "out", range(24), concurrency=4, attempts=1)
         assert (result.asked.unanswered, result.asked.spent.requests) == ({}, 24)
         first = formats(server)
@@ -294,10 +303,10 @@ def test_empty_answers_are_asked_again_and_paid(tmp_path: Path) -> None:
         assert (result.asked.unanswered, result.dropped) == ({}, {})
         spent = result.asked.spent
         assert (spent.requests, spent.estimated) == (24 + server.stats.faults["empty"], 0)
-    with serve(faults=Faults(1.0, ("empty",), first=2)) as server:
-        result = asked(server, tmp_path / "other", range(9), attempts=2)
-        assert result.asked.unanswered == {"empty_answer": 9}
-        assert asked(server, tmp_path / "other", range(9)).asked.unanswered == {}
+    with serve(faults=Faults(0.5, ("empty",), first=1)) as server:
+        result = asked(server, tmp_path / "other", range(24), attempts=1)
+        assert result.asked.unanswered == {"empty_answer": server.stats.faults["empty"]}
+        assert asked(server, tmp_path / "other", range(24)).asked.unanswered == {}
 
 
 def test_filtered_answers_are_stored_and_not_asked_again(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ class Refusal:
             value = text
             if _PAGE.match(text):
                 title = _TITLE.search(text)
-                return cls(status, one_line(title[1] if title else text), is_page=True)
+                return cls(status, one_line(f"a web page: {title[1] if title else text}"), is_page=True)
         wait = _WAIT.search(text[:10_000])
         return replace(cls.from_value(status, value), wait_s=_span(wait[1].lower(), 0.0) if wait else None)
 
