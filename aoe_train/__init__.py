@@ -29,7 +29,7 @@ _PUBLIC_NAMES = {
     "aoe_train.model.text_model": "TextBatch",
     "aoe_train.objectives": "losses",
     "aoe_train.searching.build_index": "Indexed",
-    "aoe_train.searching.index": "BatchSearch IndexHit SearchIndex",
+    "aoe_train.searching.index": "BatchSearch IndexHit SearchHits SearchIndex",
     "aoe_train.searching.similar_texts": "NearDuplicates",
     "aoe_train.searching.serve.embedding_server": "EmbeddingServer",
     "aoe_train.training.pair_model": "TextObjective",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aoe_train.api.encoding import encode
 from aoe_train.api.evaluation import evaluate
@@ -17,17 +16,12 @@ from aoe_train.api.searching import duplicates, index, search, search_every, ser
 from aoe_train.api.training import plan, train
 from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
-from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.cli.terminal import print_json, say
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 from pairkit.dataset.shared_options import SHARED
 
-if TYPE_CHECKING:
-    from aoe_train.searching.index import IndexHit
-
-_SHOWN = 200  # characters of a text in a table
 app = application(
     "aoe",
     "Train and evaluate text-embedding models (AnglE, AoE); encode, search, serve and export with them.",
@@ -74,7 +68,7 @@ def _evaluate(
 
 @SHARED(
     every=Option("Search for each text of the index itself and write the hits to --out.", panel=INPUT),
-    out=Option("Output of --every: a .parquet file.", short="-o", metavar="FILE", panel=OUTPUT),
+    out=Option("Output of --every: .csv, .tsv, .jsonl or .parquet.", short="-o", metavar="FILE", panel=OUTPUT),
 )
 def _search(
     search: Any,
@@ -91,17 +85,17 @@ def _search(
     if not every:
         given |= {"where": _conditions("--where", where), "before": _conditions("--before", before)}
         query = sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text
-        return _Hits(search(**given | {"text": query}))
+        return search(**given | {"text": query})
     if where or len(before) > 1 or any("=" in name for name in before):
         raise ConfigError("--every: allows one --before COLUMN and no --where")
     return _search_every(given, Path(out or ""), json=json, quiet=quiet)
 
 
 def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
-    from pairkit.base.system.files import check_free
+    from pairkit.dataset.table_files import free_table
 
     column = given["before"][0] if given["before"] else None
-    check_free(out, ".parquet")
+    free_table(out)
     options = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
     result = search_every(**options, before=column, progress=not quiet)
     result.write(out)
@@ -109,27 +103,6 @@ def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
         print_json(result.to_dict())
     left_out = f"; {result.undated:,} rows without a value in {column} left out" if result.undated else ""
     say(f"{result.hits.height:,} hits of {result.texts:,} texts{left_out}", quiet=quiet or json)
-
-
-@dataclass(frozen=True)
-class _Hits:
-    hits: list[IndexHit]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"hits": [{**hit.to_dict(), "text": hit.text} for hit in self.hits]}
-
-    def notes(self) -> list[str]:
-        """Why there are no hits."""
-        return [] if self.hits else ["nothing found: no row passes the filters, or none has these words"]
-
-    def table(self) -> ResultTable:
-        name = self.hits[0].known[0] if self.hits else "row"
-        table = ResultTable("score", "cosine", name, "text", left=("text",))
-        for hit in self.hits:
-            cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
-            known = one_line(str(hit.known[1]), _SHOWN)
-            table.add_row(f"{hit.score:.3f}", cosine, known, one_line(hit.text, _SHOWN))
-        return table
 
 
 def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
@@ -142,8 +115,21 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
     return values
 
 
-@SHARED(out=Option("Write all pairs as .parquet.", short="-o", metavar="FILE", panel=OUTPUT, main=True))
+@SHARED(
+    out=Option(
+        "Write all pairs with both rows and, within one index, the number of their group: .csv, .tsv, .jsonl"
+        " or .parquet.",
+        short="-o",
+        metavar="FILE",
+        panel=OUTPUT,
+        main=True,
+    )
+)
 def _duplicates(duplicates: Any, given: Any, *, out: Path | None = None) -> Any:
+    from pairkit.dataset.table_files import free_table
+
+    if out is not None:
+        free_table(out)
     result = duplicates(**given)
     if out is not None:
         result.write(out)

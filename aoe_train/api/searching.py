@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aoe_train.evaluation.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.build_index import Indexed
-    from aoe_train.searching.index import BatchSearch, IndexHit, SearchIndex
+    from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
     from aoe_train.searching.serve.embedding_server import EmbeddingServer
     from aoe_train.searching.similar_texts import NearDuplicates
     from pairkit.base.cli.progress import Listener
@@ -192,7 +192,7 @@ def search(
     by: str = "both",
     weight: float | None = None,
     model: str | Path | Encoder | None = None,
-) -> list[IndexHit]:
+) -> SearchHits:
     """Find texts of an index by meaning and words.
 
     Args:

@@ -24,7 +24,6 @@ from aoe_train.searching.index import SearchIndex
 from aoe_train.searching.index_rows import (
     ABOUT,
     HASH,
-    KEY,
     PROBE,
     RANGES,
     ROWS,
@@ -157,6 +156,7 @@ def make(
             removed = others.height
         else:
             frame, missing = _added(others, frame, out), others.height
+    key = rows.key or (None if earlier is None else earlier.about.key)
     searched_for = None if purpose == "none" else purpose
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
     small = "flat" if earlier is None else earlier.about.kind
@@ -172,6 +172,7 @@ def make(
         kind=chosen,
         weight=WEIGHTS["bm25"] if searched_for is None else RECIPES[searched_for].weight,
         purpose=searched_for,
+        key=key,
     )
     with whole_folder(out) as folder:
         write_parquet(folder / ROWS, frame)
@@ -183,8 +184,8 @@ def make(
             searched = _saved(moved, quantize, folder, SEARCHED)
         show(Progress("index words"))
         (folder / WORDS).mkdir()
-        if KEY in frame.columns:  # they are found as words, too
-            keys = frame[KEY].cast(pl.String).fill_null("")
+        if key is not None:  # keys are also searched as words
+            keys = frame[key].cast(pl.String).fill_null("")
             texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
         Bm25(texts).save(folder / WORDS)
         show(Progress(f"index vectors ({chosen})"))

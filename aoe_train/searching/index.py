@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice
+from itertools import count, islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,16 +17,17 @@ from aoe_train.evaluation.embedders.cached import same_model
 from aoe_train.evaluation.embedders.embedder import Embedder
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
-from aoe_train.searching.index_rows import HASH, KEY, as_json, joined, naming_column, read_index, with_rows
+from aoe_train.searching.index_rows import HIDDEN, as_json, joined, read_index, row_ids, with_rows
 from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
+from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
-from pairkit.base.system.files import check_free
-from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.table_files import free_table, stream_table
 
 _BLOCK_TEXTS = 64
+_SHOWN = 200  # characters of a text in a table
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,14 @@ class IndexHit:
     """A search result.
 
     Attributes:
-        place: Its row number in the index, from 0.
+        place: Its position in the index, from 0; see `SearchIndex.texts`.
         score: The score by which it was ranked, higher is better; in [0, 1] if by both.
         cosine: The cosine of its vector and the query's, as searched; None if by words.
         words: Its BM25 score, relative to the highest possible one; None if by the model.
         text: The text.
         row: All columns of its row.
+        key: What identifies it for people: the value of the key column, or its row number in the input.
+        key_column: The name of that column; `row` if there is none.
     """
 
     place: int
@@ -48,17 +51,35 @@ class IndexHit:
     words: float | None
     text: str
     row: Mapping[str, Any]
-
-    @property
-    def known(self) -> tuple[str, Any]:
-        """The column that identifies the row for people, such as a number, and its value; else the place."""
-        name = naming_column(self.row)
-        return ("row", self.place) if name is None else (name, self.row[name])
+    key: Any
+    key_column: str
 
     def to_dict(self) -> dict[str, Any]:
         """An object of `aoe search --json`."""
-        scores = {"place": self.place, "score": self.score, "cosine": self.cosine, "words": self.words}
-        return {**scores, "row": as_json(self.row)}
+        return {**as_json(vars(self)), "row": as_json(self.row)}
+
+
+class SearchHits(Printed, list[IndexHit]):
+    """Search results, best first: a list that is displayed as a table."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `aoe search --json`."""
+        return {"hits": [hit.to_dict() for hit in self]}
+
+    def notes(self) -> list[str]:
+        """Why there are no hits."""
+        return [] if self else ["nothing found: no row passes the filters, or none has these words"]
+
+    def table(self) -> ResultTable:
+        """Score, cosine, key and text of each hit."""
+        key_column = self[0].key_column if self else "row"
+        table = ResultTable("score", "cosine", key_column, "text", left=("text",))
+        for hit in self:
+            cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
+            table.add_row(
+                f"{hit.score:.3f}", cosine, one_line(str(hit.key), _SHOWN), one_line(hit.text, _SHOWN)
+            )
+        return table
 
 
 class SearchQuery(NamedTuple):
@@ -78,8 +99,8 @@ class BatchSearch:
 
     Attributes:
         hits: A row for each hit, in order of place1 and rank: query `place1`, result `place2`, `rank` from 1,
-            `score`, `cosine` and `words` (see `IndexHit`), and, with the suffixes _1 and _2, the identifying
-            column and the time column of both rows.
+            `score`, `cosine` and `words` (see `IndexHit`), and, with the suffixes _1 and _2, the key or row
+            number and the time of both rows.
         texts: Number of queries.
         undated: Number of rows that were left out because they have no time.
     """
@@ -93,14 +114,12 @@ class BatchSearch:
         return {"texts": self.texts, "hits": self.hits.height, "undated": self.undated}
 
     def write(self, out: str | Path) -> None:
-        """Write the hits as Parquet; the same hits give the same bytes.
+        """Write the hits as .csv, .tsv, .jsonl or .parquet; the same hits give the same bytes.
 
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        path = Path(out)
-        check_free(path, ".parquet")
-        write_parquet(path, self.hits)
+        stream_table(free_table(out), [self.hits], self.hits.schema)
 
 
 class SearchIndex:
@@ -109,7 +128,7 @@ class SearchIndex:
     Attributes:
         folder: Its folder.
         about: Its manifest.
-        vectors: The model's vectors of its rows.
+        vectors: The model's vectors of its rows; `np.asarray` makes a float32 array of them.
         searched: The vectors that are searched: the same, or those of its purpose.
         probe: The vector of a fixed text, which identifies the model.
         ranker: Ranks its rows.
@@ -117,7 +136,8 @@ class SearchIndex:
 
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
         self.folder = folder
-        self.about, self._rows, self.vectors, self.searched, self.probe = read_index(folder)
+        self.about, rows, self.vectors, self.searched, self.probe = read_index(folder)
+        self._rows, self._ids = rows.drop(HIDDEN, strict=False), row_ids(rows, self.about.key)
         if embedder is not None:
             vector = embedder.encode([TEXT], embedder.prompts.document)
             if not same_model(vector, self.probe):
@@ -151,11 +171,25 @@ class SearchIndex:
     @property
     def rows(self) -> pl.DataFrame:
         """All rows, in index order."""
-        return self._rows.drop(HASH)
+        return self._rows
 
-    def texts(self, places: Sequence[int] | np.ndarray) -> list[str]:
-        """The texts of some rows."""
-        return joined(self._rows[list(map(int, places))].select(self.about.text), self.about.text)
+    def texts(self, places: Sequence[int] | np.ndarray | None = None) -> list[str]:
+        """The texts of all or some rows."""
+        return joined(_at(self._rows.select(self.about.text), places), self.about.text)
+
+    @property
+    def key_column(self) -> str:
+        """The column of keys; `row` if rows are identified by their number in the input."""
+        return self._ids.name
+
+    def keys(self, places: Sequence[int] | np.ndarray | None = None) -> list[Any]:
+        """What identifies all or some rows for people: keys, or row numbers in the input."""
+        return _at(self._ids.to_frame(), places).to_series().to_list()
+
+    def keyed_rows(self, places: Sequence[int] | np.ndarray | None = None) -> pl.DataFrame:
+        """All or some rows, with their numbers in the input if they have no key."""
+        ids = self._ids.to_frame() if self.key_column not in self._rows.columns else pl.DataFrame()
+        return _at(pl.concat([self._rows, ids], how="horizontal"), places)
 
     def search(
         self,
@@ -166,7 +200,7 @@ class SearchIndex:
         before: Mapping[str, Any] | None = None,
         by: str = "both",
         weight: float | None = None,
-    ) -> list[IndexHit]:
+    ) -> SearchHits:
         """Search for a text; the best result is first, and ties are in index order.
 
         Args:
@@ -186,7 +220,7 @@ class SearchIndex:
         vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
         return self.search_together([(query, vector)])[0]
 
-    def search_together(self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]) -> list[list[IndexHit]]:
+    def search_together(self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]) -> list[SearchHits]:
         """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
@@ -226,14 +260,13 @@ class SearchIndex:
     @cached_property
     def _keys(self) -> frozenset[str]:
         """The rows' keys in lower case. A search for a key is ranked only by words, as vectors blur keys."""
-        keys = self._rows[KEY].cast(pl.String).drop_nulls() if KEY in self._rows.columns else ()
-        return frozenset(str(key).lower() for key in keys)
+        return frozenset(str(key).lower() for key in (self.keys() if self.about.key else ()))
 
-    def _hits(self, ranked: RankedRows) -> list[IndexHit]:
-        frame = self._rows[ranked.places.tolist()]
-        texts = joined(frame.select(self.about.text), self.about.text)
-        rows = frame.drop(HASH).iter_rows(named=True)
-        return list(map(IndexHit, ranked.places.tolist(), *_score_columns(ranked), texts, rows))
+    def _hits(self, ranked: RankedRows) -> SearchHits:
+        places = ranked.places.tolist()
+        rows = self._rows[places].iter_rows(named=True)
+        columns = [places, *_score_columns(ranked), self.texts(places), rows, self.keys(places)]
+        return SearchHits(map(IndexHit, *columns, repeat(self.key_column)))
 
     def search_every(
         self,
@@ -264,7 +297,8 @@ class SearchIndex:
                     rankings[place] = self.ranker.ranked(text, vector, top, rows, by=kind, weight=weight)
                 show(Progress("search for each text", len(rankings), dated))
             show(Progress("search for each text", dated, dated, ended=True))
-        return BatchSearch(_hit_table(self.rows, rankings, before), dated, size - dated)
+        names = list(dict.fromkeys((self.key_column, before or self.key_column)))
+        return BatchSearch(_hit_table(self.keyed_rows().select(names), rankings), dated, size - dated)
 
     def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
@@ -297,7 +331,11 @@ def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarr
         yield row, older
 
 
-def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows], before: str | None) -> pl.DataFrame:
+def _at(rows: pl.DataFrame, places: Sequence[int] | np.ndarray | None) -> pl.DataFrame:
+    return rows if places is None else rows[list(map(int, places))]
+
+
+def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFrame:
     hits = [
         (place, *hit)
         for place, ranked in sorted(by_place.items())
@@ -306,9 +344,7 @@ def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows], before: str 
     numbers = dict.fromkeys(("place1", "place2", "rank"), pl.Int64)
     scores = dict.fromkeys(("score", "cosine", "words"), pl.Float64)
     table = pl.DataFrame(hits, {**numbers, **scores}, orient="row")
-    names = [name for name in (naming_column(rows.columns), before) if name]
-    shown = rows.select(list(dict.fromkeys(names)))
-    return with_rows(table, shown[table["place1"]], shown[table["place2"]]) if names else table
+    return with_rows(table, rows[table["place1"]], rows[table["place2"]])
 
 
 def _score_columns(ranked: RankedRows) -> list[list[Any]]:

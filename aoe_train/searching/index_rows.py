@@ -3,7 +3,7 @@
 | file | content |
 |---|---|
 | `index.json` | the model, the number of rows, and the other fields of `IndexManifest` |
-| `rows.parquet` | the input's rows, and `sha256` of each text |
+| `rows.parquet` | the input's rows, `sha256` of each text, and each row's file and number |
 | `vectors.npy` | vectors of length 1: float32 or int8 |
 | `searched.npy` | with a purpose: these among the collection, see `model/collection.py` |
 | `probe.npy` | the vector of a fixed text, which identifies the model |
@@ -14,10 +14,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,10 +30,11 @@ from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.text_lines import note_once
+from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
-from pairkit.dataset.reading.parts import parts_of
+from pairkit.dataset.reading.parts import TablePart, parts_of
 from pairkit.dataset.records import as_json as column_as_json
 from pairkit.dataset.records import as_written
 
@@ -41,6 +42,8 @@ ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
 VECTORS, SEARCHED, PROBE = "vectors.npy", "searched.npy", "probe.npy"
 RANGES: Mapping[str, str] = {VECTORS: "ranges.npy", SEARCHED: "searched-ranges.npy"}
 HASH = "sha256"
+_ORIGIN = (FILE, ROW)
+HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
 _REMEDY = "build the index again with --fresh"
 _Count = Annotated[int, Field(ge=1, le=1 << 40)]
 
@@ -58,6 +61,7 @@ class IndexManifest(Foreign):
     recall: float | None = None
     weight: Annotated[float, Field(ge=0, le=1)]
     purpose: Purpose | None = None
+    key: str | None = None
 
 
 def read_manifest(folder: Path) -> IndexManifest:
@@ -144,25 +148,34 @@ def is_index(folder: Path) -> bool:
 
 
 KEY = "key"  # a column of ids that people write, such as ABC-12; searched as words
-_ID_COLUMNS = (KEY, "id", "number", "place", "url")
+_ID = "id"  # the role of another such column
+_ID_COLUMNS = (_ID, "number", "url")
+_CHUNK_COLUMNS = {"place", "anchor"}
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """Rows with their texts, the columns that form a text, and the number of rows left out as empty."""
+    """Rows with their texts, the columns that form a text, how many were empty, and the column of keys."""
 
     frame: pl.DataFrame
     columns: tuple[str, ...]
     texts: list[str]
     empty: int = 0
+    key: str | None = None
 
 
 def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> TextRows:
     """Read the rows of all tables of a source, in order."""
-    tables = [part.read(column_roles)[0] for parts in parts_of(source, lines=True).values() for part in parts]
-    frame = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
+    tables = [
+        _with_origin(part, column_roles) for parts in parts_of(source, lines=True).values() for part in parts
+    ]
+    table = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame(schema=[*_ORIGIN])
+    origins = table.select(_ORIGIN)
+    frame = table.drop(_ORIGIN)
     where = source_name(source)
-    columns = _columns(frame, where, column_roles)
+    key = _key(frame, where, column_roles)
+    text_roles = {role: name for role, name in (column_roles or {}).items() if role != _ID}
+    columns = _columns(frame, where, text_roles)
     if odd := [name for name, dtype in frame.schema.items() if not _is_text(dtype)]:
         note_once("%s: left out the columns %s, whose values have no text form", where, ", ".join(odd))
     nested = [column for column in frame.drop(odd) if column.dtype.is_nested() and not _is_list(column.dtype)]
@@ -172,9 +185,26 @@ def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> 
     kept = [text for text in texts if not is_blank(text)]
     if not kept:
         raise DataError(f"no row has a text in {', '.join(columns)}", path=where)
-    return TextRows(
-        frame.filter(pl.Series(has_text, dtype=pl.Boolean)), columns, kept, len(texts) - len(kept)
-    )
+    rows = frame.hstack(origins).filter(pl.Series(has_text, dtype=pl.Boolean))
+    return TextRows(rows, columns, kept, len(texts) - len(kept), key)
+
+
+def _with_origin(part: TablePart, column_roles: Mapping[str, str] | None) -> pl.DataFrame:
+    """A table with the file and number of each row, as error messages name them."""
+    file = pl.lit(PurePath(part.where).name).alias(FILE)
+    return part.numbered(column_roles).with_columns(file)
+
+
+def _key(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None) -> str | None:
+    """The column of keys: as given, or of this name."""
+    names = [name for name, dtype in frame.schema.items() if _is_text(dtype) and not dtype.is_nested()]
+    if column_roles is None or _ID not in column_roles:
+        return KEY if KEY in names else None
+    key = column_roles[_ID]
+    if key not in names:
+        shown = one_line(", ".join(names))
+        raise DataError(f"no column {key!r} of numbers or texts for {_ID}; there are {shown}", path=where)
+    return key
 
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -195,9 +225,31 @@ def _is_list(dtype: pl.DataType) -> bool:
     return isinstance(dtype, pl.List) and not dtype.inner.is_nested()
 
 
-def naming_column(columns: Collection[str]) -> str | None:
-    """The column that identifies rows for people, if there is one."""
-    return next((name for name in _ID_COLUMNS if name in columns), None)
+def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
+    """What identifies each row for people, named by its column: a key, or the row's number in its file."""
+    is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
+    usual = ("place",) if is_chunk else _ID_COLUMNS
+    names = [name for name in (key, *usual) if name in rows.columns and not rows.schema[name].is_nested()]
+    numbers = _row_numbers(rows)
+    if not names:
+        return numbers
+    ids = rows[names[0]]
+    texts = ids.cast(pl.String).fill_null("")
+    is_known = texts.str.contains(r"\S")
+    if is_known.all():
+        return ids
+    others = pl.select(pl.format("row {}", numbers)).to_series()
+    return texts.zip_with(is_known, others)
+
+
+def _row_numbers(rows: pl.DataFrame) -> pl.Series:
+    """The number of each row in its file, with the file's name if there are several."""
+    if ROW not in rows.columns:  # in an index of an earlier version
+        return pl.int_range(rows.height, eager=True).alias("place")
+    name = ROW if "row" in rows.columns else "row"
+    if rows[FILE].n_unique() == 1:
+        return rows[ROW].alias(name)
+    return rows.select(pl.concat_str(_ORIGIN, separator=":").alias(name)).to_series()
 
 
 def as_json(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,10 @@ class IndexVectors:
         stored = np.asarray(self._stored[places])
         return stored if self._ranges is None else restored(stored, "int8", stored.shape[1], self._ranges)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Float[np.ndarray, "row dim"]:
+        """All vectors in float32, for `np.asarray`."""
+        return np.array(self.rows(slice(None)), dtype, copy=copy)
+
     def collection(self, purpose: Purpose) -> Collection:
         """The collection of the texts that have these vectors."""
         return Collection(self.rows(drawn(len(self))), purpose)

@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import Field, PositiveInt
 
 from aoe_train.model.hybrid import fused
-from aoe_train.searching.index_rows import HASH, WORDS, IndexManifest
+from aoe_train.searching.index_rows import WORDS, IndexManifest
 from aoe_train.searching.nearest import IndexVectors, Searcher, read
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -153,9 +153,9 @@ def allowed(
 
 def _column(rows: pl.DataFrame, option: str, name: str) -> pl.Series:
     """A column; times are in UTC without a zone."""
-    names = [known for known in rows.columns if known != HASH]
-    if name not in names:
-        raise ConfigError(f"{option} {name}: no such column; choose from {one_line(', '.join(names))}")
+    if name not in rows.columns:
+        names = one_line(", ".join(rows.columns))
+        raise ConfigError(f"{option} {name}: no such column; choose from {names}")
     column = rows[name]
     if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone:
         return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from aoe_train.searching.index_rows import as_json, naming_column, with_rows
+from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
-from pairkit.base.system.files import check_free
-from pairkit.dataset.parquet import stream_parquet
+from pairkit.dataset.table_files import free_table, stream_table
 from pairkit.similarity.groups import Groups
 
 if TYPE_CHECKING:
@@ -59,11 +58,15 @@ class NearDuplicates:
     def rows(self, start: int = 0, count: int | None = None) -> pl.DataFrame:
         """Pairs with all columns of both rows, with the suffixes _1 and _2.
 
-        All pairs at once may need far more memory than the index.
+        Within one index also `group`, the number of their group from 1. All pairs at once may need far more
+        memory than the index.
         """
         pairs = self.pairs.slice(start, count)
         first, second = pairs["place1"].to_list(), pairs["place2"].to_list()
-        return with_rows(pairs, self.queries.rows[first], self.index.rows[second])
+        if self.within:
+            numbers = [self._group_numbers[place] for place in first]
+            pairs = pairs.with_columns(group=pl.Series(numbers, dtype=pl.Int64))
+        return with_rows(pairs, self.queries.keyed_rows(first), self.index.keyed_rows(second))
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -74,6 +77,11 @@ class NearDuplicates:
         for first, second in self.pairs.select("place1", "place2").iter_rows():
             groups.join(first, second)
         return sorted(groups.all().values(), key=lambda group: (-len(group), group))
+
+    @cached_property
+    def _group_numbers(self) -> dict[int, int]:
+        """The number of each text's group."""
+        return {place: number for number, group in enumerate(self.groups, 1) for place in group}
 
     @spoken_notes
     def notes(self) -> list[str]:
@@ -92,14 +100,12 @@ class NearDuplicates:
         }
 
     def write(self, out: str | Path) -> None:
-        """Write the pairs with both rows as Parquet, a few thousand at a time.
+        """Write the pairs with both rows as .csv, .tsv, .jsonl or .parquet, a few thousand at a time.
 
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        path = Path(out)
-        check_free(path, ".parquet")
-        stream_parquet(path, self._parts(), dict(self.rows(0, 0).schema))
+        stream_table(free_table(out), self._parts(), self.rows(0, 0).schema)
 
     def _parts(self) -> Iterator[pl.DataFrame]:
         for start in range(0, len(self.pairs), _BLOCK_PAIRS):
@@ -110,17 +116,18 @@ class NearDuplicates:
         from pairkit.base.cli.result_table import ResultTable
 
         if self.within:
-            table = ResultTable("texts", "cosine", "row", "text", left=("text",))
-            for group in self.groups[:rows]:
+            table = ResultTable("group", "texts", "cosine", self.queries.key_column, "text", left=("text",))
+            for number, group in enumerate(self.groups[:rows], 1):
                 lowest = float(self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min())
-                counts = [(f"{len(group):,}", f"{lowest:.3f}"), *[("", "")] * len(group)]
-                for count, text in zip(counts, _shown(self.queries, group[:_MEMBERS]), strict=False):
-                    table.add_row(*count, *text)
+                first = (f"{number:,}", f"{len(group):,}", f"{lowest:.3f}")
+                cells = [first, *[("", "", "")] * len(group)]
+                for left, text in zip(cells, _shown(self.queries, group[:_MEMBERS]), strict=False):
+                    table.add_row(*left, *text)
                 if more := len(group[_MEMBERS:]):
-                    table.add_row("", "", "…", f"{more:,} more")
+                    table.add_row("", "", "", "…", f"{more:,} more")
             return table
         shown = self.pairs.head(rows)
-        table = ResultTable("cosine", "row", "text", left=("text",))
+        table = ResultTable("cosine", self.index.key_column, "text", left=("text",))
         sides = (
             _shown(self.queries, shown["place1"].to_list()),
             _shown(self.index, shown["place2"].to_list()),
@@ -132,13 +139,10 @@ class NearDuplicates:
 
 
 def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
-    """The identifier of each row, and the start of its text."""
-    rows = index.rows[places]
-    name = naming_column(rows.columns)
-    ids = places if name is None else rows[name].to_list()
+    """The key of each row, and the start of its text."""
     return [
-        (one_line(str(id_), _SHOWN), one_line(text, _SHOWN))
-        for id_, text in zip(ids, index.texts(places), strict=True)
+        (one_line(str(key), _SHOWN), one_line(text, _SHOWN))
+        for key, text in zip(index.keys(places), index.texts(places), strict=True)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,10 @@ from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import inert, one_line
-from pairkit.base.system.files import write_bytes
+from pairkit.base.settings import argument
+from pairkit.base.system.files import check_free, whole_file, write_bytes
 from pairkit.base.system.folders import check_file
-from pairkit.dataset.parquet import parquet_bytes
+from pairkit.dataset.parquet import parquet_bytes, stream_parquet
 from pairkit.dataset.records import as_json
 
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -46,7 +48,14 @@ TableFile = Annotated[Path, AfterValidator(_known)]
 """A file whose ending names its format."""
 
 
-def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False) -> bytes:
+def free_table(out: str | Path) -> Path:
+    """The path of a new file, whose ending names its format."""
+    path: Path = argument("out", out, TableFile)
+    check_free(path)
+    return path
+
+
+def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True) -> bytes:
     """The content of a file of this name; `raw` CSV has no apostrophes before formulas."""
     ending = path.suffix.lower()
     if ending == ".parquet":
@@ -56,7 +65,19 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False) -> bytes:
         return rows.write_ndjson().encode()
     flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
     safe = flat if raw else inert(flat)
-    return safe.write_csv(separator="\t" if ending == ".tsv" else ",").encode()
+    separator = "\t" if ending == ".tsv" else ","
+    return safe.write_csv(separator=separator, include_header=header).encode()
+
+
+def stream_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:
+    """Write a file frame by frame."""
+    if path.suffix.lower() == ".parquet":
+        stream_parquet(path, frames, dict(schema))
+        return
+    with whole_file(path) as file:
+        file.write(table_bytes(path, pl.DataFrame(schema=schema)))
+        for rows in frames:
+            file.write(table_bytes(path, rows, header=False))
 
 
 def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:

@@ -42,7 +42,7 @@ def test_chunks_name_their_place_and_address(bert: Path, handbook: Path, tmp_pat
         "url": "https://a.example/rules/dogs?l=5#when-may-they-run",
     }
     assert hit.text == "Dogs > When may they run?\n\nA dog may run in the park."
-    assert hit.known == ("place", "rules/dogs.md:5")
+    assert (hit.key_column, hit.key) == ("place", "rules/dogs.md:5")
     assert index.rows["url"][0] == "https://a.example/?l=3#the-house"
     output = aoe("search", tmp_path / "index", "dog park", "--where", "file=rules/dogs.md")
     assert "rules/dogs.md:5" in output

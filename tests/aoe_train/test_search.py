@@ -55,7 +55,7 @@ def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
     index = aoe_train.open_index(tmp_path / "index")
     for key in keys[::20]:
         for by in ("both", "words"):
-            assert index.search(key.lower(), by=by)[0].known == ("key", key)
+            assert index.search(key.lower(), by=by)[0].key == key
 
 
 @pytest.fixture(scope="module")

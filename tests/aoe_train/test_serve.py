@@ -243,7 +243,7 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
             (hit,) = post(server, {"text": "a dog", "top": 1, "index": number}, "/search", **own).json()[
                 "hits"
             ]
-            assert hit["known"] == [name, hit["row"][name]]
+            assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
     with pytest.raises(ConfigError, match="nothing to serve"):
         aoe_train.serve(port=0, progress=False)
 

@@ -189,9 +189,7 @@ class EmbeddingServer(HttpServer):
             request.text, request.top, request.where, request.before, request.by, request.weight
         )
         hits = await batcher.together(index.search_together, (query, vector))
-        return msgspec.json.encode(
-            {"hits": [{**hit.to_dict(), "text": hit.text, "known": hit.known} for hit in hits]}
-        )
+        return msgspec.json.encode(hits.to_dict())
 
     def _served(self, _: Request) -> dict[str, Any]:
         """What the page shows of each index before a search."""

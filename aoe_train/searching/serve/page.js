@@ -85,7 +85,7 @@ function draw(lists, text) {
 
 function card(hit, rank, words, columns, was) {
   const links = Object.entries(hit.row).sort(([name]) => (name === "url" ? -1 : 0)).map(([, value]) => link(value)).filter(Boolean);
-  const name = (typeof hit.known[1] === "number" ? { row: "row ", number: "#" }[hit.known[0]] ?? "" : "") + hit.known[1];
+  const name = (typeof hit.key === "number" ? { row: "row ", number: "#" }[hit.key_column] ?? "" : "") + hit.key;
   const known = make("bdi", "known", links.length ? link(links[0].href, name) : name);
   const bar = make("i"), score = make("span", "score", make("span", "bar", bar), hit.score.toFixed(2));
   bar.style.width = 100 * Math.min(1, Math.max(0, hit.score)) + "%";

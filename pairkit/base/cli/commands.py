@@ -176,7 +176,7 @@ def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = Map
     if json:
         print_json(result.to_dict())
         return
-    if isinstance(result, list):  # of files
+    if type(result) is list:  # of files
         result = "\n".join(map(str, result))
     only_table = getattr(result, "table", lambda: result)
     for place, table in enumerate(getattr(result, "tables", lambda: [only_table()])()):

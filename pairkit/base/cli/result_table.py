@@ -133,7 +133,7 @@ class ResultTable:
         if self.caption:
             yield Text(printable(self.caption), style="dim")
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         console = Console(file=io.StringIO(), width=UNBOUNDED, color_system=None)
         with console.capture() as text:
             console.print(self)

@@ -64,7 +64,7 @@ class TablePart(NamedTuple):
     def numbered(self, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
         """The rows with their numbers as `ROW`, without blank rows of CSV files and spreadsheets."""
         frame, first = self.read(columns)
-        rows = frame.with_row_index(ROW, offset=first)
+        rows = frame.drop(ROW, strict=False).with_row_index(ROW, offset=first)
         if not frame.width or isinstance(self.table, pl.DataFrame) or not is_sheet(self.table):
             return rows
         return rows.filter(pl.any_horizontal(pl.exclude(ROW).is_not_null()))
