@@ -239,7 +239,7 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     if is_known.all():
         return ids
     others = pl.select(pl.format("row {}", numbers)).to_series()
-    return texts.zip_with(is_known, others)
+    return texts.zip_with(is_known, others).alias(f"{ids.name} or row")
 
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:

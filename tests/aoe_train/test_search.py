@@ -58,6 +58,58 @@ def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
             assert index.search(key.lower(), by=by)[0].key == key
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "key_column", "keys"),
+    [
+        ("a.csv", "text,n\na boat,1\n\n,2\na dog,3\n", None, "row", [2, 5]),
+        ("a.txt", "a boat\n\na dog\n", None, "row", [1, 3]),
+        ("a.jsonl", '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n', None, "row of the source", [2]),
+        ("a.csv", "a boat,x\na dog,y\n", {"text": "1"}, "row", [1, 2]),
+        ("a.csv", "place,text\nRome,a dog\n", None, "row", [2]),
+        (
+            "a.csv",
+            "Ticket,Subject\nAB-1,a boat\n,a dog\n",
+            {"id": "Ticket"},
+            "Ticket or row",
+            ["AB-1", "row 3"],
+        ),
+    ],
+)
+def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
+    bert, tmp_path, name, content, columns, key_column, keys
+):
+    (tmp_path / name).write_text(content)
+    index = indexed(tmp_path / name, bert, tmp_path / "index", columns)
+    assert (index.key_column, index.keys()) == (key_column, keys)
+    hit = index.search("a dog", by="words")[0]
+    assert (hit.key_column, hit.key, index.keys([hit.place])) == (key_column, keys[-1], keys[-1:])
+    near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False).rows()
+    every = index.search_every(by="words", progress=False).hits
+    for table in (near, every):
+        assert set(table.select(f"{key_column}_1", f"{key_column}_2").iter_rows()) <= {
+            (*keys,),
+            (*keys[::-1],),
+        }
+
+
+def test_rows_of_several_files_have_the_name_of_the_file(bert, tmp_path):
+    for name in ("a-1.csv", "a-2.csv"):
+        (tmp_path / name).write_text(f"text\na dog of {name}\n")
+    assert indexed(tmp_path / "a-*.csv", bert, tmp_path / "index").keys() == ["a-1.csv:2", "a-2.csv:2"]
+
+
+def test_vectors_are_an_array_and_hits_a_table(made, quantized):
+    for folder in (made, quantized):
+        index = aoe_train.open_index(folder, words_only=True)
+        vectors = np.asarray(index.vectors)
+        assert (vectors.shape, vectors.dtype) == ((60, 32), np.float32)
+        assert len(index.texts()) == len(index.keys()) == 60
+    hits = index.search("dog", by="words", top=2)
+    assert repr(hits) == repr(hits.table())
+    assert [hit.key for hit in hits] == [hit.row["number"] for hit in hits]
+    assert hits._repr_html_().startswith("<table>")
+
+
 @pytest.fixture(scope="module")
 def quantized(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("quantized") / "index"
@@ -327,11 +379,22 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     assert set(nearest.pairs.select("place1", "place2").iter_rows()) == {
         tuple(sorted((place, int(cosines[place].argmax())))) for place in np.flatnonzero(degrees)
     }
-    found.write(tmp_path / "pairs.parquet")
+    for name, read in (
+        ("pairs.parquet", pl.read_parquet),
+        ("pairs.jsonl", pl.read_ndjson),
+        ("pairs.csv", pl.read_csv),
+    ):
+        found.write(tmp_path / name)
+        written = read(tmp_path / name)
+        assert written.columns == found.rows().columns
+        groups = [
+            {row["place1"], row["place2"]} - {*found.groups[row["group"] - 1]} for row in written.to_dicts()
+        ]
+        assert groups == [set()] * len(wanted)
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
     for name, message in (
         ("pairs.parquet", "already exists"),
-        ("pairs.txt", "expected the name of a .parquet"),
+        ("pairs.txt", "expected the name of a .parquet or .csv or .jsonl file"),
     ):
         with pytest.raises(ConfigError, match=message):
             found.write(tmp_path / name)
@@ -346,11 +409,14 @@ def test_the_table_shows_the_groups(bert, tmp_path):
     assert [len(group) for group in found.groups] == [7, 2]
     told = str(found.table())
     lines = [line for line in told.splitlines() if "A-" in line]
-    assert [line.split()[:3] for line in lines[:2]] == [["7", "1.000", "A-1"], ["A-2", "the", "dog"]]
+    assert [line.split()[:4] for line in lines[:2]] == [
+        ["1", "7", "1.000", "A-1"],
+        ["A-2", "the", "dog", "is"],
+    ]
     assert len(lines) == 5
     assert "2 more" in told
     assert all("the dog is \ufffd[31mrunning far" in line and line.endswith("…") for line in lines)
-    assert [line.split()[:3] for line in told.splitlines() if "B-0" in line] == [["2", "1.000", "B-0"]]
+    assert [line.split()[:4] for line in told.splitlines() if "B-0" in line] == [["2", "2", "1.000", "B-0"]]
 
 
 def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
