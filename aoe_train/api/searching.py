@@ -69,7 +69,9 @@ def index(
             Python also rows in memory. All columns are stored, and `search` can filter by them.
         out: Folder of the index.
         columns: Columns with the text, as text=NAME, title=NAME,body=NAME or question=NAME,answer=NAME, which
-            are joined in this order. Default: recognised.
+            are joined in this order, and the column that identifies a row, as id=NAME, which is also searched
+            as words. Default: recognised; rows without such a column are identified by their number in the
+            file.
         purpose: What the texts are searched for: group (texts of one group, such as a topic or an intent),
             search (texts on the same matter), match (the same item, such as a product or a bug) or none (the
             model's vectors as they are). It moves the vectors by those of the other texts, and weights words.

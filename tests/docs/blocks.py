@@ -15,6 +15,7 @@ RUN = (
         _DOCS / "start.md",
         _DOCS / "howto" / "extend.md",
         _DOCS / "howto" / "faq.md",
+        _DOCS / "howto" / "groups.md",
         _DOCS / "howto" / "python.md",
         _DOCS / "howto" / "mixtures.md",
         _DOCS / "howto" / "objectives.md",

@@ -102,6 +102,18 @@ def test_training_tutorial_runs_with_a_tiny_model(home: Path) -> None:
 
 
 @pytest.mark.slow
+def test_topics_by_bertopic(home: Path) -> None:
+    pytest.importorskip("bertopic")
+    indexing, topics, *_ = (
+        block for block in blocks_of(ROOT / "docs" / "howto" / "groups.md") if block.language == "python"
+    )
+    names: dict[str, Any] = {}
+    exec(indexing.text + topics.text, names)
+    assert len(names["numbers"]) == len(names["index"])
+    assert Path("map.html").stat().st_size
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["search.md", "small-vectors.md"])
 def test_commands_of_a_howto_run(page: str, home: Path) -> None:
     rows = [
