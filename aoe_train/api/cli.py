@@ -16,6 +16,7 @@ from aoe_train.api.searching import duplicates, index, search, search_every, ser
 from aoe_train.api.training import plan, train
 from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
+from pairkit.base.cli.terminal import err as stderr
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.cli.terminal import print_json, say
 from pairkit.base.errors import ConfigError
@@ -146,8 +147,11 @@ def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -
             print_json({"url": server.url, "model": server.model})
         else:
             stdout.print(server.url, markup=False)
-            page = f"; search page at {server.url}" if given["index"] else ""
-            say(f"serving {server.model} at {server.url}/v1{page} (Ctrl-C stops it)", quiet=quiet)
+            say(f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)", quiet=quiet)
+            # A key isn't written to logs.
+            page = server.page_url if stderr.is_terminal else f"{server.url}/#KEY"
+            if given["index"]:
+                say(f"search page: {page if given['key_env'] else server.url}", quiet=quiet)
         stop.wait()
         say("finishing the requests in progress", quiet=quiet)
 
