@@ -69,7 +69,9 @@ def _evaluate(
 
 @SHARED(
     every=Option("Search for each text of the index itself and write the hits to --out.", panel=INPUT),
-    out=Option("Output of --every: .csv, .tsv, .jsonl or .parquet.", short="-o", metavar="FILE", panel=OUTPUT),
+    out=Option(
+        "Output of --every: .csv, .tsv, .jsonl or .parquet.", short="-o", metavar="FILE", panel=OUTPUT
+    ),
 )
 def _search(
     search: Any,
