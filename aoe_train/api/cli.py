@@ -95,10 +95,11 @@ def _search(
 
 
 def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
-    from pairkit.dataset.table_files import free_table
+    from pairkit.base.system.files import check_free
+    from pairkit.dataset.table_files import ENDINGS
 
     column = given["before"][0] if given["before"] else None
-    free_table(out)
+    check_free(out, *ENDINGS)
     options = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
     result = search_every(**options, before=column, progress=not quiet)
     result.write(out)
@@ -129,10 +130,11 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
     )
 )
 def _duplicates(duplicates: Any, given: Any, *, out: Path | None = None) -> Any:
-    from pairkit.dataset.table_files import free_table
+    from pairkit.base.system.files import check_free
+    from pairkit.dataset.table_files import ENDINGS
 
     if out is not None:
-        free_table(out)
+        check_free(Path(out), *ENDINGS)
     result = duplicates(**given)
     if out is not None:
         result.write(out)

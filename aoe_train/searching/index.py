@@ -24,7 +24,8 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
-from pairkit.dataset.table_files import free_table, stream_table
+from pairkit.base.system.files import check_free
+from pairkit.dataset.table_files import ENDINGS, write_table
 
 _BLOCK_TEXTS = 64
 _SHOWN = 200  # characters of a text in a table
@@ -119,7 +120,9 @@ class BatchSearch:
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        stream_table(free_table(out), [self.hits], self.hits.schema)
+        path = Path(out)
+        check_free(path, *ENDINGS)
+        write_table(path, [self.hits], self.hits.schema)
 
 
 class SearchIndex:

@@ -16,7 +16,8 @@ from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
-from pairkit.dataset.table_files import free_table, stream_table
+from pairkit.base.system.files import check_free
+from pairkit.dataset.table_files import ENDINGS, write_table
 from pairkit.similarity.groups import Groups
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ class NearDuplicates:
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        stream_table(free_table(out), self._parts(), self.rows(0, 0).schema)
+        path = Path(out)
+        check_free(path, *ENDINGS)
+        write_table(path, self._parts(), self.rows(0, 0).schema)
 
     def _parts(self) -> Iterator[pl.DataFrame]:
         for start in range(0, len(self.pairs), _BLOCK_PAIRS):

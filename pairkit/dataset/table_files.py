@@ -12,13 +12,12 @@ from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import inert, one_line
-from pairkit.base.settings import argument
-from pairkit.base.system.files import check_free, whole_file, write_bytes
+from pairkit.base.system.files import whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
 from pairkit.dataset.records import as_json
 
-_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def _refuse_bytes(rows: pl.DataFrame, file_format: str, where: Path) -> None:
@@ -39,20 +38,13 @@ def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
 
 
 def _known(path: Path) -> Path:
-    if path.suffix.lower() not in _ENDINGS:
-        raise ValueError(f"expected a name that ends in {', '.join(_ENDINGS)}")
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"expected a name that ends in {', '.join(ENDINGS)}")
     return path
 
 
 TableFile = Annotated[Path, AfterValidator(_known)]
 """A file whose ending names its format."""
-
-
-def free_table(out: str | Path) -> Path:
-    """The path of a new file, whose ending names its format."""
-    path: Path = argument("out", out, TableFile)
-    check_free(path)
-    return path
 
 
 def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True) -> bytes:
@@ -65,12 +57,11 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bo
         return rows.write_ndjson().encode()
     flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
     safe = flat if raw else inert(flat)
-    separator = "\t" if ending == ".tsv" else ","
-    return safe.write_csv(separator=separator, include_header=header).encode()
+    return safe.write_csv(separator="\t" if ending == ".tsv" else ",", include_header=header).encode()
 
 
-def stream_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:
-    """Write a file frame by frame."""
+def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:
+    """Write a table frame by frame."""
     if path.suffix.lower() == ".parquet":
         stream_parquet(path, frames, dict(schema))
         return

@@ -74,7 +74,7 @@ def test_help(pairs: str) -> None:
     ("command", "message", "code"),
     [
         (("show", "DATA", "--row", "99"), "--row 99: train of my pairs.tsv has 6 such rows", 2),
-        (("merge", "DATA", "--conflicts", "all", "-o", "x"), "--conflicts all: expected error, drop or", 2),
+        (("merge", "DATA", "--conflicts", "all", "-o", "x"), "--conflicts 'all': input should be 'drop'", 2),
         (("export", "DATA", "--format", "odt", "-o", "x"), "--format odt: expected jsonl or csv", 2),
         (("split", "DATA", "--split-sizes", "most", "-o", "x"), "--split-sizes 'most': input should", 2),
         (("audit", "none.tsv"), "none.tsv: no such file", 3),

@@ -83,10 +83,10 @@ def open_own(path: Path, mode: str = "r+b", *, private: bool = False) -> IO[byte
         return os.fdopen(handle, "r+b")
 
 
-def check_free(path: Path, suffix: str = "") -> None:
+def check_free(path: Path, *suffixes: str) -> None:
     """Refuse to overwrite an existing file, and a name with another ending."""
-    if not path.name.endswith(suffix):
-        raise ConfigError(f"{path}: expected the name of a {suffix} file")
+    if suffixes and not path.name.endswith(suffixes):
+        raise ConfigError(f"{path}: expected the name of a {' or '.join(suffixes)} file")
     if path.exists():
         raise ConfigError(f"{path}: already exists; choose another file, or move it away")
 
