@@ -37,13 +37,19 @@ def values(found: PairDataset) -> list[float]:
         *(["t", "f"], ["Y", "n"], ["accept", "reject"], ["yes", "No"]),
         *(["duplicate", "not_duplicate"], ["Duplicate", "non-duplicate"]),
         *(["equivalent", "not equivalent"], ["entailment", "not_entailment"]),
-        ["entailment", "contradiction"],
+        *(["entailment", "contradiction"], ["E", "C"], ["same", "different"], ["match", "no match"]),
+        *(["ja", "nein"], ["Oui", "non"], ["sí", "no"], ["да", "нет"], ["是", "否"], ["はい", "いいえ"]),
+        ["100 %", "0%"],
     ],
 )
 def test_certain_labels(labels: list[Any]) -> None:
     found = read(labels)
     assert (values(found), found.label_kind) == ([1, 0], "binary")
     assert found.rows["label"].dtype == pl.Int64
+
+
+def test_percentages_are_scores_up_to_1() -> None:
+    assert values(read(["85%", "65,5 %", "7 %"])) == pytest.approx([0.85, 0.655, 0.07])
 
 
 @pytest.mark.parametrize("texts", [("premise", "hypothesis"), SENTENCES])
@@ -61,33 +67,49 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("labels", "names", "says"),
     [
-        ([1, 0, 2], {}, r":3: label 2: 0, 1, 2 may be.* labels='0=1,1=skip,2=0' .*label_range='0,2'"),
+        (
+            [1, 0, 2],
+            {},
+            r":3: label 2: 0, 1, 2 may be.* labels='0=1,1=skip,2=0'; for scores .*label_range='LOW,HIGH'",
+        ),
         ([1, 2.0, 0], {}, r":2: label 2\.0: 0, 1, 2 may be classes"),
         (["0", "2"], {}, r":2: label '2': 0, 2 may be classes .*labels='0=1,2=0'"),
         ([0, 1, -1, 2], {}, r":3: label -1: .*labels='-1=skip,0=1,1=skip,2=0'"),
-        ([1, -1], {}, r":2: label -1: .*labels='-1=0,1=1' .*label_range='-1,1'"),
+        ([1, -1], {}, r":2: label -1: .*labels='-1=1,1=0' or labels='-1=0,1=1', where"),
+        ([0, 1] * 50 + [2], {}, r":101: label 2, but nearly all .* with labels='0=0,1=1,2=skip'"),
+        ([7.5, 4.5], {}, r":1: label 7.5; .*Found 4.5 to 7.5: .*label_range='LOW,HIGH'"),
+        (["E", "N"], {}, r":1: label 'E'; .*labels='e=1,n=X', where X is 1"),
+        (["dup", "other"], {}, r":1: .*labels='dup=1,other=0' or labels='dup=0,other=1'"),
         ([0, 3, 1], {}, r":2: label 3: 0, 1, 3 may be classes"),
         ([0, 1], {"texts": ("premise", "hypothesis")}, r":1: label 0 with premise and hypothesis: in NLI"),
         ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 with Question and Sentence"),
-        (["entailment", "neutral"], {}, r":1: label 'entailment'; .*Found entailment, neutral: map words"),
+        (
+            ["entailment", "neutral"],
+            {},
+            r":1: label 'entailment'; .*Found entailment, neutral: set labels='ent",
+        ),
         (["neutral"], {}, r":1: label 'neutral'"),
-        ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: map words"),
+        ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: set labels='same=1'"),
         (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
         (["true", "yes"], {}, r":1: label 'true'; .*labels='true=1,yes=1'"),
-        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*labels='\?=skip,yes=1'"),
+        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*labels='\?=X,yes=1', where X is 1"),
         (["-", "true"], {}, r":1: label '-'"),
         ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan is missing"),
         (["1", " "], {}, r":2: label ' ' is missing"),
         (["0.5", "nan"], {}, r":2: label 'nan' is missing"),
         ([0.5, math.inf], {}, r":2: label inf is missing"),
-        ([0.5, -0.5], {}, r":2: label -0\.5; .*label_range='-1,1'"),
-        ([0, 57], {}, r":2: label 57; .*label_range='0,57'"),
+        ([0.5, -0.5], {}, r":2: label -0\.5; .*Found -0.5 to 0.5: .*label_range='LOW,HIGH'"),
+        ([0, 57], {}, r":2: label 57; .*Found 0 to 57: .*label_range='LOW,HIGH'"),
         (["1_0", "1"], {}, r":1: label '1_0'; "),
         # 0 and 1 beside a given meaning of 2 may be classes of NLI.
         ([0, 1, 2], {"user_labels": "2=0"}, r":1: label 0 has no meaning among the given ones \(2\)"),
         ([0, 2, -1], {"user_labels": "-1=skip"}, r":2: label 2: 0, 2 may be classes"),
-        (["yes", "dup", "x"], {"user_labels": "x=skip"}, r":2: label 'dup'; .*Found dup, yes: .*'dup=skip,"),
+        (
+            ["yes", "dup", "x"],
+            {"user_labels": "x=skip"},
+            r":2: label 'dup'; .*Found dup, yes: .*'dup=X,yes=1'",
+        ),
         (["yes", "no", "dup", "dunno"], {}, r":3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'"),
     ],
 )
@@ -97,7 +119,8 @@ def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], 
     assert "\n" not in str(raised.value)
     remedies = re.findall(r"(labels|label_range)='(\S+=\S+|\S+,\S+)'", str(raised.value))
     for option, value in () if "user_labels" in names else remedies:
-        read(labels, **names, **{{"labels": "user_labels"}.get(option, "scale"): value})
+        chosen = value.replace("X", "1").replace("LOW", "-100").replace("HIGH", "100")
+        assert len(read(labels, **names, **{{"labels": "user_labels"}.get(option, "scale"): chosen}))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 | labels | read as |
 |---|---|
 | 0 and 1 | 1 is similar; refused with NLI columns, where 0 is often entailment |
-| true, false; yes, no; t, f; y, n; accept, reject; duplicate, not_duplicate and similar | 1 and 0 |
-| entailment, contradiction, neutral (words or class names) | 1, 0, left out (as the papers do) |
+| true, false; yes, no; ja, nein; same, different; duplicate, not_duplicate and similar | 1 and 0 |
+| entailment, contradiction, neutral (words, initials or class names) | 1, 0, left out (as the papers do) |
+| percentages | scores from 0 to 1 |
 | numbers in [0, 5] with fractions, in a column such as `score`, or float32 | scores |
 | whole numbers from 0 to 5, if 5 occurs | scores |
 | other whole numbers, such as 0, 1 and 2 | refused: they may be classes |
@@ -16,11 +17,10 @@ Users override this with `labels` (a number or skip for each label; others keep 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, floor
 from shlex import quote
 
 import polars as pl
@@ -40,23 +40,33 @@ from pairkit.dataset.labels import (
 )
 
 _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral": SKIP}
+_INITIALS: Mapping[str, Meaning] = {"e": 1.0, "c": 0.0, "n": SKIP}  # of NLI
+# Similar, then not similar.
+_OPPOSITES = """
+    true false, yes no, t f, y n, accept reject, same different, similar dissimilar, similar different,
+    equal unequal, match mismatch, match no_match, ja nein, ja nee, oui non, sí no, sì no, si no, sim não,
+    sim nao, да нет, tak nie, evet hayır, はい いいえ, 是 否, 是 不是, 예 아니오, 예 아니요, 네 아니요,
+    gleich verschieden, gleich ungleich, identique différent, igual diferente, uguale diverso,
+    gelijk verschillend, 相同 不同
+"""
 _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
-    {"true": 1.0, "false": 0.0},
-    {"yes": 1.0, "no": 0.0},
-    {"t": 1.0, "f": 0.0},
-    {"y": 1.0, "n": 0.0},
+    *({similar: 1.0, other: 0.0} for similar, other in map(str.split, _OPPOSITES.split(","))),
     {"accept": 1.0, "reject": 0.0, "ignore": SKIP},
-    {"duplicate": 1.0, "not_duplicate": 0.0},
-    {"equivalent": 1.0, "not_equivalent": 0.0},
-    {"paraphrase": 1.0, "not_paraphrase": 0.0},
-    {"entailment": 1.0, "not_entailment": 0.0},
+    *(
+        {word: 1.0, f"not_{word}": 0.0}
+        for word in ("duplicate", "equivalent", "paraphrase", "entailment", "similar")
+    ),
     _NLI,
+    _INITIALS,
 )
 _NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
 _SCORE_NAMES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
 _OF_NLI = {-1.0, 0.0, 1.0, 2.0}
+_NLI_NUMBERS = {"0": "1", "2": "0"}  # entailment, contradiction
+_DECIMAL_COMMA = r"^([+-]?\d+),(\d+)(\s*%)?$"
 _MAX_LABELS = 6  # in a message
+_STRAY_SHARE = 0.05  # of rows
 _SHOWN_CHARS = 60  # of a label in a message
 
 
@@ -74,7 +84,7 @@ class LabelColumn:
     @cached_property
     def words(self) -> pl.Series:
         """The labels as texts, numbers of classes as class names, with decimal points for commas."""
-        words = self.values.cast(pl.String).str.strip_chars().str.replace(r"^([+-]?\d+),(\d+)$", "$1.$2")
+        words = self.values.cast(pl.String).str.strip_chars().str.replace(_DECIMAL_COMMA, "$1.$2$3")
         if not self.values.dtype.is_integer() or not self.classes:
             return words
         names = {str(number): name for number, name in enumerate(self.classes)}
@@ -85,8 +95,11 @@ class LabelColumn:
         """The labels as float64; null for words."""
         if self.values.dtype == pl.Boolean:
             return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
-        plain = self.values.dtype.is_numeric() and not self.classes
-        return (self.values if plain else self.words).cast(pl.Float64, strict=False)
+        if self.values.dtype.is_numeric() and not self.classes:
+            return self.values.cast(pl.Float64)
+        percent = self.words.str.strip_suffix("%").str.strip_chars_end().cast(pl.Float64, strict=False) / 100
+        numbers = self.words.cast(pl.Float64, strict=False)
+        return percent.zip_with(self.words.str.ends_with("%").fill_null(value=False), numbers)
 
     def known(self, meanings: Mapping[str, Meaning]) -> dict[str, str]:
         """The labels with a meaning, each with its name there: its word, or the number of its class."""
@@ -189,10 +202,9 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
 
 def _outside(labels: Sequence[pl.Series]) -> str:
     numbers = pl.concat(labels).drop_nulls().to_numpy()
-    low, high = floor(numbers.min()), ceil(numbers.max())
     return (
-        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}: give the lowest and"
-        f" the highest possible score, such as --label-range {low},{high}"
+        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {numbers.min():g} to"
+        f" {numbers.max():g}: give the lowest and the highest possible score as --label-range LOW,HIGH"
     )
 
 
@@ -215,7 +227,9 @@ def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> b
     classes = names - _NO_GOLD.keys()
     may_lack_gold = line is _NLI or bool(declared)
     told_apart = "neutral" not in classes or "contradiction" in classes | declared
-    return set() < classes <= line.keys() and (classes == names or may_lack_gold) and told_apart
+    is_clear = line is not _INITIALS or {"e", "c"} <= classes | declared
+    is_complete = classes == names or may_lack_gold
+    return set() < classes <= line.keys() and is_complete and told_apart and is_clear
 
 
 def _plain_name(word: str) -> str:
@@ -230,17 +244,34 @@ def _plain_name(word: str) -> str:
 def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
     listed = ", ".join(one_line(word, 40) for word in sorted(words)[:_MAX_LABELS])
     listed += ", …" if len(words) > _MAX_LABELS else ""
-    usual = {word: _format_meaning(value) for line in _CERTAIN for word, value in line.items()}
+    usual = {word for line in _CERTAIN for word in line}
     odd = sorted({as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())})
-    mapped = [f"{word}={usual.get(_plain_name(word), SKIP)}" for word in odd[:_MAX_LABELS]]
     column = next(column for column in columns if column.numbers.is_null().any())
     known = [word for word in column.words.unique() if _plain_name(word) in usual]
     unknown = column.numbers.is_null() & ~column.words.is_in(known)
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
-        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}: map words to"
-        f" numbers or skip, such as --labels {quote(','.join(mapped))}",
+        f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {listed}:"
+        f" {_choice(odd[:_MAX_LABELS])}",
     )
+
+
+def _choice(words: Sequence[str]) -> str:
+    """What users may give as `--labels`; only they know which unknown words mean similar."""
+    meanings = defaultdict[str, set[Meaning]](set)
+    for word, value in (item for line in _CERTAIN for item in line.items()):
+        meanings[word].add(value)
+    given = {word: meanings[_plain_name(word)] for word in words}
+    known = {
+        word: f"{value:g}" for word, values in given.items() for value in (0.0, 1.0) if values == {value}
+    }
+    others = SKIP if {"0", "1"} <= {*known.values()} else "X"
+    ways = [{word: known.get(word, others) for word in words}]
+    if len(words) == 2 and not known:
+        ways = [dict(zip(words, values, strict=True)) for values in (("1", "0"), ("0", "1"))]
+    shown = (quote(",".join(map("=".join, way.items()))) for way in ways)
+    numbers = "where X is 1 (similar), 0 or skip" if "X" in ways[0].values() else "where 1 is similar"
+    return f"set {' or '.join(f'--labels {way}' for way in shown)}, {numbers}"
 
 
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
@@ -299,19 +330,36 @@ def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) 
                     " meaning with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
     elif distinct <= _OF_NLI | {3.0, 4.0}:
-        message = _may_be_classes(sorted(distinct))
+        are_stray = _are_stray(columns, labels)
+        message = _stray(sorted(distinct)) if are_stray else _may_be_classes(sorted(distinct))
         for column, numbers in zip(columns, labels, strict=True):
             column.refuse((numbers < 0) | (numbers > 1), message)
 
 
-def _may_be_classes(distinct: Sequence[float]) -> str:
-    as_nli = {0.0: "1", 1.0: SKIP, 2.0: "0"} if {0.0, 2.0} <= {*distinct} <= _OF_NLI else {}
-    counts = as_nli or {distinct[0]: "0", distinct[-1]: "1"}
-    example = ",".join(f"{number:g}={counts.get(number, SKIP)}" for number in distinct)
-    range_ = "" if {-1.0, 2.0} <= {*distinct} else f" or --label-range {distinct[0]:g},{distinct[-1]:g}"
+def _are_stray(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> bool:
+    """Whether few labels are beside 0 and 1, which both occur often."""
+    times, numbers = pl.concat(column.times for column in columns), pl.concat(labels)
+    zeros, ones = (int(times.filter(numbers == number).sum()) for number in (0, 1))
+    others = int(times.sum()) - zeros - ones
+    return others <= _STRAY_SHARE * (zeros + ones) < min(zeros, ones)
+
+
+def _stray(distinct: Sequence[float]) -> str:
+    others = ",".join(f"{number:g}=skip" for number in distinct if number not in (0, 1))
     return (
-        f"label {{label}}: {', '.join(f'{number:g}' for number in distinct)} may be classes (in NLI, 0 is"
-        f" often entailment, 1 neutral, 2 contradiction) or scores; set --labels {example}{range_}"
+        "label {label}, but nearly all are 0 and 1: correct it, or leave such rows out with"
+        f" --labels 0=0,1=1,{others}"
+    )
+
+
+def _may_be_classes(distinct: Sequence[float]) -> str:
+    names = [f"{number:g}" for number in distinct]
+    is_nli = {0.0, 2.0} <= {*distinct} <= _OF_NLI
+    as_nli = ",".join(f"{name}={_NLI_NUMBERS.get(name, SKIP)}" for name in names)
+    nli = f"in NLI, 0 is often entailment, so --labels {as_nli}" if is_nli else _choice(names)
+    return (
+        f"label {{label}}: {', '.join(names)} may be classes or scores. For classes {nli};"
+        " for scores give the lowest and the highest possible one as --label-range LOW,HIGH"
     )
 
 
