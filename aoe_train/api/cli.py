@@ -16,6 +16,7 @@ from aoe_train.api.searching import duplicates, index, search, search_every, ser
 from aoe_train.api.training import plan, train
 from pairkit.base.cli.commands import add_command, application
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
+from pairkit.base.cli.terminal import err as stderr
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.cli.terminal import print_json, say
 from pairkit.base.errors import ConfigError
@@ -68,7 +69,9 @@ def _evaluate(
 
 @SHARED(
     every=Option("Search for each text of the index itself and write the hits to --out.", panel=INPUT),
-    out=Option("Output of --every: .parquet, .csv or .jsonl.", short="-o", metavar="FILE", panel=OUTPUT),
+    out=Option(
+        "Output of --every: .csv, .tsv, .jsonl or .parquet.", short="-o", metavar="FILE", panel=OUTPUT
+    ),
 )
 def _search(
     search: Any,
@@ -118,8 +121,8 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
 
 @SHARED(
     out=Option(
-        "Write all pairs with both rows and, within one index, the number of their group: .parquet, .csv or"
-        " .jsonl.",
+        "Write all pairs with both rows and, within one index, the number of their group: .csv, .tsv, .jsonl"
+        " or .parquet.",
         short="-o",
         metavar="FILE",
         panel=OUTPUT,
@@ -127,6 +130,11 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
     )
 )
 def _duplicates(duplicates: Any, given: Any, *, out: Path | None = None) -> Any:
+    from pairkit.base.system.files import check_free
+    from pairkit.dataset.table_files import ENDINGS
+
+    if out is not None:
+        check_free(Path(out), *ENDINGS)
     result = duplicates(**given)
     if out is not None:
         result.write(out)
@@ -143,8 +151,11 @@ def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -
             print_json({"url": server.url, "model": server.model})
         else:
             stdout.print(server.url, markup=False)
-            page = f"; search page at {server.url}" if given["index"] else ""
-            say(f"serving {server.model} at {server.url}/v1{page} (Ctrl-C stops it)", quiet=quiet)
+            say(f"serving {server.model} at {server.url}/v1 (Ctrl-C stops it)", quiet=quiet)
+            # A key isn't written to logs.
+            page = server.page_url if stderr.is_terminal else f"{server.url}/#KEY"
+            if given["index"]:
+                say(f"search page: {page if given['key_env'] else server.url}", quiet=quiet)
         stop.wait()
         say("finishing the requests in progress", quiet=quiet)
 

@@ -168,7 +168,8 @@ class Trained:
         if held_out or (settings["preset"] != "domain" and kind != "single"):
             of = "it" if held_out or not Path(first).is_file() else "its training rows"
             on = next(iter(held_out.values()), first)
-            return [(f"evaluate {of}", ["aoe", "evaluate", "--model", model, "--data", on])]
+            step = ["aoe", "evaluate", "--model", model, "--against", backbone, "--data", on]
+            return [(f"evaluate {of} against the backbone", step)]
         texts = [first] if kind == "single" else [first, "--columns", "text=anchor"]
         draw = ["--data", *texts, "--model", model, "--model", backbone, "--out", "to-judge"]
         return [

@@ -45,6 +45,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_folder, write_json
 from pairkit.base.system.folders import REPLACE, is_same
 from pairkit.dataset.parquet import write_parquet
+from pairkit.dataset.records import as_written
 from pairkit.similarity.bm25 import Bm25
 
 MANY = 200_000  # rows from which a faiss index is the default
@@ -185,7 +186,7 @@ def make(
         show(Progress("index words"))
         (folder / WORDS).mkdir()
         if key is not None:  # keys are also searched as words
-            keys = frame[key].cast(pl.String).fill_null("")
+            keys = as_written(frame[key]).fill_null("")
             texts = [f"{key} {text}" for key, text in zip(keys, texts, strict=True)]
         Bm25(texts).save(folder / WORDS)
         show(Progress(f"index vectors ({chosen})"))

@@ -115,7 +115,7 @@ class BatchSearch:
         return {"texts": self.texts, "hits": self.hits.height, "undated": self.undated}
 
     def write(self, out: str | Path) -> None:
-        """Write the hits as .parquet, .csv or .jsonl; the same hits give the same bytes.
+        """Write the hits as .csv, .tsv, .jsonl or .parquet; the same hits give the same bytes.
 
         Raises:
             ConfigError: `out` exists, or can't be written.

@@ -30,7 +30,7 @@ from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import is_blank, one_line
 from pairkit.base.system.text_lines import note_once
-from pairkit.dataset.negative_columns import ROW
+from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.parquet import read_parquet
 from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
@@ -42,7 +42,7 @@ ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
 VECTORS, SEARCHED, PROBE = "vectors.npy", "searched.npy", "probe.npy"
 RANGES: Mapping[str, str] = {VECTORS: "ranges.npy", SEARCHED: "searched-ranges.npy"}
 HASH = "sha256"
-_ORIGIN = FILE, _ = "file of the source", ROW
+_ORIGIN = (FILE, ROW)
 HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
 _REMEDY = "build the index again with --fresh"
 _Count = Annotated[int, Field(ge=1, le=1 << 40)]
@@ -234,18 +234,19 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     if not names:
         return numbers
     ids = rows[names[0]]
-    texts = ids.cast(pl.String).fill_null("")
+    texts = as_written(ids).fill_null("")
     is_known = texts.str.contains(r"\S")
     if is_known.all():
-        return ids
+        return texts if ids.dtype.is_float() else ids
     others = pl.select(pl.format("row {}", numbers)).to_series()
-    return texts.zip_with(is_known, others).alias(f"{ids.name} or row")
+    known: pl.Series = texts.zip_with(is_known, others)
+    return known.alias(f"{ids.name} or row")
 
 
 def _row_numbers(rows: pl.DataFrame) -> pl.Series:
     """The number of each row in its file, with the file's name if there are several."""
     if ROW not in rows.columns:  # in an index of an earlier version
-        return pl.int_range(rows.height, eager=True).alias("place")
+        return pl.Series("place", range(rows.height))
     name = ROW if "row" in rows.columns else "row"
     if rows[FILE].n_unique() == 1:
         return rows[ROW].alias(name)

@@ -101,7 +101,7 @@ class NearDuplicates:
         }
 
     def write(self, out: str | Path) -> None:
-        """Write the pairs with both rows as .parquet, .csv or .jsonl, a few thousand at a time.
+        """Write the pairs with both rows as .csv, .tsv, .jsonl or .parquet, a few thousand at a time.
 
         Raises:
             ConfigError: `out` exists, or can't be written.
@@ -122,10 +122,11 @@ class NearDuplicates:
             table = ResultTable("group", "texts", "cosine", self.queries.key_column, "text", left=("text",))
             for number, group in enumerate(self.groups[:rows], 1):
                 lowest = float(self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min())
-                first = (f"{number:,}", f"{len(group):,}", f"{lowest:.3f}")
-                cells = [first, *[("", "", "")] * len(group)]
-                for left, text in zip(cells, _shown(self.queries, group[:_MEMBERS]), strict=False):
-                    table.add_row(*left, *text)
+                counts = (f"{number:,}", f"{len(group):,}", f"{lowest:.3f}")
+                first, *others = _shown(self.queries, group[:_MEMBERS])
+                table.add_row(*counts, *first)
+                for text in others:
+                    table.add_row("", "", "", *text)
                 if more := len(group[_MEMBERS:]):
                     table.add_row("", "", "", "…", f"{more:,} more")
             return table

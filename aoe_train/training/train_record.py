@@ -16,13 +16,13 @@ from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.evaluation.score import Gain
 from aoe_train.evaluation.tasks import defined
 from aoe_train.model.model_folder import hash_examples, hash_files, hash_tokenizer, hash_weights, versions
-from aoe_train.model.tokens.coverage import languages
 from aoe_train.objectives.objective import loss_weights, qualified_name
 from aoe_train.settings.train_settings import PAPERS, EncoderSettings
 from aoe_train.training.teachers import scores_identity
 from pairkit import __version__
 from pairkit.base.system.machine import peak_rss_mb
 from pairkit.dataset.reading.in_memory import source_name
+from pairkit.similarity.languages import languages
 
 if TYPE_CHECKING:
     from aoe_train.data.mixture import Mixture

@@ -31,6 +31,7 @@ from pairkit.base.cli.terminal import say
 from pairkit.base.errors import PairkitError, RemoteError, spoken
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
+from pairkit.similarity.languages import backbone_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class Labelled(RunResult):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands to list dropped rows, and to train unless most texts have no pair."""
         steps = [("see why rows were dropped", ["label", "report", "--work", str(self.work)])]
-        train = ["aoe", "train", "--backbone", "minilm", "--out", "model", "--data"]
+        train = ["aoe", "train", "--backbone", backbone_for(self.out), "--out", "model", "--data"]
         made, triplets = self.positives + self.negatives, self.out / "triplet"
         step = ("train on the pairs", [*train, str(self.out)])
         if triplets.is_dir():

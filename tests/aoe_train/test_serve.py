@@ -356,3 +356,28 @@ def test_the_page_in_a_browser(bert, tmp_path):
         assert page.inner_text("section:visible h2 span").endswith("3 texts")
         browser.close()
     assert faults == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium on this machine")
+def test_the_page_asks_for_the_key_and_shows_short_columns(bert, tmp_path, monkeypatch):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    rows = [{"text": "a red boat", "customer": "<b>Miller</b>", "tags": ["a", "b"], "note": "long " * 20}]
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
+    monkeypatch.setenv("KEY", KEY)
+    with (
+        aoe_train.serve(index=tmp_path / "ix", key_env="KEY", port=0, progress=False) as server,
+        playwright.sync_playwright() as running,
+    ):
+        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.goto(f"{server.url}?q=boat")
+        for key, shown in (("wrong", "#trouble:visible"), (KEY, "summary")):
+            page.fill("#key:visible", key)
+            page.keyboard.press("Enter")
+            page.wait_for_selector(shown)
+        assert page.locator(".facts span").all_inner_texts() == ["customer <b>Miller</b>", "tags a,b"]
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.goto(server.page_url)
+        page.wait_for_selector("#box:visible")
+        browser.close()

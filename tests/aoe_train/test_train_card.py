@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 import aoe_train
-from aoe_train.model.tokens.coverage import languages
+import pairkit
+from pairkit.similarity.languages import languages
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 
 HOW: dict[str, Any] = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16, "progress": False}
@@ -167,3 +168,19 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path, mon
     monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")  # py3langid makes a temporary file
     assert languages(texts) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "backbone"),
+    [
+        ("Where can I find the invoice of order {}?", "minilm"),
+        ("Wo finde ich die Rechnung für meine Bestellung {}?", "paraphrase-multilingual"),
+        ("订单{}的发票在哪里可以找到？", "paraphrase-multilingual"),
+    ],
+)
+def test_the_suggested_backbone_knows_the_language(tmp_path, text, backbone):
+    pytest.importorskip("py3langid")
+    rows = [{"anchor": text.format(row), "positive": text.format(-row)} for row in range(60)]
+    made = pairkit.split(rows, out=tmp_path / "out")
+    ((_, command),) = made.next_steps()
+    assert backbone in command[command.index("--backbone") + 1]

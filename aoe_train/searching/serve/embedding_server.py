@@ -32,7 +32,7 @@ from aoe_train.searching.serve.requests import (
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.address import is_loopback
+from pairkit.base.system.address import is_loopback, reachable_host
 from pairkit.base.system.http_server import (
     HttpServer,
     RefusedError,
@@ -52,7 +52,8 @@ class EmbeddingServer(HttpServer):
     """A server that runs in its own thread. Use it as a context manager, or `close` it.
 
     Attributes:
-        url: Its address.
+        url: Its address, for other machines if it listens on all addresses of this one.
+        page_url: The address of the search page, with the key.
         model: The model's name in requests.
     """
 
@@ -71,8 +72,10 @@ class EmbeddingServer(HttpServer):
         share_memory_among_threads()
         listening = listening_socket(host, port)
         port = listening.getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
+        address = reachable_host(host)
+        shown = f"[{address}]" if ":" in address else address
         self.url, self.model = f"http://{shown}:{port}", name
+        self.page_url = self.url if key is None else f"{self.url}/#{key}"
         names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
         self._hosts = frozenset(f"{name}:{port}" for name in names)
         self._key = None if key is None else key.encode()

@@ -1,7 +1,7 @@
 "use strict";
 // Texts of an index become text nodes, never HTML: nothing in this file parses any.
 const at = (id) => document.getElementById(id);
-const HITS = 20, MOST_CHARS = 20_000; // of a text
+const HITS = 20, MOST_FACTS = 5, MOST_CHARS = 20_000; // of a text
 let key = location.hash.slice(1) || sessionStorage.getItem("key") || "";
 let served = []; // the indexes by column: the one to compare with is first
 let running = null; // aborts the current search
@@ -24,9 +24,18 @@ async function ask(body, signal) {
   const sent = body ? { method: "POST", body: JSON.stringify(body) } : {};
   const answer = await fetch("search", { ...sent, headers, signal, cache: "no-store" });
   const reply = await answer.json();
-  if (answer.status === 401 && (key = prompt("This server needs a key:") || "")) return ask(body, signal);
+  if (answer.status === 401) {
+    lock(true);
+    throw new Error(key ? "This key is wrong." : "");
+  }
   if (!answer.ok) throw new Error(reply.error.message);
   return reply;
+}
+
+function lock(locked) {
+  at("lock").hidden = !locked;
+  at("form").hidden = at("keys").hidden = locked;
+  at(locked ? "key" : "box").focus();
 }
 
 async function begin() {
@@ -36,6 +45,7 @@ async function begin() {
   document.querySelectorAll("#by input").forEach((input) => { input.checked ||= input.value === given.get("by"); });
   try {
     const { indexes } = await ask();
+    lock(false);
     trouble("");
     if (key) sessionStorage.setItem("key", key); // only in this tab
     served = indexes.map((index, number) => ({ ...index, number })).reverse();
@@ -96,9 +106,16 @@ function card(hit, rank, words, columns, was) {
   const shown = make("p", "text", make(rest ? "b" : "span", "first", ...marked(text.slice(0, end), words)), make("span", "rest", ...marked(rest, words)));
   shown.dir = "auto";
   if (hit.text.length > MOST_CHARS) shown.append(` … ${(hit.text.length - MOST_CHARS).toLocaleString("en")} more characters`);
+  const chips = Object.entries(hit.row).filter(([column, value]) => isShort(value) && ![...columns, "url", hit.key_column, ...(hit.key_column === "place" ? ["file", "anchor"] : [])].includes(column));
+  const facts = make("p", "facts", ...chips.slice(0, MOST_FACTS).map(([column, value]) => make("span", "", make("i", "", column), " ", make("bdi", "", String(value)))));
   const fields = Object.entries(hit.row).filter(([column, value]) => value !== null && value !== "" && !columns.includes(column));
   const list = make("dl", "", ...fields.flatMap(([column, value]) => [make("dt", "", column), make("dd", "", link(value) || make("bdi", "", String(value)))]));
-  return make("li", "", make("details", "", make("summary", "", make("p", "meta", String(rank + 1), known, ...moved, score), shown), ...(fields.length ? [list] : [])));
+  return make("li", "", make("details", "", make("summary", "", make("p", "meta", String(rank + 1), known, ...moved, score), shown, ...(chips.length ? [facts] : [])), ...(fields.length ? [list] : [])));
+}
+
+// Such as a state, a customer or a priority; also the items of a short list.
+function isShort(value) {
+  return value !== null && typeof value !== "object" ? /^\S.{0,29}$/u.test(String(value)) && !link(value) : Array.isArray(value) && value.length > 0 && isShort(value.join(", "));
 }
 
 function marked(text, words) {
@@ -148,5 +165,10 @@ at("form").addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(pause);
   search();
+});
+at("lock").addEventListener("submit", (event) => {
+  event.preventDefault();
+  key = at("key").value.trim();
+  begin();
 });
 begin();

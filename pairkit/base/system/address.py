@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
@@ -75,6 +76,24 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+_OTHERS = ("192.0.2.1", 9), ("2001:db8::1", 9)  # reserved for documentation; nothing is sent to them
+
+
+def reachable_host(host: str) -> str:
+    """The address at which others reach this machine, if a server listens on all of its addresses."""
+    if host not in ("0.0.0.0", "::"):  # noqa: S104
+        return host
+    is_v6 = host == "::"
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(_OTHERS[is_v6])
+            address: str = probe.getsockname()[0]
+    except OSError:  # no network
+        return socket.gethostname()
+    return address
 
 
 def read_address(text: str, what: str, example: str) -> Address:

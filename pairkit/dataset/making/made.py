@@ -33,6 +33,7 @@ from pairkit.dataset.records import (
     write_dataset,
 )
 from pairkit.dataset.table_files import table_bytes
+from pairkit.similarity.languages import backbone_for
 from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
@@ -73,8 +74,11 @@ class MadeDataset(Printed):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to train on it, unless it has only a few rows."""
-        train = ["aoe", "train", "--data", str(self.out), "--backbone", "minilm", "--out", "model"]
-        return [("train on it", train)] if self.out and len(self.pairs) >= FEW_ROWS else []
+        if self.out is None or len(self.pairs) < FEW_ROWS:
+            return []
+        backbone = backbone_for(self.out)
+        train = ["aoe", "train", "--data", str(self.out), "--backbone", backbone, "--out", "model"]
+        return [("train on it", train)]
 
     def table(self) -> ResultTable:
         """The rows of each split, and the numbers of dropped rows."""

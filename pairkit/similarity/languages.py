@@ -1,0 +1,42 @@
+"""The languages of texts, and a backbone that knows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+_TEXTS, _CHARS = 200, 1000  # sampled texts, and characters of each
+_ROWS = 2000  # of a dataset, from which texts are sampled
+_LEAST_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
+_ENGLISH_BACKBONE = "minilm"
+_MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"  # needs no prompt
+
+
+def backbone_for(dataset: Path) -> str:
+    """The backbone to suggest for a dataset's folder: a multilingual one unless its texts are English."""
+    tables = sorted(dataset.rglob("*.parquet"))
+    if not tables:
+        return _ENGLISH_BACKBONE
+    texts = pl.read_parquet(tables[0], columns=[0], n_rows=_ROWS).to_series()
+    most_frequent = languages(texts.to_list())[:1]
+    return _ENGLISH_BACKBONE if most_frequent in ([], ["en"]) else _MULTILINGUAL_BACKBONE
+
+
+def languages(texts: Sequence[str]) -> list[str]:
+    """ISO codes of the texts' languages, the most frequent first; empty if they can't be detected."""
+    sample = sampled(texts)
+    try:
+        import py3langid
+
+        counts = Counter(py3langid.classify(text)[0] for text in sample)
+    except (ImportError, OSError):  # not installed, or no room for the temporary file that it makes
+        return []
+    return [code for code, count in counts.most_common() if count >= _LEAST_SHARE * len(sample)]
+
+
+def sampled(texts: Sequence[str]) -> list[str]:
+    """The beginnings of some of the texts."""
+    return [text[:_CHARS] for text in texts[:: max(1, len(texts) // _TEXTS)]]
