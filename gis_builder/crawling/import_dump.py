@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
+from gis_builder.crawling.tickets import TicketDump, WordsRead, find_trackers
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, TicketSite, pull_request
@@ -26,7 +27,6 @@ from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import UNREADABLE, ColumnSummary, ImportOptions, and_more
-from gis_builder.crawling.tickets import TicketDump, WordsRead, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
@@ -325,8 +325,8 @@ class ImportPreview(Printed):
 
     Attributes:
         columns: Each column or key: file, column, role, first value, and a time as it is understood.
-        links: The words beside ids in links (… stands for the ids), their number, and how they are read; the most
-            frequent come first.
+        links: The words beside the ids of links (… stands for the ids), the 30 most frequent: words, number of
+            links, role of the column, and how the words are read.
         tickets: The first three tickets: key, created_at, state, title and duplicate_of.
         messages: Number of issues and links, and lines on skipped files, rows and links.
     """
@@ -379,7 +379,6 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
     messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
-    messages += [f"{len(words) - _WORDS:,} further words of links are not shown"] * (len(words) > _WORDS)
     links = [
         {
             "words": read.words or "(only ids)",

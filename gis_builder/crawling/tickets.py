@@ -240,48 +240,31 @@ class TicketIndex:
                 self.files[ref] = path
                 self._by_id[id_] = None if id_ in self._by_id else ref
         for link, repo in dict.fromkeys(self.links):
-            for part in self._parts(link, repo):
+            is_id = self.ref(plain_id(link.cell), repo) is not None
+            parts = [] if is_id else read_cell(link.cell, link.ticket)
+            for part in parts or [LinkPart(link.cell, "", LinkKind.PLAIN)]:
                 self._add_part(link, part, repo)
 
-    def _parts(self, link: Link, repo: str) -> list[LinkPart]:
-        """The parts of a cell with ids; all of it if it is an id, or without ids."""
-        whole = LinkPart(link.cell, "", LinkKind.PLAIN)
-        is_id = self.ref(plain_id(link.cell), repo) is not None
-        return [whole] if is_id else read_cell(link.cell, link.ticket) or [whole]
-
     def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:
-        """Mark a duplicate, or set the link aside; a denial also revokes other words on the two tickets."""
+        """Mark a duplicate, or set the link aside; a denial is kept, and revokes other words on its tickets."""
         kind = part.kind
         if kind is LinkKind.PLAIN and link.role != "links":
             kind = LinkKind.DUPLICATE
-        self.words[WordsRead(link.role, part.words, str(kind))] += 1
-        source, target = link.ticket, part.text
+        self.words[WordsRead(link.role, part.words, kind)] += 1
+        source, target = link.ticket, part.text.strip()
         if link.role == "duplicated_by" or kind is LinkKind.REVERSED:
             source, target = target, source
-        if kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
-            self._connect(source, target, repo)
-            return
-        self.skipped.append((link.ticket, " ".join(part.text.split()), str(kind)))
-        if kind is LinkKind.DENIED:
-            for duplicate, original in self._resolved(source, target, repo):
-                if isinstance(duplicate, IssueRef) and isinstance(original, IssueRef):
-                    self.denials.setdefault(duplicate, {})[original] = None
-
-    def _connect(self, source: str, target: str, repo: str) -> None:
-        """Mark the duplicates of a link."""
-        for duplicate, original in self._resolved(source, target, repo):
+        originals = self._find(target, repo)
+        for duplicate, original in product(self._find(source, repo) if originals else (), originals):
             if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
                 reason = next((end for end in (duplicate, original) if isinstance(end, str)), _ITSELF)
                 self.skipped.append((source, target, reason))
-            else:
+            elif kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
                 self.marks.setdefault(duplicate, {})[original] = None
-
-    def _resolved(
-        self, source: str, target: str, repo: str
-    ) -> Iterator[tuple[IssueRef | str, IssueRef | str]]:
-        """Each pair of tickets that the ends of a link name, or reasons why they name none."""
-        originals = self._find(target, repo)
-        return product(self._find(source, repo) if originals else (), originals)
+            else:
+                self.skipped.append((source, target, kind))
+                if kind is LinkKind.DENIED:
+                    self.denials.setdefault(duplicate, {})[original] = None
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """Find a ticket by id in its repository, else in the only other repository with that id."""
