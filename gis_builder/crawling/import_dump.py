@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
-from gis_builder.crawling.tickets import TicketDump, WordsRead, find_trackers
+from gis_builder.crawling.tickets import TicketDump, find_trackers
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, TicketSite, pull_request
@@ -325,8 +325,8 @@ class ImportPreview(Printed):
 
     Attributes:
         columns: Each column or key: file, column, role, first value, and a time as it is understood.
-        links: The words beside the ids of links (… stands for the ids), the 30 most frequent: words, number of
-            links, role of the column, and how the words are read.
+        links: The 30 most frequent words beside the ids of links (… is the ids): words, number of links,
+            role of the column, and how the words are read.
         tickets: The first three tickets: key, created_at, state, title and duplicate_of.
         messages: Number of issues and links, and lines on skipped files, rows and links.
     """
@@ -354,7 +354,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     broken = BrokenRows(skip=options.skip_broken)
     columns = ColumnSummary()
     tickets: list[Mapping[str, str]] = []
-    words: Counter[WordsRead] = Counter()
+    words: Counter[tuple[str, str, str]] = Counter()
     counts: Counter[str] = Counter()
     messages: list[str] = []
     dumps = find_trackers(source, options, {}, broken)
@@ -380,13 +380,8 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
     messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
     links = [
-        {
-            "words": read.words or "(only ids)",
-            "links": f"{count:,}",
-            "column": read.role,
-            "read as": read.read_as,
-        }
-        for read, count in words.most_common(_WORDS)
+        {"words": around, "links": f"{count:,}", "column": role, "read as": kind}
+        for (role, around, kind), count in words.most_common(_WORDS)
     ]
     return ImportPreview(
         tuple(columns.rows()), tuple(links), tuple(tickets), (*counted, *messages, *broken.notes)

@@ -35,28 +35,24 @@ class LinkKind(StrEnum):
 
 
 class LinkPart(NamedTuple):
-    """The text of a cell with one id or a list of ids, the words beside them, and how these are read."""
+    """The ids in a part of a cell, the words beside them (… stands for the ids), and how these are read."""
 
-    text: str
+    ids: str  # or all of the text, in which a number may be no id
     words: str
     kind: LinkKind
 
 
-_ID = re.compile(
-    r"(?a)https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+", re.IGNORECASE
-)
+_ONE = r"(?:https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+)"
+_AND = r"[\s&+/]*+(?:and|or|und|oder|et|ou|y|e|o|ed|en|of|i|lub|oraz|и|или|ve|と|和|及|与|와|과)?[\s&+/]*+"
+_ID = re.compile(_ONE, re.ASCII | re.IGNORECASE)
+_IDS = re.compile(f"{_ONE}(?:{_AND}{_ONE})*", re.ASCII | re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
-_JOIN = re.compile(
-    r"[\s&+/]*+(?:and|or|und|oder|et|ou|y|e|o|ed|en|of|i|lub|oraz|и|или|ve|と|和|及|与|와|과)?[\s&+/]*+",
-    re.IGNORECASE,
-)
 _HEADING = re.compile(r"[:：]\s*$")
-_SPACED = re.compile(r"(?<=[a-z])[_-](?=[a-z])|[\s:：]+(?=#1)", re.IGNORECASE)  # "has_duplicate: #1"
+_SPACED = re.compile(r"(?<=[a-z])[_.-](?=[a-z])|[\s:：]+(?=#1)", re.IGNORECASE)  # "has_duplicate: #1"
 _TITLE = re.compile(
     r"#1(?:\s*[:–—-]\s.{24}|.{32})"
 )  # of the other ticket; only its claims are about the link
-_JOINED_WORDS = re.compile(r"\s*\w")  # "A-1, A-2 are duplicates", unlike "A-1, A-2 (duplicate)"
 _TICKET = IssueRef("a/b", 9_999_999)
 
 _LEXICON = tomllib.loads(Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8"))
@@ -73,12 +69,12 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
     parts: list[LinkPart] = []
     lead = ""
     for text in _texts(_with_this(cell, ticket.lower())):
-        ids = [*_ID.finditer(text)]
-        if not ids:
+        ids = _IDS.search(text)
+        if ids is None:
             lead = text
             continue
-        head = text[: ids[0].start()]
-        tail = text[ids[-1].end() :]
+        head = text[: ids.start()]
+        tail = text[ids.end() :]
         is_bare = not _LETTER.search(head + tail)
         is_headed = _HEADING.search(lead)
         if text.startswith("\n") and not is_headed:
@@ -87,19 +83,20 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
         kind = kind_of(words)
         if kind is not LinkKind.PLAIN:
             lead = head
-            if _JOINED_WORDS.match(tail) and not any(part.words for part in parts):
+            # "A-1, A-2 are duplicates", unlike "A-1, A-2 (duplicate)"
+            if tail.strip()[:1].isalpha() and all(part.kind is LinkKind.PLAIN for part in parts):
                 parts = [part._replace(kind=kind) for part in parts]
         elif is_bare or is_headed:
             kind = kind_of(f"{lead} #1")
-        shown = "" if is_bare else " ".join(words.replace("#1", "…").lower().split())
-        parts.append(LinkPart(text, shown, kind))
+        # "2 customers" does not name ticket 2
+        is_clear = is_bare or kind is not LinkKind.PLAIN
+        named = "; ".join(_ID.findall(ids[0])) if is_clear else text
+        parts.append(LinkPart(named, " ".join(words.replace("#1", "…").lower().split()), kind))
     return parts
 
 
 def _with_this(cell: str, own: str) -> str:
     """The cell with "this" for the ticket's own id beside others."""
-    if own not in cell.lower():
-        return cell
     replaced = _ID.sub(lambda found: "this" if found[0].strip("#.").lower() == own else found[0], cell)
     return replaced if _ID.search(replaced) else cell
 
@@ -120,26 +117,26 @@ def _texts(cell: str) -> Iterator[str]:
 
 def _between_ids(text: str) -> Iterator[str]:
     """Cut where words are between two ids: before an id if the text begins with one, else after it."""
-    ids = [*_ID.finditer(text)]
-    begins_with_id = bool(ids) and not _LETTER.search(text[: ids[0].start()])
-    start = 0
-    for first, second in pairwise(ids):
-        if not _JOIN.fullmatch(text, first.end(), second.start()):
-            cut = second.start() if begins_with_id else first.end()
-            yield text[start:cut]
-            start = cut
-    yield text[start:]
+    ids = [*_IDS.finditer(text)]
+    if ids and not _LETTER.search(text[: ids[0].start()]):
+        cuts = [found.start() for found in ids[1:]]
+    else:
+        cuts = [found.end() for found in ids[:-1]]
+    for start, end in pairwise([0, *cuts, len(text)]):
+        yield text[start:end]
 
 
 @lru_cache(1 << 14)
 def kind_of(words: str) -> LinkKind:
     """How words are read, in which `#1` stands for the ids."""
     page = PreparedText(_SPACED.sub(" ", words).strip(' \n¿¡>"'), _TICKET, ())
-    sentences = [*page.sentences_worth_reading().items()]
-    readers = (SentenceReader(page, index, sentence) for index, sentence in sentences if sentence.codes)
+    sentences = page.sentences_worth_reading()
+    readers = (
+        SentenceReader(page, index, sentence) for index, sentence in sentences.items() if sentence.codes
+    )
     found = {_claimed(claim) for reader in readers for claim in reader.claims()}
     hidden = page.hidden
-    codes = "".join(sentence.codes for _, sentence in sentences)
+    codes = "".join(sentence.codes for sentence in sentences.values())
     if _TITLE.search(words):
         hidden = hidden[: hidden.find(REFERENCE_MARK) + 2]
         codes = codes[: codes.find(Code.REFERENCE) + 1]
