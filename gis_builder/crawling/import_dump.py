@@ -354,7 +354,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     broken = BrokenRows(skip=options.skip_broken)
     columns = ColumnSummary()
     tickets: list[Mapping[str, str]] = []
-    words: Counter[tuple[str, str, str]] = Counter()
+    links: list[Mapping[str, str]] = []
     counts: Counter[str] = Counter()
     messages: list[str] = []
     dumps = find_trackers(source, options, {}, broken)
@@ -363,7 +363,10 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
         index = dump.index if isinstance(dump, TicketDump) else None
         keys = TicketSite.of(index.tickets).rows if index else {}
         if isinstance(dump, TicketDump) and index:
-            words += index.words
+            links += [
+                {"words": words, "links": f"{number:,}", "column": role, "read as": kind}
+                for (role, words, kind), number in index.words.most_common(_WORDS)
+            ]
             for file in dump.every_file:
                 columns.add(file)
             messages += [f"{index.link_count:,} duplicate links", *index.notes("an import lists them")]
@@ -371,18 +374,12 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             counts[repo] += not issue.is_pull
             if len(tickets) < _SHOWN and not issue.is_pull:
                 ref = issue.ref._replace(repo=repo)
-                links = index.marks.get(ref, ()) if index else ()
-                names = [
-                    keys[issue_ref][0] if issue_ref in keys else str(issue_ref) for issue_ref in (ref, *links)
-                ]
+                refs = (ref, *(index.marks.get(ref, ()) if index else ()))
+                names = [keys[ref][0] if ref in keys else str(ref) for ref in refs]
                 fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
     messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
-    links = [
-        {"words": around, "links": f"{count:,}", "column": role, "read as": kind}
-        for (role, around, kind), count in words.most_common(_WORDS)
-    ]
     return ImportPreview(
         tuple(columns.rows()), tuple(links), tuple(tickets), (*counted, *messages, *broken.notes)
     )

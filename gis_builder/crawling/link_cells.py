@@ -15,10 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from gis_builder.detection.claim_reader import Claim, SentenceReader, Stance
-from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.claim_reader import Claim, Stance
+from gis_builder.detection.lexicon import code_pattern
 from gis_builder.detection.page import PreparedText
 from gis_builder.detection.phrase_codes import REFERENCE_MARK
+from gis_builder.detection.reading import read
 from gis_builder.detection.rules import relation_of
 from gis_builder.store.issue_records import IssueRef, Relation
 
@@ -44,22 +45,24 @@ class LinkPart(NamedTuple):
 
 _ONE = r"(?:https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+)"
 _AND = r"[\s&+/]*+(?:and|or|und|oder|et|ou|y|e|o|ed|en|of|i|lub|oraz|и|или|ve|と|和|及|与|와|과)?[\s&+/]*+"
-_ID = re.compile(_ONE, re.ASCII | re.IGNORECASE)
-_IDS = re.compile(f"{_ONE}(?:{_AND}{_ONE})*", re.ASCII | re.IGNORECASE)
+_ID = re.compile(f"(?ai){_ONE}")
+_IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
 _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
 _HEADING = re.compile(r"[:：]\s*$")
-_SPACED = re.compile(r"(?<=[a-z])[_.-](?=[a-z])|[\s:：]+(?=#1)", re.IGNORECASE)  # "has_duplicate: #1"
-_TITLE = re.compile(
-    r"#1(?:\s*[:–—-]\s.{24}|.{32})"
-)  # of the other ticket; only its claims are about the link
+_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|[\s:：]+(?=#1)")  # "has_duplicate: #1"
+# The title of the other ticket; only its claims are about the link.
+_TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
+_LONG = 1000  # characters
 _TICKET = IssueRef("a/b", 9_999_999)
 
 _LEXICON = tomllib.loads(Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8"))
-_START = r"(?<![a-z\u00c0-\u024f\u0400-\u04ff])"  # of a word; scripts without blanks have none
 _CODES = {LinkKind[name]: code_pattern(pattern) for name, pattern in _LEXICON["codes"].items()}
+# A word begins after no letter of a script with blanks.
 _WORDS = {
-    LinkKind[name]: re.compile(f"{_START}(?:{'|'.join(words)})".replace("R", f"{REFERENCE_MARK}[^ ]?"))
+    LinkKind[name]: re.compile(
+        rf"(?<![a-z\u00c0-\u024f\u0400-\u04ff])(?:{'|'.join(words)})".replace("R", f"{REFERENCE_MARK}[^ ]?")
+    )
     for name, words in _LEXICON["words"].items()
 }
 
@@ -68,7 +71,9 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
     """The parts of a cell of this ticket that have ids."""
     parts: list[LinkPart] = []
     lead = ""
-    for text in _texts(_with_this(cell, ticket.lower())):
+    own = ticket.lower()
+    cell = _ID.sub(lambda found: "this" if found[0].strip("#.").lower() == own else found[0], cell)
+    for text in _texts(cell):
         ids = _IDS.search(text)
         if ids is None:
             lead = text
@@ -89,16 +94,10 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
         elif is_bare or is_headed:
             kind = kind_of(f"{lead} #1")
         # "2 customers" does not name ticket 2
-        is_clear = is_bare or kind is not LinkKind.PLAIN
-        named = "; ".join(_ID.findall(ids[0])) if is_clear else text
+        is_unclear = kind is LinkKind.PLAIN and not is_bare
+        named = text if is_unclear else "; ".join(_ID.findall(ids[0]))
         parts.append(LinkPart(named, " ".join(words.replace("#1", "…").lower().split()), kind))
     return parts
-
-
-def _with_this(cell: str, own: str) -> str:
-    """The cell with "this" for the ticket's own id beside others."""
-    replaced = _ID.sub(lambda found: "this" if found[0].strip("#.").lower() == own else found[0], cell)
-    return replaced if _ID.search(replaced) else cell
 
 
 def _texts(cell: str) -> Iterator[str]:
@@ -106,7 +105,7 @@ def _texts(cell: str) -> Iterator[str]:
     text = ""
     for part in _CUT.split(cell):
         # A remark such as "A-1, not a duplicate" or "no, not A-1"
-        is_remark = not (_ID.search(text) and _ID.search(part))
+        is_remark = len(text) < _LONG and not (_ID.search(text) and _ID.search(part))
         if text and is_remark and not _HEADING.search(text) and not _HEADING.search(part):
             text = f"{text}, {part}"
         else:
@@ -129,20 +128,13 @@ def _between_ids(text: str) -> Iterator[str]:
 @lru_cache(1 << 14)
 def kind_of(words: str) -> LinkKind:
     """How words are read, in which `#1` stands for the ids."""
-    page = PreparedText(_SPACED.sub(" ", words).strip(' \n¿¡>"'), _TICKET, ())
-    sentences = page.sentences_worth_reading()
-    readers = (
-        SentenceReader(page, index, sentence) for index, sentence in sentences.items() if sentence.codes
-    )
-    found = {_claimed(claim) for reader in readers for claim in reader.claims()}
-    hidden = page.hidden
-    codes = "".join(sentence.codes for sentence in sentences.values())
-    if _TITLE.search(words):
-        hidden = hidden[: hidden.find(REFERENCE_MARK) + 2]
-        codes = codes[: codes.find(Code.REFERENCE) + 1]
+    text = _SPACED.sub(" ", words).strip(' \n¿¡>"')
+    found = set(map(_claimed, read(text, _TICKET).claims))
+    page = PreparedText(_TITLE.sub("", text), _TICKET, ())
+    codes = "".join(page.sentence(index).codes for index in range(len(page.spans)))
     if found <= {LinkKind.PLAIN}:
         found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
-    found.update(kind for kind, pattern in _WORDS.items() if pattern.search(hidden))
+    found.update(kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden))
     return next((kind for kind in LinkKind if kind in found), LinkKind.PLAIN)
 
 

@@ -240,21 +240,23 @@ class TicketIndex:
         kind = part.kind
         if kind is LinkKind.PLAIN and link.role != "links":
             kind = LinkKind.DUPLICATE
-        self.words[link.role, part.words, kind] += 1
         source, target = link.ticket, part.ids
         if link.role == "duplicated_by" or kind is LinkKind.REVERSED:
             source, target = target, source
-        kept = {LinkKind.DUPLICATE: self.marks, LinkKind.REVERSED: self.marks, LinkKind.DENIED: self.denials}
         originals = self._find(target, repo)
-        for duplicate, original in product(self._find(source, repo) if originals else (), originals):
+        if not originals:  # such as "n/a"
+            return
+        self.words[link.role, part.words, kind] += 1
+        for duplicate, original in product(self._find(source, repo), originals):
             if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
                 reason = next((end for end in (duplicate, original) if isinstance(end, str)), _ITSELF)
                 self.skipped.append((source, target, reason))
-                continue
-            if kind in kept:
-                kept[kind].setdefault(duplicate, {})[original] = None
-            if kept.get(kind) is not self.marks:
+            elif kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
+                self.marks.setdefault(duplicate, {})[original] = None
+            else:
                 self.skipped.append((link.ticket, link.cell, kind))
+                if kind is LinkKind.DENIED:
+                    self.denials.setdefault(duplicate, {})[original] = None
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """Find a ticket by id in its repository, else in the only other repository with that id."""
