@@ -53,7 +53,6 @@ _HEADING = re.compile(r"[:：]\s*$")
 _SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|[\s:：]+(?=#1)")  # "has_duplicate: #1"
 # The title of the other ticket; only its claims are about the link.
 _TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
-_LONG = 1000  # characters
 _TICKET = IssueRef("a/b", 9_999_999)
 
 _LEXICON = tomllib.loads(Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8"))
@@ -72,7 +71,7 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
     parts: list[LinkPart] = []
     lead = ""
     own = ticket.lower()
-    cell = _ID.sub(lambda found: "this" if found[0].strip("#.").lower() == own else found[0], cell)
+    cell = _ID.sub(lambda found: "this" if found[0].lower().strip("#.") == own else found[0], cell)
     for text in _texts(cell):
         ids = _IDS.search(text)
         if ids is None:
@@ -104,8 +103,8 @@ def _texts(cell: str) -> Iterator[str]:
     """The parts of a cell, each with ids that have the same words, or a heading."""
     text = ""
     for part in _CUT.split(cell):
-        # A remark such as "A-1, not a duplicate" or "no, not A-1"
-        is_remark = len(text) < _LONG and not (_ID.search(text) and _ID.search(part))
+        # A remark such as "A-1, not a duplicate" or "no, not A-1"; of bounded length
+        is_remark = len(text) < 1000 and not (_ID.search(text) and _ID.search(part))
         if text and is_remark and not _HEADING.search(text) and not _HEADING.search(part):
             text = f"{text}, {part}"
         else:
@@ -135,7 +134,7 @@ def kind_of(words: str) -> LinkKind:
     if found <= {LinkKind.PLAIN}:
         found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
     found.update(kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden))
-    return next((kind for kind in LinkKind if kind in found), LinkKind.PLAIN)
+    return min(found, key=[*LinkKind].index, default=LinkKind.PLAIN)
 
 
 def _claimed(claim: Claim) -> LinkKind:

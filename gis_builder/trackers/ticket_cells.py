@@ -266,14 +266,14 @@ def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
             if "when" in rule and [*map(str, _at(item, rule["when"][0]))] != rule["when"][1:]:
                 continue
             relation = " ".join(map(cell_text, _at(item, rule.get("relation", ""))))
-            words = rule.get("words", relation)
             source = next(map(cell_text, _at(item, rule["source"])), own_id) if "source" in rule else own_id
             for target in map(cell_text, _at(item, rule["target"])):
                 address = _GITLAB_API.search(target)
                 is_same = address is not None and address[1] == cell_text(value.get("project_id"))
-                cell = f"{words} {address[2] if address and is_same else target}"
+                target = address[2] if address and is_same else target
+                cell = f"{rule.get('words', relation)} {target}"
                 if rule.get("only", "") in cell:
-                    yield Link(source, cell.strip(), "links")
+                    yield Link(source, cell, "links")
 
 
 def _at(value: Any, path: str) -> list[Any]:
