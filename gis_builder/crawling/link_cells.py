@@ -49,8 +49,8 @@ _ID = re.compile(f"(?ai){_ONE}")
 _IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
 _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
-_HEADING = re.compile(r"[:：]\s*$")
-_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|[\s:：]+(?=#1)")  # "has_duplicate: #1"
+_HEADING = re.compile(r"(?m)[:：]\s*$")
+_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")  # "has_duplicate: #1"
 # The title of the other ticket; only its claims are about the link.
 _TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
 _TICKET = IssueRef("a/b", 9_999_999)
@@ -105,7 +105,7 @@ def _texts(cell: str) -> Iterator[str]:
     for part in _CUT.split(cell):
         # A remark such as "A-1, not a duplicate" or "no, not A-1"; of bounded length
         is_remark = len(text) < 1000 and not (_ID.search(text) and _ID.search(part))
-        if text and is_remark and not _HEADING.search(text) and not _HEADING.search(part):
+        if text and is_remark and not _HEADING.search(f"{text}\n{part}"):
             text = f"{text}, {part}"
         else:
             yield from _between_ids(text)
