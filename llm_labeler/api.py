@@ -59,7 +59,9 @@ options = SHARED.extended(
         panel=RUN,
     ),
     retry_failed=Option(
-        "Repeat questions that a server rejected. Without `batch`, pending batches are abandoned.", panel=RUN
+        "Repeat questions that a server rejected or answered without text. Without `batch`, pending batches"
+        " are abandoned.",
+        panel=RUN,
     ),
     local_only=Option(setting="local_only", long="--local-only", panel=_LLMS),
     seed=Option(setting="seed", panel=RUN),

@@ -172,12 +172,14 @@ class CallFailed(Exception):  # noqa: N818 - named after the event
     raised as one of `pairkit.base.errors` instead and end the run.
 
     Attributes:
-        reason: `rate_limited`, `timeout`, `connection`, `server_error`, `broken_reply` or `rejected`.
+        reason: `rate_limited`, `timeout`, `connection`, `server_error`, `broken_reply`, `empty_answer` or
+            `rejected`.
         detail: The server's message; never a credential.
         retry_after_s: Seconds to wait, if the server requested a time.
         retry: Whether an immediate retry may help.
         final: Whether the server rejected this question, so that repeating it never helps.
         maybe_billed: Whether the server may have charged for the call.
+        usage: Usage of a billed call, if the server reported it.
     """
 
     def __init__(
@@ -189,10 +191,12 @@ class CallFailed(Exception):  # noqa: N818 - named after the event
         final: bool = False,
         retry_after_s: float | None = None,
         maybe_billed: bool = False,
+        usage: TokenUsage | None = None,
     ) -> None:
         self.reason, self.detail = reason, detail
         self.retry, self.final = retry, final
         self.retry_after_s, self.maybe_billed = retry_after_s, maybe_billed
+        self.usage = usage
         super().__init__(f"{reason}: {detail}")
 
 

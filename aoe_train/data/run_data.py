@@ -19,13 +19,12 @@ from aoe_train.data.examples import (
     silent,
 )
 from aoe_train.objectives.training_rows import Examples
-from aoe_train.settings.train_settings import DOMAIN, PAPERS, TrainSettings
+from aoe_train.settings.train_settings import DOMAIN, TrainSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.dataset.labels import LabelRules, describe_labels
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of, is_hub_name, parts_of
-from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.reader import split_names
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _read_dev(
             read = _reader(name, sources, settings, say_of)
             if sources.dev_data is not None:
                 splits = split_names(source)
-                rows = read(source, split="validation" if "validation" in splits else None)
+                rows = read(source, split="validation" if "validation" in splits else None, meant="rows")
                 _report_labels(rows, source, say_of, reported.get(name, next(iter(reported.values()))))
                 if reason := _not_scorable(rows):
                     raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(source))
@@ -142,10 +141,14 @@ def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> C
     data, section = of_dataset.data, settings.datasets.get(name)
     columns = sources.columns if section is None or section.columns is None else section.columns
     rules = LabelRules(data.labels, data.label_range, data.bad_rows)
-    means_texts = of_dataset.purpose or of_dataset.preset.removesuffix(PAPERS) in ("simcse", DOMAIN)
-    meant: Meant = "texts" if means_texts else "rows"
+    means_texts = of_dataset.purpose or of_dataset.preset in ("simcse", "simcse-paper", DOMAIN)
     return partial(
-        read_examples, columns=columns, rules=rules, conflicts=data.conflicts, meant=meant, say=say
+        read_examples,
+        columns=columns,
+        rules=rules,
+        conflicts=data.conflicts,
+        meant="texts" if means_texts else "rows",
+        say=say,
     )
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from llm_labeler.parsing.special_tokens import split_thought
 from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, Message, TokenUsage, ending_of
 from llm_labeler.settings import LlmSettings
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
@@ -23,10 +24,24 @@ _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
     re.IGNORECASE,
 )
-_WRONG_VALUE = re.compile(rf"{_UNKNOWN_FIELD.pattern}|support|invalid|cannot|must|only", re.IGNORECASE)
-_NO_SYSTEM = re.compile(r"system role|support 'system'|roles must alternate", re.IGNORECASE)
+_WRONG_VALUE = re.compile(
+    rf"{_UNKNOWN_FIELD.pattern}|support|invalid|cannot|n[o']t\b|must|only|deprecat|between|range|不支持|参数",
+    re.IGNORECASE,
+)
+_MARKED = re.compile(r"[`'\"\[]([\w.]{1,60})[`'\"\]]")  # a name in quotes
+_NO_SYSTEM = re.compile(
+    r"(?:system|developer)[\s_-]?(?:role|message|prompt|instruction)|(?:support|role|got)\w*:? [`'\"]?system"
+    r"|system\b[^\n]{0,40}\bsupport|roles? must alternate|must start with a user",
+    re.IGNORECASE,
+)
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
-_FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar", re.IGNORECASE)
+_FORMAT = re.compile(
+    r"response_?format|json_?(?:schema|object|mode)|structured|guided|grammar|requested parameters",
+    re.IGNORECASE,
+)
+_PARAMETERS = re.compile(r"requested parameters|all parameters", re.IGNORECASE)
+# Servers refuse a part of a request with one of these: OpenRouter with 404, llama.cpp with 500.
+_OF_PARTS = frozenset((400, 404, 406, 415, 422, 500, 501))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +50,12 @@ class Form:
 
     limit: str  # the name of the field max_tokens
     format: Literal["json_schema", "json_object", ""]
-    has_system: bool = True  # whether it may have a system message, unlike Gemma 2's
+    has_system: bool = False  # Gemma 2, for one, refuses a system message
+
+    def parts(self) -> set[str]:
+        """The parts that can be left out."""
+        parts = {"response_format": self.format != "", "system": self.has_system}
+        return {name for name, is_sent in parts.items() if is_sent}
 
 
 class Dialect:
@@ -53,8 +73,9 @@ class Dialect:
         if settings.kind == "glm":
             self._chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
         self.refused: set[str] = set()  # fields that the server doesn't know
-        self._has_format = False  # whether the server has answered in the format
+        self._accepted = set[str]()  # parts of requests that the server has answered
         self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
+        self._merged = set[AskKey]()  # questions that are tried without a system message
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         names = ["max_completion_tokens", "max_tokens"]
         self._limits = names if settings.kind == "openai" else names[::-1]
@@ -62,7 +83,8 @@ class Dialect:
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
         limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
-        has_system = "system" not in self.refused
+        is_merged = "system" in self.refused or ask.key in self._merged
+        has_system = ask.messages[0].role == "system" and not is_merged
         without = "response_format" in self.refused or self.misses[ask.key] >= _MAX_MISSES
         if self._settings.structured == "off" or ask.schema is None or without:
             return Form(limit, "", has_system)
@@ -94,11 +116,11 @@ class Dialect:
 
     def adapt(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
         """Adapt to the refusal of a request in `form`; return whether to send the next form at once."""
-        if refusal.status not in (400, 422):
+        if refusal.status not in _OF_PARTS:
             return False
         about = f"{refusal.param} {refusal.message}"
         is_strict = self._settings.structured == "strict"
-        if form.format and _FORMAT.search(about) and not refusal.is_about_answer:
+        if form.format and _FORMAT.search(about) and refusal.cause != "answer":
             if is_strict:
                 raise ConfigError(
                     f"llm {self._name}: the server doesn't support {form.format} ({refusal.message}); "
@@ -109,77 +131,116 @@ class Dialect:
             self.refused.add(form.limit)
         elif form.has_system and _NO_SYSTEM.search(about):
             self.refused.add("system")
-        # Servers word the refusal of a format differently, so one without a known cause may be one.
-        elif form.format and not (is_strict or refusal.is_explained or self.setting_error(refusal)):
-            self._has_format |= refusal.is_about_answer
-            self.misses[ask.key] += 1 if self._has_format else _MAX_MISSES
-            return not self._has_format
+        elif refusal.status in (400, 422) and not (refusal.is_explained or self.setting_error(refusal)):
+            return self._leave_out_part(ask, form, refusal)
         return self.form(ask) != form
 
+    def _leave_out_part(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
+        """Leave out a part that the server has not accepted yet, as servers word its refusal differently."""
+        is_of_answer = refusal.cause == "answer"
+        if form.format and self._settings.structured != "strict":
+            if is_of_answer:
+                self._accepted.add("response_format")
+            is_accepted = "response_format" in self._accepted
+            self.misses[ask.key] += 1 if is_accepted else _MAX_MISSES
+            return not is_accepted
+        if form.has_system and "system" not in self._accepted and not is_of_answer:
+            self._merged.add(ask.key)
+        return self.form(ask) != form
+
+    def failed(self, ask: Ask, form: Form, failure: CallFailed) -> None:
+        """Count empty answers in the format: DeepSeek's JSON mode has many."""
+        if failure.reason == "empty_answer" and form.format and self._settings.structured != "strict":
+            self.misses[ask.key] += 1
+
     def answered(self, ask: Ask, form: Form) -> None:
-        """Learn from an answer whether the server knows the format."""
-        self._has_format |= form.format != ""
-        if self.misses.pop(ask.key, 0) and not self._has_format:
+        """Learn from an answer which parts of a request the server knows."""
+        self._accepted |= form.parts()
+        is_without_format = self.misses.pop(ask.key, 0) > 0 and "response_format" not in self._accepted
+        if ask.key in self._merged:  # so that the format may be innocent
+            self._merged.discard(ask.key)
+            self.refused.add("system")
+        elif is_without_format:
             self.refused.add("response_format")
 
     def setting_error(self, refusal: Refusal) -> ConfigError | None:
         """The error if a setting was refused, which affects every question."""
-        if refusal.is_about_limit:
+        if refusal.cause == "limit":
             return ConfigError(
                 f"llm {self._name}: the server doesn't allow such long answers ({refusal.message}); lower"
                 f" max_tokens in [llm.{self._name}]"
             )
-        said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else ''}"
         names = self._chosen | self._settings.extra
-        named = [name for name in names if re.search(rf"\b{re.escape(name)}\b", said)]
-        if refusal.status not in (400, 422) or not named:
+        marked = " ".join(_MARKED.findall(refusal.message))
+        said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else marked}"
+        plain = said.replace("_", "")  # Gemini's and xAI's names are topP and presencePenalty
+        named = [
+            name
+            for name in names
+            if re.search(rf"\b{re.escape(name.replace('_', ''))}\b", plain, re.IGNORECASE)
+        ]
+        named = named if refusal.status in (400, 422) else []
+        if _PARAMETERS.search(refusal.message):
+            named = [*names]
+        if not named:
             return None
         return ConfigError(
-            f"llm {self._name}: the server refused the value of {min(named)} ({refusal.message}); change"
-            f" it in [llm.{self._name}]"
+            f"llm {self._name}: the server refused the value of {' or '.join(sorted(named))}"
+            f" ({refusal.message}); change it in [llm.{self._name}]"
         )
 
 
 _EXCERPT_CHARS = 120  # of an unexpected body in an error
 _MAX_NAME_CHARS = 200  # of a model's name or a finish_reason
 _MAX_MODELS = 5000
-_EVENT = re.compile(rb"\s*(?:data|event|id)?:")
-_BLOCKED = re.compile(r'block_?reason|"filtered": true', re.IGNORECASE)
-_MAYBE_BILLED = frozenset((408, 504, 524))  # timeouts
+_EVENT = re.compile(rb"\s*data:")
+# Lines of an event stream without data, which some servers send around a JSON response, too.
+_NO_DATA = re.compile(rb"^(?:(?::|event:|id:|retry:).*|data:[ \t]*\[DONE\][ \t\r]*)$", re.MULTILINE)
+_PARTS = ("content", "reasoning_content", "reasoning", "refusal")
+_BLOCKED = re.compile(r'block_?reason": "|"filtered": true', re.IGNORECASE)
+_MAYBE_BILLED = frozenset((408, 424, 504, 524))  # timeouts, and failures of the model
 
 
 def read_body(body: bytes) -> Any:
     """Decode the JSON of a response, or an event stream, which some servers send unasked."""
+    plain = _NO_DATA.sub(b"", body)
     try:
-        return _from_events(body) if _EVENT.match(body) else read_json(body)
+        return _from_events(plain) if _EVENT.match(plain) else read_json(plain)
     except ValueError as error:
         raise _broken("not JSON", body) from error
 
 
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
-    content, finish, whole = "", None, dict[str, Any]()
+    message, finish, whole = dict.fromkeys(_PARTS, ""), None, dict[str, Any]()
     for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
         whole |= {name: value for name, value in read_json(event[1]).items() if value is not None}
         for choice in _objects(whole.pop("choices", None))[:1]:
-            content += "".join(_text(delta.get("content")) for delta in _objects([choice.get("delta")]))
+            for part in _objects([choice.get("delta") or choice.get("message")]):
+                message = {name: text + _text(part.get(name)) for name, text in message.items()}
             finish = choice.get("finish_reason") or finish
-    choice = {"message": {"content": content}, "finish_reason": finish}
-    return {"choices": [choice] if content or finish else [], **whole}
+    choices = [{"message": message, "finish_reason": finish}] if finish or any(message.values()) else []
+    return {"choices": choices, **whole}
 
 
 def reply_of(value: Any) -> LlmReply:
     """Parse a decoded chat completion; one without text is an answer, too, if it has a reason."""
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
     if not isinstance(value, dict):
         raise _broken("not an object", value)
+    if "choices" not in value:  # gateways may wrap it: {"code": 0, "data": {"choices": …}}
+        inner = (field for field in value.values() if isinstance(field, dict) and "choices" in field)
+        value = next(inner, value)
     usage, model = usage_of(value.get("usage")), _name(value.get("model"))
     choice = next(iter(_objects(value.get("choices"))), None)
     message = {} if choice is None else choice.get("message")
     raw = _text(message.get("content")) if isinstance(message, dict) else ""
     if (refused := _refused_in(choice or {}) or (None if raw else _refused_in(value))) is not None:
         raise refused
+    is_blocked = not raw and not value.get("error") and _BLOCKED.search(json.dumps(value)) is not None
     if choice is None:
-        if not value.get("error") and _BLOCKED.search(json.dumps(value)):
+        if is_blocked:
             return LlmReply("", "content_filter", usage, model)
         raise _broken("no choices", value)
     if not raw and value.get("error"):
@@ -193,7 +254,13 @@ def reply_of(value: Any) -> LlmReply:
         raw, finish = refusal, "refusal"
     if ending_of(finish) == "failed":
         raise CallFailed("server_error", f"the model failed during its answer ({finish})", maybe_billed=True)
-    return LlmReply(raw or _misplaced(message), finish, usage, model)
+    raw = raw or _misplaced(message)
+    if is_blocked and ending_of(finish) == "complete":
+        finish = "content_filter"
+    if ending_of(finish) in ("complete", "unknown") and not split_thought(raw)[1].strip():
+        detail = f"status 200, but an answer without text (finish_reason {finish or 'absent'})"
+        raise CallFailed("empty_answer", detail, maybe_billed=True, usage=usage)
+    return LlmReply(raw, finish, usage, model)
 
 
 def _misplaced(message: dict[str, Any]) -> str:
@@ -237,16 +304,16 @@ def call_error(name: str, refused: RefusedCall) -> CallFailed | PairkitError:
     """The error for a refusal that is not about the key, the model or a setting."""
     refusal = refused.refusal
     detail = f"HTTP {refusal.status}: {refusal.message}"
-    if refusal.is_exhausted:
+    if refusal.cause == "account":
         return RemoteError(
             f"llm {name}: the account is exhausted ({detail}); add credit or wait, then run the same command"
             " again to continue"
         )
     if refusal.may_pass:
         reason = "rate_limited" if refusal.status in (429, 498) else "server_error"
-        billed = refusal.status in _MAYBE_BILLED or refusal.is_about_answer
+        billed = refusal.status in _MAYBE_BILLED or refusal.cause == "answer"
         return CallFailed(reason, detail, retry_after_s=refused.retry_after_s, maybe_billed=billed)
-    return CallFailed("rejected", detail, retry=False, final=refusal.is_about_question)
+    return CallFailed("rejected", detail, retry=False, final=refusal.cause == "question")
 
 
 def _count(value: Any) -> int | None:
@@ -255,7 +322,10 @@ def _count(value: Any) -> int | None:
 
 
 def _text(content: Any) -> str:
-    """The text of a message, which may consist of parts."""
+    """The text of a message, which may consist of parts, or be the requested JSON."""
+    if isinstance(content, dict) and not isinstance(content.get("text"), str):
+        return json.dumps(content, ensure_ascii=False)
+    content = [content] if isinstance(content, dict) else content
     parts = [part.get("text") for part in _objects(content)] or [content]
     return "".join(part for part in parts if isinstance(part, str))
 
@@ -269,8 +339,10 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
-    """The refusal in a response with status 200, as sent by gateways."""
-    error = value.get("error")
+    """The refusal in a response with status 200, as sent by gateways, and by MiniMax in `base_resp`."""
+    stated = value.get("base_resp")
+    is_refused = isinstance(stated, dict) and stated.get("status_code")
+    error = stated if is_refused else value.get("error")
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 500 else None
     refusal = Refusal.from_value(status or 400, {"error": error})

@@ -128,7 +128,7 @@ class ServerProvider(Provider):
         try:
             models = await self._list_models()
         except RefusedCall as refused:
-            if refused.refusal.is_about_key:
+            if refused.refusal.cause == "key":
                 raise self._auth_error(refused.refusal) from refused
             return  # a server without a list may have the model
         except NoAnswer as missed:
@@ -147,11 +147,14 @@ class ServerProvider(Provider):
         while True:
             form = self.dialect.form(ask)
             try:
-                body = self.dialect.body(ask, form)
+                body = {**self.dialect.body(ask, form), "stream": False}
                 answer = await self.channel.post("/chat/completions", body, most_bytes=_MAX_BYTES)
                 reply = reply_of(read_body(answer))
             except NoAnswer as missed:
                 raise CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent) from missed
+            except CallFailed as failed:
+                self.dialect.failed(ask, form, failed)
+                raise
             except RefusedCall as refused:
                 if self.dialect.adapt(ask, form, refused.refusal):
                     continue
@@ -165,7 +168,7 @@ class ServerProvider(Provider):
     async def explain(self, refused: RefusedCall) -> CallFailed | PairkitError:
         """The error for a refusal."""
         refusal = refused.refusal
-        if refusal.is_about_key:
+        if refusal.cause == "key":
             return self._auth_error(refusal)
         if 300 <= refusal.status < 400:
             target = one_line(refused.headers.get("location", "elsewhere").partition("?")[0])
@@ -173,7 +176,7 @@ class ServerProvider(Provider):
                 f"llm {self.name}: {self.address.url} redirects to {target}; set this address as base_url in"
                 f" [llm.{self.name}]"
             )
-        if refusal.is_about_model:
+        if refusal.cause == "model":
             return await self._model_error(refusal)
         return self.dialect.setting_error(refusal) or call_error(self.name, refused)
 
@@ -190,7 +193,8 @@ class ServerProvider(Provider):
         if {*_spellings(self.model)} & {*models}:
             return RemoteError(
                 f"llm {self.name}: HTTP {refusal.status} although the server lists {self.model}"
-                f" ({refusal.message}); check that it is a chat model, then run the same command again"
+                f" ({refusal.message}); fix that, or check that it is a chat model, then run the same command"
+                " again"
             )
         return self._no_such_model(models, refusal)
 

@@ -175,7 +175,7 @@ _ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enu
 # CROSS JOIN makes SQLite look up each question instead of scanning all answers.
 _ANSWERED = (
     f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
-    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) "
+    f"SELECT position FROM asked CROSS JOIN answers USING ({KEY}) WHERE length(raw) OR ?2 "
     f"UNION SELECT position FROM asked CROSS JOIN failures USING ({KEY}) WHERE final AND ?2"
 )
 _USAGES = (
@@ -234,7 +234,10 @@ class AnswerStore:
     # Calls.
 
     def unanswered(self, asks: Sequence[Ask], *, retry_final: bool = False) -> list[Ask]:
-        """The unanswered ones of a few questions in order, in one query and without repeats."""
+        """The unanswered ones of a few questions in order, in one query and without repeats.
+
+        With `retry_final`, final rejections and answers without text count as unanswered.
+        """
         by_key: dict[AskKey, Ask] = {}
         for ask in asks:
             by_key.setdefault(ask.key, ask)
@@ -264,10 +267,12 @@ class AnswerStore:
             _save_answer(connection, answer)
             _end(connection, attempt)
 
-    def end(self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None) -> None:
+    def end(
+        self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None, *, estimated: bool
+    ) -> None:
         """Close an attempt without an answer."""
         with self._writing() as connection:
-            _add_spending(connection, llm, charge(usage, cost, estimated=True))
+            _add_spending(connection, llm, charge(usage, cost, estimated=estimated))
             _end(connection, attempt)
 
     def save_failure(self, failure: Failure) -> None:
@@ -343,15 +348,18 @@ class AnswerStore:
             return [_batch(row) for row in self._connection.execute(_BATCHES, (llm,))]
 
     def collect_batch(
-        self, batch: SubmittedBatch, answers: Iterable[StoredAnswer], failures: Iterable[Failure]
+        self,
+        batch: SubmittedBatch,
+        answers: Iterable[StoredAnswer],
+        failures: Iterable[tuple[Failure, Spending]],
     ) -> None:
         """Save and charge all results of a batch, and delete the batch, in one transaction."""
         with self._writing() as connection:
             for answer in answers:
                 _save_answer(connection, answer)
-            for failure in failures:
+            for failure, spent in failures:
                 connection.execute(_SAVE_FAILURE, _failure_row(failure))
-                _add_spending(connection, batch.llm, charge(None, None))
+                _add_spending(connection, batch.llm, spent)
             connection.execute(_DELETE_BATCH, (batch.batch_id,))
 
     def abandon_batch(self, batch: SubmittedBatch) -> None:

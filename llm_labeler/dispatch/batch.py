@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch, chunks
-from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Reservation, Spending, charge
+from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Reservation, Spending
 from llm_labeler.dispatch.openai_batches import (
     ENDED,
     BatchDraft,
@@ -206,16 +206,15 @@ class _Batcher:
             )
         lines = await self._server.results(status)
         results = await read_results(self._provider, batch, status.state, lines, self._discount)
-        self._store.collect_batch(batch, results.answers.values(), results.failures.values())
+        failures = [(failure, results.charge_of(name)) for name, failure in results.failures.items()]
+        self._store.collect_batch(batch, results.answers.values(), failures)
         self._settle(batch, results)
         if results.problem is not None:
             raise results.problem
 
     def _settle(self, batch: SubmittedBatch, results: BatchResults) -> None:
         """Replace the reservation of a batch, or the bound counted by an earlier process, by its usage."""
-        charges = {name: charge(None, None) for name in results.failures}
-        for name, answer in results.answers.items():
-            charges[name] = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
+        charges = {name: results.charge_of(name) for name in (*results.answers, *results.failures)}
         spent = sum(charges.values(), Spending())
         self._meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):
@@ -225,7 +224,8 @@ class _Batcher:
         self._meter.done += len(results.answers)
         self._meter.failed += len(results.failures)
         for name in batch.keys:
-            reservation, stored = self._reservations.pop(name), results.answers.get(name)
+            reservation = self._reservations.pop(name)
+            stored = results.answers.get(name) or results.billed.get(name)
             if name in charges:
                 usage, cost = (stored.reply.usage, stored.cost) if stored else (None, None)
                 self._budget.settle(reservation, usage, cost)

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from llm_labeler.clients.chat_completions import reply_of
 from llm_labeler.dispatch.answer_store import SubmittedBatch
-from llm_labeler.dispatch.budget import Reservation
+from llm_labeler.dispatch.budget import Reservation, Spending, charge
 from llm_labeler.records import (
     Ask,
     AskKey,
@@ -199,7 +199,15 @@ class BatchResults:
 
     answers: dict[str, StoredAnswer] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
+    billed: dict[str, StoredAnswer] = field(default_factory=dict)  # usage and cost of failures
     problem: PairkitError | None = None
+
+    def charge_of(self, name: str) -> Spending:
+        """The spending of one question."""
+        stored = self.answers.get(name) or self.billed.get(name)
+        if stored is None:
+            return charge(None, None)
+        return charge(stored.reply.usage, stored.cost, estimated=stored.estimated)
 
 
 async def read_results(
@@ -207,19 +215,25 @@ async def read_results(
 ) -> BatchResults:
     """Match result lines with questions; the first answer to a question counts."""
     results, fatal_statuses = BatchResults(), set[int]()
+
+    def charged(line: ResultLine, reply: LlmReply) -> StoredAnswer:
+        usage = reply.usage or _share(batch)
+        cost = provider.prices.cost(usage)
+        price = None if cost is None else cost * discount
+        return StoredAnswer(
+            batch.keys[line.custom_id], replace(reply, usage=usage), price, reply.usage is None
+        )
+
     for line in lines:
         if line.custom_id not in batch.keys or line.custom_id in results.answers:
             continue
         try:
-            reply = _reply(line, state)
-            usage, key = reply.usage or _share(batch), batch.keys[line.custom_id]
-            cost = provider.prices.cost(usage)
-            price = None if cost is None else cost * discount
-            stored = StoredAnswer(key, replace(reply, usage=usage), price, reply.usage is None)
-            results.answers[line.custom_id] = stored
+            results.answers[line.custom_id] = charged(line, _reply(line, state))
             results.failures.pop(line.custom_id, None)
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
+            if failed.maybe_billed:
+                results.billed[line.custom_id] = charged(line, LlmReply("", usage=failed.usage))
         except RefusedCall as refused:
             if (status := refused.refusal.status) not in fatal_statuses:
                 error = await provider.explain(refused)

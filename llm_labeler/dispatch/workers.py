@@ -107,8 +107,11 @@ class Caller:
         try:
             reply = await self._reply(provider, ask)
         except (CallFailed, PairkitError) as error:
-            usage = max_usage if isinstance(error, CallFailed) and error.maybe_billed else None
-            self._store.end(attempt, provider.name, usage, cost)
+            is_billed = isinstance(error, CallFailed) and error.maybe_billed
+            reported = error.usage if isinstance(error, CallFailed) else None
+            usage, estimated = (reported or max_usage) if is_billed else None, reported is None
+            cost = cost if usage is None else provider.prices.cost(usage)
+            self._store.end(attempt, provider.name, usage, cost, estimated=estimated)
             raise
         else:
             usage, estimated = reply.usage or max_usage, reply.usage is None

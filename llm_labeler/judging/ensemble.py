@@ -69,11 +69,6 @@ class Ballots:
         """Number of judges that did not abstain, by ballot."""
         return np.asarray((self.votes != ABSTAINS).sum(axis=1, dtype=np.int64))
 
-    @property
-    def compared(self) -> npt.NDArray[np.bool_]:
-        """Whether a judge and another one voted; axes ballot, judge."""
-        return np.asarray((self.votes != ABSTAINS) & (self.voters > 1)[:, None])
-
 
 def collect(votes: Iterable[JudgeVote]) -> Ballots:
     """Count the ballots."""
@@ -145,17 +140,12 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(likely / likely.sum(axis=-1, keepdims=True))
 
 
-def smoothed_accuracy(right: Floats, votes: Floats, smoothing: float = SMOOTHING) -> Floats:
-    """Share of right votes, with `smoothing` pseudo-votes of either kind."""
-    share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _MIN_ERROR)
-    return np.asarray(np.clip(share, _MIN_ERROR, 1 - _MIN_ERROR))
-
-
 def _maximise(posterior: Floats, chosen: Floats, counts: Floats, smoothing: float) -> tuple[Floats, Floats]:
     right = np.einsum("b,bk,bjk->j", counts, posterior, chosen, optimize=True)
     votes = np.einsum("b,bjk->j", counts, chosen)
+    share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _MIN_ERROR)
     prior = counts @ posterior + smoothing
-    return smoothed_accuracy(right, votes, smoothing), prior / prior.sum()
+    return np.clip(share, _MIN_ERROR, 1 - _MIN_ERROR), prior / prior.sum()
 
 
 Method = Literal["dawid-skene", "majority"]
@@ -170,9 +160,7 @@ class Judge:
 
     judged: int  # candidates
     unsure: int  # of these, abstentions and contradictory votes
-    # In [0, 1]; chance is 1/3. With `majority`: agreement with the other judges. None: not estimated, as it
-    # voted on no candidate on which another judge voted.
-    accuracy: float | None
+    accuracy: float | None  # in [0, 1]; chance is 1/3. None: not estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,20 +215,23 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
             f"at least two judges voted on {compared} candidates; ensemble.min_items is {settings.min_items}"
         )
     class_votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
-    accuracy, prior = agreement_with_others(ballots), np.asarray(class_votes / class_votes.sum())
+    prior = np.asarray(class_votes / class_votes.sum())
+    agreements = tuple(pairwise(ballots))
+    accuracy = dict[str, float]()
     if reason is None:
         estimate = fit(ballots)
         if estimate.converged:
-            accuracy, prior = estimate.accuracy, estimate.prior
+            prior = estimate.prior
+            compared_names = {name for pair in agreements for name in (pair.one, pair.other)}
+            estimates = zip(ballots.names, estimate.accuracy.tolist(), strict=True)
+            accuracy = {name: share for name, share in estimates if name in compared_names}
         else:
             reason = "the estimate of accuracies did not converge"
-    known = np.where(ballots.compared.any(axis=0), accuracy, None)
-    figures = (ballots.judged, ballots.unsure, known)
-    columns = [ballots.names, *(figure.tolist() for figure in figures)]
+    counts = zip(ballots.names, ballots.judged.tolist(), ballots.unsure.tolist(), strict=True)
     return Judges(
-        by_name={name: Judge(*of_judge) for name, *of_judge in zip(*columns, strict=True)},
+        by_name={name: Judge(judged, unsure, accuracy.get(name)) for name, judged, unsure in counts},
         prior=dict(zip(CLASSES, prior.tolist(), strict=True)),
-        agreements=tuple(pairwise(ballots)),
+        agreements=agreements,
         alpha=nominal_alpha(ballots.chosen.sum(axis=1), ballots.counts),
         compared=compared,
         method="majority" if reason else "dawid-skene",
@@ -253,16 +244,6 @@ def share_of_votes(by_judge: Mapping[str, Vote]) -> tuple[float, float, float]:
     votes = list(by_judge.values())
     same, opposite, unrelated = (votes.count(name) / len(votes) if votes else 1 / 3 for name in CLASSES)
     return same, opposite, unrelated
-
-
-def agreement_with_others(ballots: Ballots) -> Floats:
-    """Share of the other judges' votes that equal a judge's, by judge: a substitute for its accuracy."""
-    tally = ballots.chosen.sum(axis=1)  # ballot, class
-    others = np.maximum(ballots.voters - 1, 1)[:, None]
-    equal = np.take_along_axis(tally, np.maximum(ballots.votes, 0).astype(np.intp), axis=1) - 1
-    share = np.where(ballots.compared, equal / others, 0.0)
-    counts = ballots.counts.astype(np.float64)
-    return smoothed_accuracy(counts @ share, counts @ ballots.compared)
 
 
 def pairwise(ballots: Ballots) -> Iterator[Agreement]:

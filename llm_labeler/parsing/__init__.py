@@ -1,7 +1,8 @@
 """Parse raw answers into sentences, and filter the sentences.
 
 ```
-answer    removes reasoning, special tokens and invented turns; marks the end of incomplete answers
+answer    removes reasoning and invented turns; marks the end of incomplete answers
+special_tokens  tokens of chat templates, by their form
 data      JSON, malformed or truncated JSON, Markdown tables
 lines     lists, headings, plain lines
 sentence  removes label, markup, quotes and remarks of one sentence

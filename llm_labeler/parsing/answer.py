@@ -13,6 +13,7 @@ from llm_labeler.parsing.lines import read_lines
 from llm_labeler.parsing.phrases import CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
 from llm_labeler.parsing.sentence import SourceText, has_words, names_answer, refine, tidy, why_no_sentence
+from llm_labeler.parsing.special_tokens import split_at_tokens, split_thought, without_tokens
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.similarity.terms import terms
 
@@ -56,43 +57,16 @@ _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _RULES = "#*_>-|` \t\n"
 
-_THOUGHT_END = re.compile(
-    r"</(?:think(?:ing)?|thoughts?|reasoning)>|\[/THINK\]|◁/think▷|(?<=[.!?。)\"”\s])assistantfinal"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>",
-    re.IGNORECASE,
-)
-_THOUGHT = re.compile(
-    r"<(?:think(?:ing)?|thoughts?|reasoning)>|\[THINK\]|◁think▷|<\|channel\|>(?:analysis"
-    r"|commentary)<\|message\|>",
-    re.IGNORECASE,
-)
 _FINAL = re.compile(
     r"^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer"
     r"|output|sentence|version"
-    r"|list|result|set)s?\b[^\n:：]{0,60}|最终(?:答案|结果|句子|版本)[^\n:：]{0,20})(?:[:：]"
+    r"|list|result|set)s?\b[^\n:：]{0,60}|(?<=my )response\b"
+    r"|最终(?:答案|结果|句子|版本)[^\n:：]{0,20})(?:[:：]"
     r"|[*_ ]*$)[*_ ]*(?=[\s\S]{0,200}?\w)",
     re.IGNORECASE | re.MULTILINE,
 )
 
 
-def _of_role(role: str) -> str:
-    """Pattern of the special tokens that start a role in chat templates."""
-    return (
-        rf"<\|(?:im_)?(?:start\|>)?{role}(?:_token)?\|>|<\|(?:im_)?start\|>{role}|<start_of_turn>{role}"
-        rf"|<[｜|]{role}[｜|]>"
-        rf"|<\|(?:start_header_id|header_start)\|>{role}<\|(?:end_header_id|header_end)\|>|\[\|{role}\|\]"
-    )
-
-
-_CHAT = re.compile(
-    rf"(?P<prompt>\[INST\]|{_of_role('(?:user|human|system|developer|observation)')})"
-    rf"|(?P<answer>\[/INST\]|{_of_role('(?:assistant|model|chatbot|bot)')})"
-    r"|(?P<end></s>|<[|｜](?:im_end|eot(?:_id)?|eom_id|endoftext|end_of_text|end|return"
-    r"|end▁of▁sentence)[|｜]>"
-    r"|<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\])",
-    re.IGNORECASE,
-)
-_NO_MARK = re.compile(r"<s>|<</?SYS>>|<\|(?:begin_of_text|message|pad)\|>", re.IGNORECASE)
 _ROLE = r"(?:human|user|instructions?|system|customer|用户|人类)"
 # A new turn at the start of a line; `_WITHIN`: after a sentence in the same line.
 _TURN = re.compile(
@@ -191,21 +165,14 @@ def _outside(text: str, source: SourceText) -> list[Item]:
     return [Item(block, why_no_sentence(block, source) or "outside_list") for block in blocks]
 
 
-def split_thought(raw: str) -> tuple[str, str]:
-    """Split an answer into the model's reasoning and the rest."""
-    ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
-    thought, rest = raw[: ends[-1] if ends else 0], raw[ends[-1] if ends else 0 :]
-    if (opening := _THOUGHT.search(rest)) is not None:
-        thought, rest = thought + rest[opening.start() :], rest[: opening.start()]
-    return thought, rest
-
-
 def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
     """Split into items before the answer, the answer, and turns that the model invented after it."""
-    thought, rest = split_thought(raw)
+    thought, rest = split_thought(
+        raw, lambda text: source.lacks("<") and any(_is_sentence(line, source) for line in text.split("\n"))
+    )
     if _FINAL.search(source.text) is None and (finals := [*_FINAL.finditer(rest)]) and finals[-1].start():
         thought, rest = thought + rest[: finals[-1].start()], rest[finals[-1].end() :]
-    question, answer, tail = _split_at_special_tokens(rest, source)
+    question, answer, tail = split_at_tokens(rest, source)
     bare = answer.lstrip(_RULES)
     if source.begins(ECHO, bare.partition("\n")[0][:2000]) or source.begins(_TURN, bare[:2000]):
         for match in re.finditer(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", bare, re.MULTILINE):
@@ -214,27 +181,10 @@ def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
                 break
     end = _turn_end(answer, source)
     before = [
-        Item(tidy(_THOUGHT.sub("", _THOUGHT_END.sub("", thought))), "thinking"),
+        Item(tidy(without_tokens(thought)), "thinking"),
         Item(tidy(question), "echo"),
     ]
     return [item for item in before if has_words(item.text)], answer[:end], answer[end:] + tail
-
-
-def _split_at_special_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
-    """Split into prompt, answer and rest at the special tokens of a chat template."""
-    text = _NO_MARK.sub(" ", text)
-    if not (marks := [*_CHAT.finditer(text)]):
-        return "", text, ""
-    kinds = ["answer", *(match.lastgroup for match in marks)]
-    starts, ends = [0, *(match.end() for match in marks)], [*(match.start() for match in marks), len(text)]
-    spans = [(kind, a, b) for kind, a, b in zip(kinds, starts, ends, strict=True) if has_words(text[a:b])]
-    if spans and spans[0][1] == 0 and len(spans) > 1 and source.begins(ECHO, text.lstrip()):
-        del spans[0]
-    first = next(
-        (span for kind in ("answer", "end") for span in spans if span[0] == kind), ("", len(text), len(text))
-    )
-    before, answer, tail = text[: first[1]], text[first[1] : first[2]], text[first[2] :]
-    return _CHAT.sub(" ", before), _CHAT.sub(" ", answer), _CHAT.sub(" ", tail)
 
 
 def _turn_end(text: str, source: SourceText) -> int:

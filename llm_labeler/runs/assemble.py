@@ -238,6 +238,7 @@ class QualityWarnings:
             counts["on_topic"] += is_kept and not is_unlike
             counts["off_topic"] += is_unlike or proposal.reason in OFF_TOPIC
             counts["limit_spent"] += proposal.reason == "limit_spent"
+            counts["empty"] += proposal.reason == "empty_answer"
             if proposal.polarity == "negative" and (is_kept or proposal.reason in COPIES):
                 counts["negatives"] += 1
                 counts["copies"] += not is_kept
@@ -264,7 +265,12 @@ class QualityWarnings:
                 f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
                 " and use a larger model, or let other LLMs judge with --aggregation=vote"
             )
-        spent, answers = counts["limit_spent"], counts["answers"]
+        spent, empty, answers = counts["limit_spent"], counts["empty"], counts["answers"]
+        if empty >= _MIN_COUNT and 2 * empty >= answers:
+            lines.append(
+                f"{llm}: {empty:,} of {answers:,} answers have no sentence; look at some with `label show`,"
+                f" and try llm.{llm}.structured=off, or another model"
+            )
         if spent >= _MIN_COUNT and 2 * spent > answers:
             lines.append(
                 f"{llm}: {spent:,} of {answers:,} answers reached the token limit before they began, usually"

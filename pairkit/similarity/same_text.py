@@ -29,6 +29,7 @@ _AFTER_NFKC = {
     r"[\p{Pd}\x{2212}]": "-",
     r"\b(\p{L})\.\b": "${1}",  # U.S. is US
     r" ?n't\b": "nt",  # do n't is dont
+    r" ?'s\b": "s",
     r"([\p{L}\p{M}])[-.]+(\d)": "${1} ${2}",  # not a sign: gpt-4, fig.5
 }
 _SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"

@@ -126,9 +126,17 @@ def test_conflict_error_names_both_rows(tmp_path):
         read_examples(path, conflicts="error")
     with pytest.raises(DataError, match="no row would be left"):
         read_examples(put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"), conflicts="drop")
-    scores = put(tmp_path / "c.csv", "text1,text2,score\na,b,4.5\nb,a,4.75\nc,c,1.5\nc,d,1\nc,d,1\n")
+    scores = put(
+        tmp_path / "c.csv", "text1,text2,score\na,b,4.5\nB,a!,3.25\na,b,4.5\nc,c,1.5\nc,d,1\nc,d,1\n"
+    )
     found = rows_of(read_examples(scores, conflicts="first"))
-    assert found == [(("a", "b"), 4.5), (("c", "c"), 1.5), (("c", "d"), 1), (("c", "d"), 1)]
+    assert found == [
+        (("a", "b"), 4.5),
+        (("a", "b"), 4.5),
+        (("c", "c"), 1.5),
+        (("c", "d"), 1),
+        (("c", "d"), 1),
+    ]
 
 
 def test_row_numbers_are_those_of_the_file(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from llm_labeler.dispatch.answer_store import AnswerStore, SubmittedBatch
 from llm_labeler.dispatch.batch import run_batch
-from llm_labeler.dispatch.budget import Budget
+from llm_labeler.dispatch.budget import Budget, charge
 from llm_labeler.dispatch.openai_batches import OpenAiBatches, read_lines, read_results
 from llm_labeler.dispatch.workers import Meter
 from llm_labeler.records import Ask, TokenUsage
@@ -269,8 +269,9 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     def line(name: str, status: int, body: Any) -> str:
         return json.dumps({"custom_id": name, "response": {"status_code": status, "body": body}})
 
-    keys = {name: an_ask(number).key for number, name in enumerate("abcdefg")}
-    waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(701, 70), 1.0)
+    keys = {name: an_ask(number).key for number, name in enumerate("abcdefgh")}
+    waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(801, 80), 1.0)
+    empty = {"choices": [{"message": {"content": ""}}], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
     completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [
@@ -279,6 +280,7 @@ def test_result_lines_are_matched_by_custom_id() -> None:
         *("{", "[]", '{"custom_id": "c"}', '{"custom_id": "d", "response": 3}', "\ufffd"),  # not result lines
         *(line("g", 500, {}), line("g", 200, completion)),  # an answer replaces a failure in any order
     ]
+    output.append(line("h", 200, empty))
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
     files = ["\n".join(lines).encode() for lines in (output, errors)]
 
@@ -291,6 +293,11 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     assert (answer.key, answer.reply.usage, answer.estimated) == (keys["f"], TokenUsage(101, 10), True)
     assert answer.cost == pytest.approx((101 + 2 * 10) / 1e6 / 2)
     reasons = {name: failure.reason for name, failure in results.failures.items()}
-    assert reasons == {"a": "server_error", "b": "broken_reply"} | dict.fromkeys("cde", "timeout")
+    expected = {"a": "server_error", "b": "broken_reply", "h": "empty_answer"}
+    assert reasons == expected | dict.fromkeys("cde", "timeout")
+    # Failures may be paid, too.
+    assert results.charge_of("h") == charge(TokenUsage(9, 1), (9 + 2) / 1e6 / 2)
+    assert results.charge_of("b").tokens == 111
+    assert results.charge_of("a").tokens == 0
     assert not any(failure.final for failure in results.failures.values())
     assert "the account is exhausted" in str(results.problem)

@@ -47,13 +47,13 @@ def test_a_batch_that_the_server_rejects(tmp_path: Path) -> None:
 
 
 def test_faults_of_single_lines(tmp_path: Path) -> None:
-    with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage"), first=1)) as server:
+    with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage", "empty"), first=1)) as server:
         result = batch(server, tmp_path / "out", TEXTS, price_in=1.0, price_out=2.0)
-        assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage"}
-    failed = result.asked.unanswered["server_error"]
-    assert failed > 5
-    assert result.asked.unanswered == {"server_error": failed}
-    assert answers(result) == 60 - failed
+        assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage", "empty"}
+    unanswered = result.asked.unanswered
+    assert unanswered.keys() == {"server_error", "empty_answer"}
+    assert min(unanswered.values()) > 5
+    assert answers(result) == 60 - sum(unanswered.values())
     # A lost usage is estimated; the direct question may be repeated.
     lost = server.stats.faults["no_usage"]
     assert lost <= result.asked.spent.estimated <= lost + 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -152,6 +153,54 @@ def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None
     items = parse_answer(raw, text=TEXT)
     assert [item.reason for item in items] == expected
     assert [item.text for item in items if item.reason is None] in ([], [ONE], [ONE, TWO])
+
+
+DRAFTS = "Two sentences are needed.\n1. A draft man is playing.\n2. Another man plays a draft."
+LIST = f"1. {ONE}\n2. {TWO}"
+THOUGHTS = """
+    <think> </think>  <seed:think> </seed:think>  <longcat_think> </longcat_think>  <|think|> <|/think|>
+    <unused94>thought <unused95>  <|channel>thought <channel|>  <|begin_of_thought|> <|end_of_thought|>
+    <|START_THINKING|> <|END_THINKING|><|START_RESPONSE|>  <|think_start|> <|think_end|>  <plan> </plan>
+    <|inner_prefix|> <|inner_suffix|>  [unused16] [unused17]  <inner_monologue> </inner_monologue>
+    <think> </think><|begin_of_box|>  <Thought> </Thought><Output>  <draft> </draft><final>  [THINK] [/THINK]
+    <|im_start|>think <|im_end|><|im_start|>answer  <|x|> <|y|>  <mm:think> </mm:think>  ◁think▷ ◁/think▷
+"""
+ENDS = """
+    <|end_of_box|> <turn|> [e~[ ]~b] <|im_end|> <|END_OF_TURN_TOKEN|> <|END_RESPONSE|> <|eom_id|> <|call|>
+    <|eos|> <｜end▁of▁sentence｜> <|hy_place▁holder▁no▁2|> <|im_sep|> <|sep|> [EOS] <end_of_utterance>
+    <|turn>user <unused1> <<END>> <0x0A> </answer>
+"""
+
+
+@pytest.mark.parametrize("pair", re.findall(r"\S+ \S+", THOUGHTS))
+@pytest.mark.parametrize("answer", [LIST, json.dumps([ONE, TWO])])
+def test_reasoning_between_tokens_of_any_form(pair: str, answer: str) -> None:
+    opening, closing = pair.split()
+    assert kept(f"{opening}\n{DRAFTS}{closing}\n{answer}") == [ONE, TWO]
+    assert kept(f"{answer}\n<thinking>{DRAFTS}</thinking>") == [ONE, TWO]
+
+
+@pytest.mark.parametrize("end", ENDS.split())
+@pytest.mark.parametrize("answer", [LIST, json.dumps([ONE, TWO])])
+def test_end_marks_of_any_form(end: str, answer: str) -> None:
+    assert kept(f"{answer}{end}") == kept(f"{answer}\n{end}") == [ONE, TWO]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        f"<answer>\n{LIST}\n</answer>\nI hope this helps!",
+        f"<list>\n{LIST}\n</list>\nI hope this helps!",
+        f"<synonyms>\n{LIST}\n</synonyms>\n<explanation>They are synonyms.\nFine.</explanation>",
+        f"<option_1>\n{ONE}\n</option_1>\n<option_2>\n{TWO}\n</option_2>",
+        f"<s1>\n{ONE}\n</s1>\n<s2>\n{TWO}\n</s2>",
+        f"<|begin_of_box|>{LIST}<|end_of_box|>\nI hope this helps.",
+        f"[BEGIN FINAL RESPONSE]\n{LIST}\n[END FINAL RESPONSE]",
+        f"{LIST}\n\n<analysis>\nBoth keep the meaning.\n</analysis>",
+    ],
+)
+def test_tokens_around_sentences(raw: str) -> None:
+    assert kept(raw) == [ONE, TWO]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ IS_OPEN, ASKS, UNLIKE = "1. The door to the garden is.", "1. Is one of these doo
         (answered(UNLIKE, UNLIKE, UNLIKE), "positive", "ann: 3 of 3 sentences have little to do"),
         (answered(IS_OPEN, IS_OPEN, ASKS, ASKS), "positive", ""),  # two
         (answered(IS_OPEN, IS_OPEN, "", ASKS), "positive", ""),
+        (answered("", "[]", '{"sentences": []}', ASKS), "positive", "ann: 3 of 4 answers have no sentence;"),
+        (answered("", "", ASKS, ASKS), "positive", ""),
         (negatives("open", "open today", 3), "negative", "ann: 3 of 3 negatives repeat their texts (echo, "),
         (negatives("open", "open", 3), "negative", "ann: 3 of 3 negatives repeat their texts (echo, "),
         (negatives("open", "open today", 2), "negative", ""),

@@ -31,6 +31,7 @@ def events(*words: str) -> bytes:
     return "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in data).encode()
 
 
+WHOLE, DONE = json.dumps(completion({"content": "1. a"})).encode(), b"\r\n\r\ndata: [DONE]\r\n\r\n"
 CALL = {"function": {"name": "answer", "arguments": ' {"1": "same"}\n'}}
 FILTERED = {"content_filter_results": {"hate": {"filtered": True}}}
 ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
@@ -53,13 +54,27 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
             ({"content": [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]}, "stop", ("a", "stop")),
             ({"content": None, "reasoning_content": '{"a": []}'}, "stop", ('{"a": []}', "stop")),
             ({"content": None, "tool_calls": [CALL]}, "tool_calls", ('{"1": "same"}', "tool_calls")),
-            ({"content": None, "tool_calls": [None, 3], "reasoning": "so much"}, "stop", ("", "stop")),
-            ({"content": NESTED}, "stop", ("", "stop")),
+            ({"content": {"sentences": ["a"]}}, "stop", ('{"sentences": ["a"]}', "stop")),
+            ({"content": {"text": "a"}}, "stop", ("a", "stop")),
         )
     ),
     ({"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "model": "m-1"}, "", "content_filter"),
     ({"choices": None, "prompt_filter_results": [FILTERED], "model": "m-1"}, "", "content_filter"),
+    ({**completion({"content": ""}), "prompt_filter_results": [FILTERED]}, "", "content_filter"),
     (events("1. a", "b"), "1. ab", ""),
+    *(
+        (body, "1. a", "stop")
+        for body in (
+            b"data: " + WHOLE + DONE,
+            WHOLE + DONE,
+            json.dumps(completion({"content": "1. a"}), indent=1).encode() + DONE,
+            b": PROCESSING\n\n" + WHOLE,
+            b"event: message\nid: 1\ndata: " + WHOLE + b"\nretry: 5\n",
+            b"[" + WHOLE + b"]",
+            b'{"code": 0, "data": ' + WHOLE + b"}",
+        )
+    ),
+    (b'data: {"model": "m-1", "choices": [{"delta": {"reasoning": "{\\"a\\": 1}"}}]}', '{"a": 1}', ""),
 ]
 USAGES: list[tuple[Any, tuple[int, int] | None]] = [  # as reported, and as counted; None: unknown
     (USAGE, (5, 7)),
@@ -115,6 +130,21 @@ FAILURES: list[tuple[Any, str]] = [  # response and reason
         (completion({"content": "a"}, finish), "server_error")
         for finish in ("network_error", "error", "abort", "ERROR", "MALFORMED_FUNCTION_CALL")
     ),
+    *(
+        (completion(message, finish), "empty_answer")
+        for message, finish in (
+            ({"content": ""}, "stop"),
+            ({"content": None}, None),
+            ({"content": " \n"}, "eos"),
+            ({}, "stop"),
+            ({"content": NESTED}, "stop"),
+            ({"content": None, "tool_calls": [None, 3], "reasoning": "so much"}, "stop"),
+            ({"content": "<think>So much.</think>\n"}, "stop"),
+            ({"content": "<think>So much."}, "stop"),
+        )
+    ),
+    (b'data: {"choices": [{"delta": {"reasoning": "so much"}, "finish_reason": "stop"}]}', "empty_answer"),
+    ({"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}, "broken_reply"),
     *(
         ({"error": {"message": "upstream says no", "code": code}}, "broken_reply")
         for code in (502, "402", None)

@@ -48,7 +48,7 @@ def test_the_fields_of_a_request(tmp_path: Path) -> None:
         f"synonymous sentences of a given input sentence. Input sentence: {PLANE}. Output:"
     )
     expected = {"model": "emulated", "messages": [{"role": "user", "content": prompt}], "max_tokens": 512}
-    expected |= {"temperature": 0.2, "top_p": 0.9, "min_p": 0.1}
+    expected |= {"temperature": 0.2, "top_p": 0.9, "min_p": 0.1, "stream": False}
     assert sorted(bodies, key=lambda body: body["seed"]) == [{**expected, "seed": seed} for seed in (7, 8)]
 
 
@@ -88,7 +88,7 @@ def test_requests_differ_by_kind_and_task(
         asked(server, tmp_path / "out", options={"task": task, "polarity": "both"}, concurrency=1, **fields)
         bodies = sent(server)
     assert [body.pop("response_format", None) for body in bodies] == formats
-    plain = {"model": "emulated", **others}
+    plain = {"model": "emulated", "stream": False, **others}
     assert [{name: body[name] for name in body.keys() - {"messages"}} for body in bodies] == [plain, plain]
 
 
@@ -116,18 +116,46 @@ def test_refused_fields_are_not_sent_again(tmp_path: Path) -> None:
         assert server.stats.answered == server.stats.requests == 40
         # only the first 16 concurrent calls may meet both refusals
         assert len(sent(server)) <= 40 + 2 * 16
-        assert sent(server)[-1].keys() == {"model", "messages", "max_tokens"}
+        assert sent(server)[-1].keys() == {"model", "messages", "max_tokens", "stream"}
 
 
-def test_a_refused_system_message_becomes_a_part_of_the_question(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "message", "refusals"),
+    [
+        (400, "System role not supported", 1),
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it", 1),
+        (400, "System messages are not supported", 1),
+        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", 1),
+        (422, "Only user, assistant and tool roles are supported, got system", 1),
+        (500, "Conversation roles must alternate user/assistant/user/assistant/...", 1),
+        (400, "Request contains an invalid argument.", 2),  # the first one may be about the format
+    ],
+)
+def test_a_refused_system_message_becomes_a_part_of_the_question(
+    status: int, message: str, refusals: int, tmp_path: Path
+) -> None:
     def respond(path: str, body: Any) -> Any:
         refuses = not path.endswith("models") and body["messages"][0]["role"] == "system"
-        return reply(400, '{"message": "System role not supported"}') if refuses else None
+        return reply(status, json.dumps({"message": message})) if refuses else None
 
     with serve(Options(respond=respond)) as server:
-        assert asked(server, tmp_path / "out", range(9), concurrency=1).asked.unanswered == {}
-        (instructions, _), *merged = [[m["content"] for m in body["messages"]] for body in sent(server)]
-    assert [text.startswith(f"{instructions}\n\nWrite 3 ") for (text,) in merged] == [True] * 9
+        result = asked(server, tmp_path / "out", range(9), concurrency=1)
+        assert (result.asked.unanswered, result.asked.spent.requests) == ({}, 9)
+        bodies = sent(server)
+        assert formats(server)[-1]
+        assert asked(server, tmp_path / "out", range(12), concurrency=1).asked.unanswered == {}
+        assert len(sent(server)) == len(bodies) + 3
+    refused, merged = bodies[:refusals], bodies[refusals:]
+    instructions = refused[0]["messages"][0]["content"]
+    texts = [message["content"] for body in merged for message in body["messages"]]
+    assert [text.startswith(f"{instructions}\n\nWrite 3 ") for text in texts] == [True] * 9
+
+
+def test_a_question_that_every_form_is_refused_of_is_asked_in_each_once(tmp_path: Path) -> None:
+    with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
+        texts = [f"A {'very ' * 150}long story.", 1, 2]
+        assert asked(server, tmp_path / "out", texts, concurrency=1).asked.unanswered == {"rejected": 1}
+        assert formats(server) == [True, False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +180,11 @@ def test_refused_settings_are_reported(
         ("[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "the value of seed"),
         ("Argument not supported on this model: seed", "the value of seed"),
         ("invalid seed: only 1 is allowed for this model", "the value of seed"),
+        ("`seed` is deprecated for this model.", "the value of seed"),
+        ("seed: value should be in range [0, 10]", "the value of seed"),
+        ("`seed` and `top_p` cannot both be specified for this model.", "the value of seed or top_p"),
+        ("Argument not supported on this model: topP", "the value of top_p"),
+        ("No endpoints found that can handle the requested parameters.", "the value of seed or top_p"),
         ("max_tokens is too large: 512; at most 100 completion tokens are supported", "lower max_tokens in"),
     ],
 )
@@ -159,7 +192,7 @@ def test_a_setting_that_is_named_only_in_the_message(message: str, says: str, tm
     refused = json.dumps({"error": {"message": message}})
     options = Options(respond=lambda path, _: None if path.endswith("models") else reply(400, refused))
     with serve(options) as server, pytest.raises(ConfigError, match=rf"{says} .*\[llm.llama\]"):
-        asked(server, tmp_path / "out", options={"keep_going": False}, seed=3)
+        asked(server, tmp_path / "out", options={"keep_going": False}, seed=3, top_p=0.5)
 
 
 def test_settings_that_affect_answers_make_other_questions(tmp_path: Path) -> None:
@@ -196,18 +229,22 @@ def test_the_bound_counts_bytes_and_the_schema(tmp_path: Path) -> None:
 # Formats that are refused or broken
 
 WORDINGS = (
-    "JSON Schema not supported: could not understand the instance `{'type': 'object'}`.",  # Fireworks
-    "Request contains an invalid argument.",  # Gemini
-    'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.',
-    "Input validation error",  # Together
-    "We could not make sense of your request.",
-    "response_format: json_schema is not available",
+    # Fireworks
+    (400, "JSON Schema not supported: could not understand the instance `{'type': 'object'}`."),
+    (400, "Request contains an invalid argument."),  # Gemini
+    (400, 'Invalid JSON payload received. Unknown name "additionalProperties": Cannot find field.'),
+    (422, "Input validation error"),  # Together
+    (400, "We could not make sense of your request."),
+    (400, "response_format: json_schema is not available"),
+    (404, "No endpoints found that can handle the requested parameters."),  # OpenRouter
+    (500, "Failed to initialize samplers: failed to parse grammar"),  # llama.cpp
+    (501, "structured output is not implemented"),
 )
 
 
-@pytest.mark.parametrize("words", WORDINGS)
-def test_a_refused_format_is_left_out_and_remembered(words: str, tmp_path: Path) -> None:
-    with serve(Options(format_error=words)) as server:
+@pytest.mark.parametrize(("status", "words"), WORDINGS)
+def test_a_refused_format_is_left_out_and_remembered(status: int, words: str, tmp_path: Path) -> None:
+    with serve(Options(format_error=words, format_status=status)) as server:
         result = asked(server, tmp_path / "out", range(24), concurrency=4, attempts=1)
         assert (result.asked.unanswered, result.asked.spent.requests) == ({}, 24)
         first = formats(server)
@@ -257,6 +294,19 @@ def test_a_400_after_answers_in_the_format_is_about_the_question(tmp_path: Path)
         assert formats(server) == [True, True, True, True, True, False]
         (failure,) = llm_labeler.show("row:3", work=result.work).failures
         assert failure.attempts == 3
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_empty_answers_are_asked_again_and_paid(tmp_path: Path) -> None:
+    with serve(faults=Faults(0.5, ("empty",))) as server:
+        result = asked(server, tmp_path / "out", range(24), attempts=20)
+        assert (result.asked.unanswered, result.dropped) == ({}, {})
+        spent = result.asked.spent
+        assert (spent.requests, spent.estimated) == (24 + server.stats.faults["empty"], 0)
+    with serve(faults=Faults(0.5, ("empty",), first=1)) as server:
+        result = asked(server, tmp_path / "other", range(24), attempts=1)
+        assert result.asked.unanswered == {"empty_answer": server.stats.faults["empty"]}
+        assert asked(server, tmp_path / "other", range(24)).asked.unanswered == {}
 
 
 def test_filtered_answers_are_stored_and_not_asked_again(tmp_path: Path) -> None:

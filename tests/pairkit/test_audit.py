@@ -80,6 +80,26 @@ def test_repeated_and_contradictory_pairs() -> None:
     assert report.leaks == []
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_repeats_and_contradictions_in_a_file(tmp_path: Path, ending: str) -> None:
+    path, out = tmp_path / "pairs.csv", tmp_path / f"again.{ending}"
+    path.write_text('text1,text2,label\nA b!,"say ""c""",1\nx,y,0\n\nsay c,a B,0\ne,f,1\nF,e.,1\n')
+    assert run_pairs("audit", str(path), "--out", str(out)).code == 0
+    reading = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}
+    found = pl.read_csv(out, separator="\t") if ending == "tsv" else reading[ending](out)
+    assert {*found["file"]} == {str(path)}
+    assert found.select("kind", "group", "row", "text1", "label").rows() == [
+        ("contradiction", 1, 2, "A b!", 1),
+        ("contradiction", 1, 5, "say c", 0),
+        ("repeat", 2, 6, "e", 1),
+        ("repeat", 2, 7, "F", 1),
+    ]
+    with pytest.raises(
+        ConfigError, match=r"out = .*again\.xlsx.*: expected a name that ends in \.csv, \.tsv"
+    ):
+        audit(path, tmp_path / "again.xlsx")
+
+
 def test_rows_without_url_are_identified_by_text() -> None:
     about = (("a", "c", 1, None), ("b", "d", 1, " "), ("b", "d", 0, ""))
     frame = issues(*((*row, "u", None) for row in about))

@@ -107,8 +107,8 @@ def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
     made = pairkit.merge({"one": one, "other": other}, dropped=tmp_path / "dropped.parquet")
     assert pl.read_parquet(tmp_path / "dropped.parquet").equals(made.dropped)
     (tmp_path / "mine.csv").write_text("a,b")
-    for file in (tmp_path / "mine.csv", tmp_path):
-        with pytest.raises(ConfigError, match="already exists with other content"):
+    for file, words in ((tmp_path / "mine.csv", "already exists with other"), (tmp_path, "expected a name")):
+        with pytest.raises(ConfigError, match=words):
             pairkit.merge({"one": one, "other": other}, dropped=file)
     assert texts(made) == {"train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]}
     assert made.statistics["dropped_pairs"] == {"repeated": 2}
@@ -124,16 +124,17 @@ def test_conflicts() -> None:
     with pytest.raises(DataError) as caught:
         pairkit.merge({"one": one, "other": other})
     assert str(caught.value) == (
-        "pairs with different labels (1): 'a' (one, train, row 2: label 1; other, test, row 1: label 0);"
-        " leave them out with conflicts='drop', or take the label of the dataset that comes first with"
-        " conflicts='first'"
+        "pairs with different labels (1): 'a' (one:2: label 1; other:1: label 0); leave them out with"
+        " conflicts='drop', take the first label with conflicts='first', or keep them with conflicts='keep'"
     )
     dropped = pairkit.merge({"one": one, "other": other}, conflicts="drop")
     assert texts(dropped) == {"train": [("one", "k", "l", 1)], "test": [("other", "m", "n", 0)]}
     assert dropped.statistics["dropped_pairs"] == {"conflicting_labels": 2}
     first = pairkit.merge({"one": one, "other": other}, conflicts="first")
     assert texts(first)["train"] == [("one", "k", "l", 1), ("one", "a", "b", 1)]
-    with pytest.raises(ConfigError, match="conflicts = all: expected error, drop or first"):
+    with pytest.raises(
+        ConfigError, match="conflicts = 'all': input should be 'drop', 'first', 'error' or 'keep'"
+    ):
         pairkit.merge([one], conflicts="all")
 
 
@@ -269,4 +270,48 @@ def test_any_split_has_no_leaks_and_all_rows(rows: list[Any], cut_negatives: boo
         return
     assert pairkit.audit(made.pairs).leaks == []
     assert len(made.pairs) + made.dropped.height == len(rows)
-    assert cut_negatives or not made.dropped.height
+    assert cut_negatives or "crosses_splits" not in made.statistics["dropped_pairs"]
+    report = pairkit.audit(made.pairs)
+    assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 0)
+
+
+AGAIN = [
+    ("Is it late?", "What's the time", 1),
+    ("whats the time?", "is it LATE", 0),
+    ("What’s the time!", "Is it late", 1),
+    ("C", "A language", 1),
+    ("C++", "a language.", 0),
+    ("Ｈｅｌｌｏ，你好 世界", "no", 1),
+    ("no", "hello 你好世界！", 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("conflicts", "kept", "dropped", "counts"),
+    [
+        ("drop", [3, 4, 5], [1, 2, 3, 7], {"conflicting_labels": 3, "repeated": 1}),
+        ("first", [0, 3, 4, 5], [2, 3, 7], {"repeated": 2, "conflicting_labels": 1}),
+        ("keep", [0, 1, 3, 4, 5], [3, 7], {"repeated": 2}),
+    ],
+)
+def test_repeats_and_conflicts_of_a_split(
+    tmp_path: Path, conflicts: str, kept: list[int], dropped: list[int], counts: dict[str, int]
+) -> None:
+    frame = pl.DataFrame(AGAIN, schema=["text1", "text2", "label"], orient="row")
+    file = tmp_path / "left-out.jsonl"
+    made = pairkit.split(frame, tmp_path / "out", conflicts=conflicts, split_sizes=(1, 0, 0), dropped=file)
+    assert made.pairs["train"].rows() == [AGAIN[place] for place in kept]
+    assert made.statistics["dropped_pairs"] == counts
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted(row["source_row"] for row in rows) == dropped
+    assert made.statistics.get("conflicting_rows") == (2 if conflicts == "keep" else None)
+    assert json.loads((tmp_path / "out/run.json").read_text())["settings"]["conflicts"] == conflicts
+
+
+def test_conflicts_of_scores() -> None:
+    """Scores that differ by less than a fifth of their scale are repeats."""
+    rows = [("a", "b", 4.5), ("b", "a", 4.0), ("c", "d", 4.5), ("d", "c", 3.0)]
+    scores = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
+    made = pairkit.split(scores, split_sizes=(1, 0, 0))
+    assert made.pairs["train"].rows() == [("a", "b", 4.5)]
+    assert made.statistics["dropped_pairs"] == {"conflicting_labels": 2, "repeated": 1}

@@ -12,18 +12,8 @@ from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall, pat
 
 
 def about(refusal: Refusal) -> str:
-    """The first class that applies, in the callers' order."""
-    if refusal.is_exhausted:
-        return "credit"
-    if refusal.is_about_key:
-        return "key"
-    if refusal.is_about_model:
-        return "model"
-    if refusal.is_about_limit:
-        return "limit"
-    if refusal.is_about_question:
-        return "question"
-    return "answer" if refusal.is_about_answer else "passing" if refusal.may_pass else "unknown"
+    """The cause; without one, whether the call may be repeated."""
+    return refusal.cause or ("passing" if refusal.may_pass else "unknown")
 
 
 def error(message: str, **fields: Any) -> dict[str, Any]:
@@ -34,18 +24,18 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
     ("status", "body", "expected"),
     [
         # litellm: its own limits, and upstream errors as 400
-        (400, error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"), "credit"),
-        (429, error("Over the limit", type="budget_exceeded", code="429"), "credit"),
-        (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "credit"),
-        (400, error("AnthropicException - Your credit balance is too low"), "credit"),
-        (400, error("litellm.BadRequestError: DeepseekException - Insufficient Balance"), "credit"),
+        (400, error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"), "account"),
+        (429, error("Over the limit", type="budget_exceeded", code="429"), "account"),
+        (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "account"),
+        (400, error("AnthropicException - Your credit balance is too low"), "account"),
+        (400, error("litellm.BadRequestError: DeepseekException - Insufficient Balance"), "account"),
         (400, error("Authentication Error, Invalid proxy server token passed.", type="auth_error"), "key"),
         (400, error("litellm.BadRequestError: OpenAIException - Incorrect API key provided: sk-9"), "key"),
         (400, error("litellm.ContextWindowExceededError: prompt is too long: 9 tokens"), "question"),
         (400, error("litellm.ContentPolicyViolationError: AzureException - was filtered"), "question"),
         (400, error("Invalid request."), "unknown"),
         # OpenAI
-        (429, error("You exceeded your current quota", code="insufficient_quota"), "credit"),
+        (429, error("You exceeded your current quota", code="insufficient_quota"), "account"),
         (429, error("Rate limit reached for gpt in organization x", code="rate_limit_exceeded"), "passing"),
         (401, error("Incorrect API key provided", code="invalid_api_key"), "key"),
         (404, error("The model does not exist", code="model_not_found"), "model"),
@@ -55,12 +45,12 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("was filtered", code="content_filter", innererror={"code": "X"}), "question"),
         (400, error("no", innererror={"code": "ResponsibleAIPolicyViolation"}), "question"),
         # OpenRouter
-        (402, error("Insufficient credits", code=402), "credit"),
+        (402, error("Insufficient credits", code=402), "account"),
         (403, error("Your input was flagged", code=403, metadata={"reasons": ["x"]}), "question"),
         (403, error("This key may not use the model", code=403), "key"),
         (400, error("Provider returned error", metadata={"raw": '{"error":"context length"}'}), "question"),
         (502, error("Provider is down", code=502), "passing"),
-        (429, error("Rate limit exceeded: free-models-per-day. Add 10 credits", code=429), "credit"),
+        (429, error("Rate limit exceeded: free-models-per-day. Add 10 credits", code=429), "account"),
         (400, error("opnai/gpt is not a valid model ID", code=400), "model"),
         # Gemini answers with a list
         (400, [error("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")], "key"),
@@ -73,17 +63,17 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # xAI
         (403, {"code": "No", "error": "Content violates usage guidelines. API key ID: 9"}, "question"),
         (400, {"code": "invalid_api_key", "error": "no"}, "key"),
-        (403, {"code": "No permission", "error": "Your team doesn't have any credits yet."}, "credit"),
-        (429, {"code": "Exhausted", "error": "Your team has used all available credits"}, "credit"),
+        (403, {"code": "No permission", "error": "Your team doesn't have any credits yet."}, "account"),
+        (429, {"code": "Exhausted", "error": "Your team has used all available credits"}, "account"),
         # Mistral, Perplexity, Together, LiteLLM, LM Studio
         (400, error("Invalid model: small", type="invalid_model", code="1500"), "model"),
         (400, error("Unable to access non-serverless model x.", code="model_not_available"), "model"),
         (400, error("/chat/completions: Invalid model name passed in model=gpt"), "model"),
         (400, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "model"),
         # Cohere, Moonshot
-        (429, {"message": "a Trial key, which is limited to 1000 API calls / month"}, "credit"),
+        (429, {"message": "a Trial key, which is limited to 1000 API calls / month"}, "account"),
         (498, {"message": "the prompt violates our usage guidelines"}, "question"),
-        (429, error("your account is not active", type="exceeded_current_quota_error"), "credit"),
+        (429, error("your account is not active", type="exceeded_current_quota_error"), "account"),
         # Groq
         (400, error("Failed to generate JSON.", code="json_validate_failed"), "answer"),
         (400, error("no", code="tool_use_failed", failed_generation="<function"), "answer"),
@@ -93,13 +83,65 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("JSON Schema not supported: could not understand the instance"), "unknown"),
         (400, [error("Request contains an invalid argument.", status="INVALID_ARGUMENT")], "unknown"),
         # GLM, Qwen
-        (429, error("余额不足或无可用资源包,请充值。", code="1113"), "credit"),
+        (429, error("余额不足或无可用资源包,请充值。", code="1113"), "account"),
         (400, error("模型不存在", code="1211"), "model"),
         (400, error("Model not exist.", code="InvalidParameter"), "model"),
         (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"), "question"),
         (400, error("Prompt 超长", code="1261"), "question"),
-        (400, error("Access denied", code="Arrearage"), "credit"),
+        (400, error("Access denied", code="Arrearage"), "account"),
         (400, error("no", code="data_inspection_failed"), "question"),
+        (400, [error("x", code="DataInspectionFailed")], "question"),
+        (400, error("Range of input length should be [1, 30720]", code="InvalidParameter"), "question"),
+        (403, error("The free tier of the model has been exhausted.", code="AllocationQuota"), "account"),
+        # one cause each, whatever else is said
+        (403, error('Your input was flagged for "hate". No credits were charged.', code=403), "question"),
+        (403, error("no", code=403, metadata={"reasons": ["hate"], "flagged_input": "a"}), "question"),
+        (403, error("Model is not ready. No credits were charged."), "key"),
+        (400, error("Model names are case-sensitive"), "unknown"),
+        (400, error('Unknown name "safety_settings"'), "unknown"),
+        (400, {"detail": [{"loc": ["body", "x"], "msg": "bad", "input": "unsafe"}]}, "unknown"),
+        (400, error("Moderation Block", type="content_filter", code="421"), "question"),
+        (451, error("The content you provided is blocked"), "question"),
+        (
+            400,
+            error("Sensitive chat messages", type="invalid_request_error", code="invalid_messages"),
+            "question",
+        ),
+        (400, error("no", code="sensitive_words_detected"), "question"),
+        (400, error("no", code="InputTextSensitiveContentDetected"), "question"),
+        (400, error("The request was rejected because it was considered high risk"), "question"),
+        (500, error("too long", code=500, type="exceed_context_size_error", n_ctx=256), "question"),
+        (500, {"error": "the prompt is too long"}, "question"),
+        (500, error("Internal error in the content filter"), "passing"),
+        (
+            429,
+            error("Request too large for gpt: Limit 30, Requested 40", code="rate_limit_exceeded"),
+            "question",
+        ),
+        (400, error("Prompt tokens too long", code="tokens_too_long"), "question"),
+        (400, error("max_tokens: 9000 > 4096, which is the maximum"), "limit"),
+        (400, error("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"), "limit"),
+        (403, {"code": 403, "reason": "NOT_ENOUGH_BALANCE", "message": "not enough balance"}, "account"),
+        (403, error("no", code="insufficient_user_quota"), "account"),
+        (403, {"code": 30001, "message": "Sorry, your account balance is insufficient"}, "account"),
+        (400, error("You have reached your specified API usage limits."), "account"),
+        (
+            412,
+            error("Account x is suspended, possibly due to reaching the monthly spending limit"),
+            "account",
+        ),
+        (424, {"error": "Request failed during generation", "error_type": "generation"}, "passing"),
+        (404, error("No endpoints found that can handle the requested parameters."), "unknown"),
+        (404, error("No endpoints found matching your data policy."), "unknown"),
+        (404, error("No endpoints found for x/y."), "model"),
+        (403, error("Project does not have access to model", code="model_not_found"), "model"),
+        (400, error("Developer instruction is not enabled for models/gemma-3-27b-it"), "unknown"),
+        # pages of proxies
+        (403, "<!DOCTYPE html><title>Just a moment...</title>", "unknown"),
+        (403, "no", "key"),
+        (401, "<html>Log in</html>", "key"),
+        (404, "<html>404</html>", "model"),
+        (502, "<html>Bad gateway</html>", "passing"),
         # others
         (418, "teapot", "unknown"),
         # the prompt's text is ignored

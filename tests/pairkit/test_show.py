@@ -115,7 +115,9 @@ def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
 @pytest.mark.parametrize("file_format", ["jsonl", "csv"])
 def test_columns_of_bytes_are_refused(tmp_path: Path, value: object, file_format: str) -> None:
     frame = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "raw": [value]})
-    with pytest.raises(DataError, match=f"x: column raw has bytes, which {file_format} can't"):
+    with pytest.raises(
+        DataError, match=f"train.{file_format}: column raw has bytes, which {file_format} can't"
+    ):
         pairkit.export(PairDataset({"train": frame}, "x"), tmp_path, format=file_format)
     assert list(tmp_path.iterdir()) == []
 

@@ -24,6 +24,7 @@ from pairkit.similarity.measures import (
     split_at_words,
 )
 from pairkit.similarity.near_duplicates import jaccard, near_identical, shingle_sets
+from pairkit.similarity.same_text import first_of_same
 from pairkit.similarity.terms import places, terms
 
 
@@ -66,6 +67,51 @@ def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
     """Rows of (day of the first, day of the second, label)."""
     times = [(f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y) for one, other, y in rows]
     return pl.DataFrame(times, schema=["created_at1", "created_at2", "label"], orient="row")
+
+
+SAME = [
+    *(
+        "Hello, World! | “hello”  world…",
+        "Ｆｕｌｌ　ｗｉｄｔｈ | full width",
+        "Cafe\u0301 | CAFÉ",
+        "don’t | do n't",
+    ),
+    *(
+        "你好，世界！ | 你好 世界",
+        "用 Python 写 | 用Python写。",
+        "สวัสดี ครับ | สวัสดีครับ",
+        "हैं। | हैं",
+        "ΟΔΟΣ | οδος.",
+    ),
+    *(
+        "GPT-4 | gpt 4",
+        "U.S. law | US law",
+        "a = b | a=b",
+        "مرحبا؟ | مرحبا",
+        "안녕, 세상 | 안녕 세상",
+        "... | ...",
+    ),
+]
+DIFFERENT = [
+    *(
+        "C | C++",
+        "C | C#",
+        "F | F#",
+        "1.5 | 15",
+        "-5 | 5",
+        "10² | 102",
+        "gpt-3 | gpt-4",
+        "iPhone 4 | iPhone 5",
+    ),
+    *("it is | it is not", "isn't | is", "$5 | €5", "5% | 5", "a != b | a = b", "? | !", "MX-10 | MX-100"),
+    *("the rapist | therapist", "resume | résumé", "we'll | well", "是 | 不是", "12:30 | 1230", "1 2 | 12"),
+]
+
+
+def test_same_texts() -> None:
+    for listed, differ in ((SAME, False), (DIFFERENT, True)):
+        first = [first_of_same(pair.split(" | ")).tolist() for pair in listed]
+        assert dict(zip(listed, first, strict=True)) == {pair: [0, int(differ)] for pair in listed}
 
 
 def test_gap_auc() -> None:

@@ -141,9 +141,9 @@ def _explain_refusal(refused: RefusedCall, where: str, key: Key | None, texts: l
     """The error for an HTTP error status."""
     refusal = refused.refusal
     reply = f"HTTP {refusal.status}: {refusal.message}"
-    if refusal.is_exhausted:
+    if refusal.cause == "account":
         return RemoteError(f"{where}: the account is exhausted ({reply}); add credit, then run it again")
-    if refusal.is_about_key:
+    if refusal.cause == "key":
         refused_key = f"the key in {key.source}" if key else "a request without a key"
         # The message of a 401 may contain part of the key.
         shown = f"HTTP {refusal.status}" if refusal.status == 401 else reply
@@ -154,7 +154,7 @@ def _explain_refusal(refused: RefusedCall, where: str, key: Key | None, texts: l
     if refusal.status == 429:
         wait_s = refused.retry_after_s or _WAIT_S
         return RateLimited(f"{where}: rate limit ({reply}); run the command again in {wait_s:g} s", wait_s)
-    if refusal.is_about_model or 300 <= refusal.status < 400:
+    if refusal.cause == "model" or 300 <= refusal.status < 400:
         target = one_line(refused.headers.get("location", "").partition("?")[0])
         moved = f"; its redirect to {target} is not followed" if target else ""
         return ConfigError(

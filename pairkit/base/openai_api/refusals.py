@@ -1,4 +1,4 @@
-"""Error responses, classified by text and status because gateways mix up statuses."""
+"""Error responses and their causes: codes first, then words, then statuses, which gateways mix up."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import math
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pairkit.base.printable import one_line
 
@@ -20,55 +20,96 @@ _MAX_VALUES = 500_000  # of a JSON text; an empty list takes 25 times its size i
 _MAX_UPSTREAM = 500  # characters of the upstream's error that a gateway quotes
 _MAX_CODE = 64  # characters of a code
 
-# Errors that waiting doesn't solve: unpaid or locked accounts, daily limits (GLM's codes are numbers).
-_EXHAUSTED_CODES = """
-    insufficient_quota billing_hard_limit_reached billing_not_active account_deactivated budget_exceeded
-    exceeded_current_quota_error Arrearage 1110 1111 1112 1113 1121 1304 1308 1309 1310
-"""
-_EXHAUSTED = frozenset(_EXHAUSTED_CODES.split())
-_CREDIT = re.compile(
-    r"credit balance is too low|insufficient[ _](?:account )?(?:balance|credits?|funds|quota)"
-    r"|(?:not enough|out of|no|any|all available) credits?\b|budget has been exceeded|exceeded ?budget"
-    r"|(?:over|crossed) budget|free-models-per-day|calls / month"
-    r"|billing hard limit|arrearage|余额不足|欠费",
-    re.IGNORECASE,
+# What a refusal is about: the account's credit, the key, the model or address, the token limit of answers,
+# the question, or an answer that the server discarded. Empty: not known.
+Cause = Literal["account", "key", "model", "limit", "question", "answer", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Words of codes and messages that show a cause, and the statuses that they are trusted with."""
+
+    cause: Cause
+    statuses: frozenset[int]
+    words: re.Pattern[str]
+
+
+def _rule(cause: Cause, statuses: Iterable[int], *words: str) -> _Rule:
+    return _Rule(cause, frozenset(statuses), re.compile("|".join(words), re.IGNORECASE))
+
+
+_OF_REQUESTS = {400, 422}
+_OF_TEXTS = {400, 403, 413, 422, 451, 498}
+_LACKING = r"(?:not enough|insufficient|out of|no|any|all available|exceeded \w+ \w+ included)"
+# In this order: a filter may add that no credits were charged, or quote the key. GLM's codes are numbers.
+_RULES = (
+    _rule(
+        "limit",
+        _OF_REQUESTS,
+        r"max_(?:completion_|output_)?tokens\W{0,3}(?:\S+ ){0,3}(?:is )?(?:too (?:large|high)|at most|> \d)",
+        r"(?:invalid|range of) max_(?:completion_|output_)?tokens",
+    ),
+    _rule(
+        "question",
+        _OF_TEXTS | {500},
+        r"context.{0,3}(?:length|window|size|limit)|(?:maximum|max) (?:context|input|prompt|sequence)",
+        r"(?:prompt|input|text|request|tokens) (?:is |was |are )?too (?:long|large)",
+        r"too many (?:input |prompt )?tokens|inputs?`? tokens|input length|above max length|超长|过长",
+        r"reduce (?:the |your )?(?:length|prompt|message)",
+    ),
+    _rule("question", {429}, "request too large|context length exceeded"),
+    _rule(
+        "question",
+        _OF_TEXTS,
+        r"\A(?:1261|1301) |content.{0,12}(?:polic|filter|risk)|policy ?violation|\bflagged\b|moderation",
+        r"safety(?!.?setting)|(?<!case.)sensitive|inappropriate|usage guidelines|data ?inspection|unsafe",
+        r"(?:prompt|content|input) (?:was |is |has been )?(?:blocked|rejected|prohibited)|invalid prompt",
+        r"high risk|violat\w+ .{0,30}(?:polic|terms|guideline)|敏感|不安全|违规|违法|审核",
+    ),
+    _rule(
+        "account",
+        range(400, 430),
+        r"\A(?:111[0-3]|1121|1304|1308|1309|1310) |free tier .{0,40}exhausted|arrearage|overdue",
+        r"(?:credit|account) balance is (?:too low|insufficient)",
+        rf"{_LACKING} (?:(?:user|account) )?(?:balance|credits?|funds|quota)\b(?! (?:were|was|will|have))",
+        r"budget (?:has been )?exceeded|exceeded ?budget|(?:over|crossed) budget|exceeded current quota",
+        r"free-models-per-day|calls / month|specified api usage limits|spending limit|account deactivated",
+        r"billing (?:hard limit|not active|to be enabled)|余额不足|额度不足|欠费",
+    ),
+    _rule("answer", _OF_REQUESTS, "json_?validate_?failed|tool_?use_?failed|failed[_ ](?:to )?generat"),
+    # Also of a URL without /v1.
+    _rule(
+        "model",
+        {400, 403},
+        r"\A1211 |valid model|model\b.{0,80}\bnot (?:found|exist|available)|model decommissioned",
+        "unexpected endpoint",
+    ),
 )
-_KEY_CODES = frozenset(
-    ["invalid_api_key", "auth_error", "authentication_error", "1000", "1001", "1002", "1003", "1004"]
+# Gateways use these codes for any refusal of their own, so that other words come first.
+_OF_KEYS = _rule(
+    "key",
+    {400},
+    r"\A100[0-4] |api[ _-]?(?:secret )?key|auth_error|authenticat|unauthori[sz]ed|permission[ _]denied",
+    r"invalid (?:proxy server |access )?token|token (?:is |has )?(?:expired|invalid)",
+    r"invalid (?:subscription|credential)|身份验证",
 )
-_KEY = re.compile(
-    r"api[ _-]?key|authenticat|unauthori[sz]ed|permission[ _]denied|invalid (?:proxy server |access )?token"
-    r"|token (?:is |has )?(?:expired|invalid)|invalid (?:subscription|credential)|身份验证",
-    re.IGNORECASE,
-)
-_OF_QUESTIONS = """
-    context_length_exceeded string_above_max_length exceed_context_size_error invalid_prompt content_filter
-    content_policy_violation ResponsibleAIPolicyViolation data_inspection_failed DataInspectionFailed 1261
-    1301
-"""
-_QUESTION_CODES = frozenset(_OF_QUESTIONS.split())
-_QUESTION = re.compile(
-    r"context.{0,3}(?:length|window|size|limit)|(?:maximum|max) (?:context|input|prompt|sequence)"
-    r"|(?:prompt|input|text|request) (?:is |was )?too (?:long|large)|too many (?:input |prompt )?tokens"
-    r"|inputs?`? tokens"
-    r"|content.{0,12}(?:polic|filter)|\bflagged\b|moderation|safety|unsafe|sensitive|inappropriate"
-    r"|usage guidelines"
-    r"|敏感|超长|不安全",
-    re.IGNORECASE,
-)
-_LIMIT = re.compile(
-    r"max_(?:completion_)?tokens\W{0,3}(?:\S+ ){0,3}(?:is )?(?:too large|at most)", re.IGNORECASE
-)
-_PASSING = frozenset((408, 409, 425, 429, 498))  # 498: Groq has no capacity, or Cohere blocks
-_NO_MODEL = frozenset(
-    ("model_not_found", "model_not_available", "model_decommissioned", "invalid_model", "1211")
-)
-# Also of a URL without /v1.
-_MODEL = re.compile(
-    r"valid model (?:id|name)|model\b.{0,80}\bnot (?:found|exist)|unexpected endpoint", re.IGNORECASE
-)
-# The server checked an answer, which another attempt may change.
-_ANSWER = re.compile(r"json_validate_failed|tool_use_failed|failed[_ ](?:to )?generat", re.IGNORECASE)
+_BY_STATUS: Mapping[int, Cause] = {
+    401: "key",
+    402: "account",
+    403: "key",
+    404: "model",
+    405: "model",
+    413: "question",
+    451: "question",
+}
+_CERTAIN = frozenset((402, 413, 451))  # statuses with one meaning
+# A gateway found the model, but no server that may be used.
+_NO_ROUTE = re.compile(r"requested parameters|allowed providers|polic", re.IGNORECASE)
+# 424: TGI's model failed; 498: Groq has no capacity, or Cohere blocks
+_PASSING = frozenset((408, 409, 424, 425, 429, 498))
+_PAGE = re.compile(r"\s*<(?:!doctype|html|head)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{1,300})", re.IGNORECASE)
+_WORD_ENDS = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
 
 
 def read_json(body: bytes | str) -> Any:
@@ -93,6 +134,7 @@ class Refusal:
     param: str = ""
     more: str = ""
     wait_s: float | None = None  # as stated in the text
+    is_page: bool = False  # HTML, so that a proxy refused the call
 
     @classmethod
     def of(cls, status: int, body: bytes | str) -> Refusal:
@@ -102,6 +144,9 @@ class Refusal:
             value = read_json(text)
         except ValueError:
             value = text
+            if _PAGE.match(text):
+                title = _TITLE.search(text)
+                return cls(status, one_line(f"a web page: {title[1] if title else text}"), is_page=True)
         wait = _WAIT.search(text[:10_000])
         return replace(cls.from_value(status, value), wait_s=_span(wait[1].lower(), 0.0) if wait else None)
 
@@ -114,71 +159,44 @@ class Refusal:
         outer = value if isinstance(value, dict) else {}
         fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {**outer, "message": inner}
         upstream, beneath = fields.get("metadata"), fields.get("innererror")
-        more = [
-            _short(upstream.get("raw"), _MAX_UPSTREAM) if isinstance(upstream, dict) else "",
-            _short(beneath.get("code"), _MAX_CODE) if isinstance(beneath, dict) else "",
-        ]
+        more = []
+        if isinstance(upstream, dict):
+            more.append(_short(upstream.get("raw"), _MAX_UPSTREAM))
+            more.append("flagged" if upstream.get("reasons") else "")
+        if isinstance(beneath, dict):
+            more.append(_short(beneath.get("code"), _MAX_CODE))
         code, kind, param = (_short(fields.get(name), _MAX_CODE) for name in ("code", "type", "param"))
+        kind = kind or _short(fields.get("error_type"), _MAX_CODE)
         return cls(status, _message(fields.get("message"), inner), code, kind, param, " ".join(more).strip())
+
+    @property
+    def cause(self) -> Cause:
+        """What the refusal is about, by its codes, then by its words, then by its status."""
+        if self.status in _CERTAIN:
+            return _BY_STATUS[self.status]
+        codes = f"{self.code} {self.kind} {self.more}"
+        codes += f" {_WORD_ENDS.sub(' ', codes)}"
+        cause = self._named_in(codes, _RULES) or self._named_in(
+            f"{codes} {self.message}", (*_RULES, _OF_KEYS)
+        )
+        is_of_proxy = self.status == 403 and self.is_page
+        has_no_route = self.status == 404 and _NO_ROUTE.search(self.message) is not None
+        return cause or ("" if is_of_proxy or has_no_route else _BY_STATUS.get(self.status, ""))
+
+    def _named_in(self, said: str, rules: Iterable[_Rule]) -> Cause:
+        matches = (rule.cause for rule in rules if self.status in rule.statuses and rule.words.search(said))
+        return next(matches, "")
 
     @property
     def may_pass(self) -> bool:
         """Whether the same call may succeed later."""
-        is_passing = self.status in _PASSING and not self.is_about_question
-        return (is_passing or self.status >= 500 or self.is_about_answer) and not self.is_exhausted
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the account has no quota or credit left."""
-        return (
-            self.status == 402
-            or bool({self.code, self.kind} & _EXHAUSTED)
-            or (400 <= self.status <= 429 and _CREDIT.search(self._words) is not None)
-        )
-
-    @property
-    def is_about_question(self) -> bool:
-        """Whether the prompt is too long or was filtered, so that other prompts may succeed."""
-        if self.status == 413:
-            return True
-        if self.status not in (400, 403, 422, 498) or self.is_about_limit:
-            return False
-        names = {self.code, self.kind, *self.more.split()}
-        return bool(names & _QUESTION_CODES) or _QUESTION.search(self._words) is not None
-
-    @property
-    def is_about_answer(self) -> bool:
-        """Whether the server discarded the model's answer, so that another attempt may succeed."""
-        return self.status in (400, 422) and _ANSWER.search(self._words) is not None
+        is_passing = self.status in _PASSING or self.status >= 500
+        return self.cause == "answer" or (is_passing and not self.cause)
 
     @property
     def is_explained(self) -> bool:
         """Whether the account, the key, the model, the limit or the question is known to be the cause."""
-        causes = (self.is_exhausted, self.is_about_key, self.is_about_model, self.is_about_limit)
-        return any(causes) or self.is_about_question
-
-    @property
-    def is_about_key(self) -> bool:
-        """Whether the key is missing, wrong or lacks rights."""
-        if self.is_about_question or self.is_exhausted:
-            return False
-        named = bool({self.code, self.kind} & _KEY_CODES) or _KEY.search(self._words) is not None
-        return self.status in (401, 403) or (self.status == 400 and named)
-
-    @property
-    def is_about_model(self) -> bool:
-        """Whether the model or the URL doesn't exist."""
-        named = bool({self.code, self.kind} & _NO_MODEL) or _MODEL.search(self.message) is not None
-        return self.status in (404, 405) or (self.status == 400 and named)
-
-    @property
-    def is_about_limit(self) -> bool:
-        """Whether max_tokens is above the model's limit."""
-        return self.status in (400, 422) and _LIMIT.search(self.message) is not None
-
-    @property
-    def _words(self) -> str:
-        return f"{self.code} {self.kind} {self.message} {self.more}"
+        return self.cause not in ("", "answer")
 
 
 class RefusedCall(Exception):  # noqa: N818
@@ -204,12 +222,20 @@ class NoAnswer(Exception):  # noqa: N818
 
 
 def _message(message: Any, inner: Any) -> str:
+    if isinstance(inner, list):  # FastAPI's, with the refused input, which is the user's text
+        inner = [_without_input(entry) for entry in inner]
     if not isinstance(message, str):
         try:
             message = json.dumps(inner, ensure_ascii=False)
         except (ValueError, RecursionError):
             message = "(nested too deeply)"
     return one_line(message)
+
+
+def _without_input(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    return {name: value for name, value in entry.items() if name not in ("input", "ctx", "url")}
 
 
 def _short(value: Any, max_chars: int) -> str:

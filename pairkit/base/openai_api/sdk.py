@@ -18,6 +18,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.address import Address, origin_of
 
 _BODY_HEADERS = ("Content-Type", "Content-Length")
+_ANSWERED = (200, 201)  # 201: gateways that create an answer for a POST
 _IDLE_S = 4.0  # many servers drop connections after 5 s; closing earlier avoids sending on a closing one
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
@@ -65,7 +66,7 @@ class GuardedClient(httpx2.AsyncClient):
                 body = self._masking.body(await _read(response, self._max_bytes))
             finally:
                 await response.aclose()
-        if response.status_code != 200:
+        if response.status_code not in _ANSWERED:
             headers = {name.lower(): self._masking.text(text) for name, text in response.headers.items()}
             raise ExchangeFailed(RefusedCall(Refusal.of(response.status_code, body), headers))
         return httpx2.Response(200, content=body, request=request)

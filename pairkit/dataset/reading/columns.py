@@ -142,21 +142,21 @@ def known_pair(
 
 def _advice(frame: pl.DataFrame, pair: Sequence[str], label: str, meant: Meant) -> str:
     """`--columns` with the likely columns of a pair and its label, or of a text."""
-    lengths = text_lengths(frame.iter_rows(named=True))
-    if meant != "texts":
-        pair = pair or likely_pair(lengths)
+    lengths, names = text_lengths(frame.iter_rows(named=True)), frame.columns
+    pair = pair or likely_pair(lengths)
     if meant == "texts" or (meant == "rows" and not pair):
         return text_option(lengths)
-    names = frame.columns
     if pair and names[:-1] == pair:
         label = label or names[-1]
-    return _pair_option(pair, label or UNKNOWN if len(names) != 2 else "")
+    return _pair_option(pair, label, is_labelled=len(names) != 2)
 
 
-def _pair_option(texts: Sequence[str], label: str) -> str:
+def _pair_option(pair: Sequence[str], label: str, *, is_labelled: bool = True) -> str:
     """`--columns` of a pair with its label, or else of a positive."""
-    roles = ("text1", "text2", "label") if label else ("anchor", "positive")
-    return columns_option(dict(zip(roles, [*(texts or [UNKNOWN] * 2), label], strict=False)))
+    one, other = pair or (UNKNOWN, UNKNOWN)
+    if not is_labelled:
+        return columns_option(anchor=one, positive=other)
+    return columns_option(text1=one, text2=other, label=label or UNKNOWN)
 
 
 def _check_mapping(given: Mapping[str, str], known: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -245,11 +245,12 @@ def document_roles(
             del roles[role]
     if needed and not {"question", "body"} & roles.keys():
         lengths = text_lengths(frame.iter_rows(named=True))
-        are_texts = len(names) == len(lengths) == 2 and min(lengths.values()) >= MIN_LENGTH
-        pair = columns_option(dict(zip(("question", "answer"), names, strict=False)))
+        option = text_option(lengths)
+        if len(names) == len(lengths) == 2 and min(lengths.values()) >= MIN_LENGTH:
+            option = columns_option(question=names[0], answer=names[1])
         raise DataError(
             f"found the columns {one_line(', '.join(names))}, expected title and body, question and answer,"
-            f" or text; rename them or give {pair if are_texts else text_option(lengths)}",
+            f" or text; rename them or give {option}",
             path=where,
         )
     return roles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import chain, combinations, islice
+from itertools import chain, islice
 from shlex import quote
 from statistics import median
 from typing import Literal
@@ -16,6 +16,7 @@ Meant = Literal["pairs", "rows", "texts"]  # only pairs; pairs or single texts; 
 UNKNOWN = "NAME"
 
 _ROWS = 1000
+_MAX_REPEATS = 3  # rows by distinct texts; names of labels repeat more often
 _CHARACTERS = 1000  # of a value that are looked at
 MIN_LENGTH = 20  # of a pair's texts; names of labels are shorter
 # An address; an id, path or number; a date.
@@ -25,11 +26,15 @@ _NO_TEXT = re.compile(
 
 
 def text_lengths(rows: Rows) -> dict[str, float]:
-    """The median length of the texts in each column that has mostly texts."""
+    """The median length of the texts in each column that has mostly texts, unless few are distinct."""
     first = [*islice(rows, _ROWS)]
-    names = dict.fromkeys(chain(*first))
-    lengths = {name: median(_text_length(row.get(name)) for row in first) for name in names}
-    return {name: length for name, length in lengths.items() if length}
+    lengths = dict[str, float]()
+    for name in dict.fromkeys(chain(*first)):
+        values = [row.get(name) for row in first]
+        length = median(map(_text_length, values))
+        if length and _MAX_REPEATS * len({*map(str, values)}) > len(values):
+            lengths[name] = length
+    return lengths
 
 
 def _text_length(value: object) -> int:
@@ -43,22 +48,18 @@ def _text_length(value: object) -> int:
 
 
 def likely_pair(lengths: Mapping[str, float]) -> list[str]:
-    """Two columns with texts of a kind; else empty."""
-    for one, other in combinations(lengths, 2):
-        differing = sum(a != b for a, b in zip(one, other, strict=False))
-        if differing == 1 and len(one) == len(other) > 1:  # such as `Satz A` and `Satz B`
-            return [one, other]
-    shortest, longest = min(lengths.values(), default=0), max(lengths.values(), default=0)
-    is_pair = len(lengths) == 2 and shortest >= MIN_LENGTH and 3 * shortest > 2 * longest
-    return [*lengths] if is_pair else []
+    """The only two columns with long texts, if their lengths are similar; else empty."""
+    long = {name: length for name, length in lengths.items() if length >= MIN_LENGTH}
+    is_pair = len(long) == 2 and 3 * min(long.values()) > 2 * max(long.values())
+    return [*long] if is_pair else []
 
 
 def text_option(lengths: Mapping[str, float]) -> str:
     """`--columns` with the column of the longest texts."""
-    return columns_option({"text": max(lengths, key=lengths.__getitem__, default=UNKNOWN)})
+    return columns_option(text=max(lengths, key=lengths.__getitem__, default=UNKNOWN))
 
 
-def columns_option(roles: Mapping[str, str]) -> str:
+def columns_option(**roles: str) -> str:
     """`--columns` with a column for each role; a name that the option can't contain becomes NAME."""
-    usable = {role: UNKNOWN if re.search("[,=]", name) else one_line(name) for role, name in roles.items()}
-    return "--columns " + quote(",".join(map("=".join, usable.items())))
+    usable = (f"{role}={UNKNOWN if {*name} & {*',='} else one_line(name)}" for role, name in roles.items())
+    return "--columns " + quote(",".join(usable))

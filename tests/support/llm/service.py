@@ -33,6 +33,7 @@ FaultKind = Literal[
     "cut",  # the answer ends at the token limit
     "filtered",  # Gemini's choice without a message
     "events",  # an event stream, although none was requested
+    "empty",  # a good answer without text
     "invalid_json",  # Groq's 400 for an answer that doesn't fit the requested format
 ]
 # These are answers that are paid for and stored.
@@ -73,6 +74,7 @@ class Options:
     latency_s: float = 0.0
     refuses: frozenset[str] = frozenset()
     format_error: str = ""  # refuses a response format in these words
+    format_status: int = 400
     context_chars: int | None = None
     context_error: tuple[str, str] = (
         "This model's maximum context length is exceeded.",
@@ -236,7 +238,7 @@ class Service:
             message = f"Unsupported parameter: '{name}' is not supported with this model."
             return error(400, message, code="unsupported_parameter", param=name)
         if options.format_error and "response_format" in body:
-            return error(400, options.format_error)
+            return error(options.format_status, options.format_error)
         if options.context_chars is not None and len(text_of(messages)) > options.context_chars:
             message, code = options.context_error
             return error(400, message, code=code, param="messages")
@@ -275,6 +277,8 @@ class Service:
                 return error(400, "Failed to generate JSON.", code="json_validate_failed")
             case "unavailable":
                 return error(503, "Overloaded.", retry_after=wait)
+            case "empty":
+                return JSONResponse({**good, "choices": [{"message": {"content": ""}}]})
             case "empty_choices":
                 return JSONResponse({**good, "choices": []})
             case "html":

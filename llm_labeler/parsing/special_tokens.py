@@ -1,0 +1,130 @@
+"""Special tokens of chat templates: reasoning, roles and ends, recognised by their form.
+
+Each model has its own tokens, so that lists of them are never complete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from llm_labeler.parsing.phrases import ECHO
+from llm_labeler.parsing.sentence import SourceText, has_words, polarity_of, side_of
+
+_NAME = r"[\w:/.▁-]{1,60}"
+_THINKS = "think|thought|reasoning"
+_CLOSES = "/|end"
+
+
+def _token(*words: str, but: str = "<") -> str:
+    """Pattern of a token in angle brackets whose name has a word of each list."""
+    ahead = (rf"(?=[\w:/.▁-]{{0,60}}(?:{choices}))" for choices in words)
+    return rf"[<◁⟨][|｜]?(?![\w:/.▁-]{{0,60}}(?:{but})){''.join(ahead)}{_NAME}[|｜]?[>▷⟩]"
+
+
+# Unlike the tags of HTML and XML.
+_SPECIAL = re.compile(
+    r"<[|｜][^<>|｜\n]{1,60}[|｜]?>|<[^<>|｜\s]{1,60}[|｜]>|</?\w{1,30}:\w{1,30}>|[◁⟨]/?\w{1,30}[▷⟩]"
+    r"|<(?:unused|reserved|extra_id)\w{0,30}>|<0x[\dA-F]{2}>|<</?[A-Z_]{2,20}>>|<[|｜](?=\s*(?:<[|｜]|\Z))"
+    r"|\[unused\d{1,5}\]|\[/?(?:BEGIN|END|EO[A-Z]|SEP|PAD|STOP|DONE)(?:[_ ][A-Z_ ]{1,40})?\]"
+    r"|\][^\s\[\]]{0,3}~[^\s\[\]]{0,3}[\[\]]|\[[^\s\[\]]{0,3}~[^\s\[\]]{0,3}\[|</?s>"
+)
+_HARMONY = r"<\|channel\|>(?:analysis|commentary)<\|message\|>"
+_THOUGHT_END = re.compile(
+    rf"{_token(_THINKS, _CLOSES)}|{_token('begin|start', 'solution|response|answer|final|box', but='/')}"
+    r"|<[|｜]\w{1,20}[|｜]?>\s?(?:answer|response|final)\b"
+    r"|\[/THINK\w{0,20}\]|\[END_THINK\w{0,20}\]|\[BEGIN FINAL RESPONSE\]"
+    r"|(?<=[.!?。)\"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>",
+    re.IGNORECASE,
+)
+_THOUGHT = re.compile(
+    rf"{_HARMONY}|{_token(_THINKS, but=_CLOSES)}|\[THINK\]"
+    r"|<(?:[|｜]\w{1,30}[|｜]?|unused\d{1,5})>\s?(?:think(?:ing)?|thought|reasoning|analysis)\b",
+    re.IGNORECASE,
+)
+_TAG_PAIR = re.compile(
+    r"\s*<(?P<name>[A-Za-z][\w:.-]{0,40})>(?P<thought>.*?)</(?P=name)>(?P<rest>\s*<)?", re.DOTALL
+)
+_TOKEN_PAIR = re.compile(
+    rf"\s*(?P<name>(?>{_HARMONY}|{_SPECIAL.pattern}))(?P<thought>.*?)(?:{_SPECIAL.pattern})", re.DOTALL
+)
+# Tags around sentences or lists of them.
+_PLAIN_TAG = re.compile(
+    r"(?:p|div|span|[uo]l|li|[biu]|em|strong|h\d|br|t(?:able|r|d|h|head|body)|code|pre|a|html|body|section"
+    r"|article|main|blockquote|list|items?|lines?|data|root|xml|pairs?)\Z",
+    re.IGNORECASE,
+)
+
+
+def _of_role(role: str) -> str:
+    """Pattern of the special tokens that start a role in chat templates."""
+    return (
+        rf"<\|(?:im_)?(?:start\|>)?{role}(?:_token)?\|>|<\|(?:im_)?start\|>{role}|<start_of_turn>{role}"
+        rf"|<[｜|]{role}[｜|]>|<[|｜]\w{{1,20}}[|｜]?>{role}(?=[ \t]*(?:\n|<|\Z))"
+        rf"|<\|(?:start_header_id|header_start)\|>{role}<\|(?:end_header_id|header_end)\|>|\[\|{role}\|\]"
+    )
+
+
+_CHAT = re.compile(
+    rf"(?P<prompt>\[INST\]|{_of_role('(?:user|human|system|developer|observation)')})"
+    rf"|(?P<answer>\[/INST\]|{_of_role('(?:assistant|model|chatbot|bot)')})"
+    r"|(?P<end></s>|<[|｜](?=[^<>\n]{0,60}(?:/|end|return|stop|call)|eo)[^<>\n]{1,60}>|<\w{1,30}[|｜]>"
+    r"|<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{0,40}\])",
+    re.IGNORECASE,
+)
+_NO_MARK = re.compile(r"<s>|<</?SYS>>|<\|(?:begin_of_text|message|pad)\|>", re.IGNORECASE)
+
+
+def split_thought(raw: str, is_answer: Callable[[str], bool] | None = None) -> tuple[str, str]:
+    """Split an answer into the model's reasoning and the rest."""
+    ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
+    start = ends[-1] if ends else _end_of_pair(raw, is_answer or _has_text)
+    thought, rest = raw[:start], raw[start:]
+    first = _THOUGHT.search(raw)
+    if first is not None and not _has_text(rest) and _has_text(raw[: first.start()]):
+        return raw[first.start() :], raw[: first.start()]  # reasoning about the answer before it
+    if (opening := _THOUGHT.search(rest)) is not None:
+        thought, rest = thought + rest[opening.start() :], rest[: opening.start()]
+    return thought, rest
+
+
+def without_tokens(text: str) -> str:
+    """A text without special tokens."""
+    return _THOUGHT.sub("", _THOUGHT_END.sub("", _SPECIAL.sub("", text)))
+
+
+def _has_text(text: str) -> bool:
+    return has_words(without_tokens(text))
+
+
+def _end_of_pair(raw: str, is_answer: Callable[[str], bool]) -> int:
+    """The end of an unknown pair of tokens at the start of an answer, with reasoning in between."""
+    pair = _TOKEN_PAIR.match(raw) or _TAG_PAIR.match(raw)
+    if pair is None or _CHAT.match(raw.lstrip()) or not _has_text(pair["thought"]):
+        return 0
+    name, end = pair["name"], pair.end()
+    rest = raw[end:]
+    is_list = name.rstrip("0123456789_-") in rest or _PLAIN_TAG.match(name)
+    if is_list or side_of(name) == "" or polarity_of(name) or not is_answer(rest):
+        return 0
+    is_long = pair.re is _TOKEN_PAIR or "\n" in pair["thought"].strip()
+    return end if is_long else 0
+
+
+def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
+    """Split into prompt, answer and rest at the special tokens of a chat template."""
+    if source.lacks(_SPECIAL):
+        text = _SPECIAL.sub(lambda token: token[0] if _CHAT.match(text, token.start()) else " ", text)
+    text = _NO_MARK.sub(" ", text)
+    if not (marks := [*_CHAT.finditer(text)]):
+        return "", text, ""
+    kinds = ["answer", *(match.lastgroup for match in marks)]
+    starts, ends = [0, *(match.end() for match in marks)], [*(match.start() for match in marks), len(text)]
+    spans = [(kind, a, b) for kind, a, b in zip(kinds, starts, ends, strict=True) if has_words(text[a:b])]
+    if spans and spans[0][1] == 0 and len(spans) > 1 and source.begins(ECHO, text.lstrip()):
+        del spans[0]
+    first = next(
+        (span for kind in ("answer", "end") for span in spans if span[0] == kind), ("", len(text), len(text))
+    )
+    before, answer, tail = text[: first[1]], text[first[1] : first[2]], text[first[2] :]
+    return _CHAT.sub(" ", before), _CHAT.sub(" ", answer), _CHAT.sub(" ", tail)
