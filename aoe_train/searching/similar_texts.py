@@ -93,12 +93,9 @@ class NearDuplicates:
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
-        return {
-            "texts": self.texts,
-            "full": self.full,
-            "groups": self.groups,
-            "pairs": [as_json(pair) for part in self._parts() for pair in part.iter_rows(named=True)],
-        }
+        groups = [self.queries.keys(group) for group in self.groups]
+        pairs = [as_json(pair) for part in self._parts() for pair in part.iter_rows(named=True)]
+        return {**as_json({"texts": self.texts, "full": self.full, "groups": groups}), "pairs": pairs}
 
     def write(self, out: str | Path) -> None:
         """Write the pairs with both rows as .csv, .tsv, .jsonl or .parquet, a few thousand at a time.

@@ -83,7 +83,9 @@ def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
     assert (index.key_column, index.keys()) == (key_column, keys)
     hit = index.search("a dog", by="words")[0]
     assert (hit.key_column, hit.key, index.keys([hit.place])) == (key_column, keys[-1], keys[-1:])
-    near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False).rows()
+    found = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False)
+    assert found.to_dict()["groups"] == ([keys] if len(keys) > 1 else [])
+    near = found.rows()
     every = index.search_every(by="words", progress=False).hits
     for table in (near, every):
         assert set(table.select(f"{key_column}_1", f"{key_column}_2").iter_rows()) <= {

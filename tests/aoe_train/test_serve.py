@@ -181,6 +181,14 @@ def test_a_key_is_required_except_for_health(encoder, monkeypatch):
         assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
 
 
+def test_the_address_for_other_machines(encoder, monkeypatch):
+    monkeypatch.setenv("KEY", KEY)
+    for host in ("0.0.0.0", "127.0.0.1"):
+        with serving(encoder, host=host, key_env="KEY") as server:
+            assert "//0.0.0.0" not in server.url
+            assert server.page_url == f"{server.url}/#{KEY}"
+
+
 def test_invalid_options_of_serve(bert, monkeypatch):
     for options, words in (
         ({"host": "0.0.0.0"}, "other machines could use this server"),
