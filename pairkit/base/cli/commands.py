@@ -14,11 +14,11 @@ import typer
 from typer import Exit, Typer
 from typer.core import TyperCommand, TyperGroup
 
+from pairkit.base.cli.encoding import files_in
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Parameter, as_words, parameters, purpose
 from pairkit.base.cli.terminal import BROKEN_PIPE, INTERRUPTED, Ended, next_step, out, print_json, say
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.errors import PairkitError
-from pairkit.base.system.text_lines import files_in
 
 
 class Commands(TyperGroup):

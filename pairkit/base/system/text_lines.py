@@ -17,7 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pairkit.base.errors import ConfigError, DataError, spoken
+from pairkit.base.cli.encoding import ENCODING
+from pairkit.base.errors import DataError, spoken
 from pairkit.base.printable import one_line
 
 _LOG = logging.getLogger(__name__)
@@ -60,7 +61,6 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield row, decoder.decode(line, row)
 
 
-ENCODING = "AOE_ENCODING"  # the variable with the encoding of files that aren't UTF-8; `--encoding` sets it
 _JAPANESE_MAIL = b"\x1b$"  # ISO-2022-JP, whose bytes are all ASCII
 _NO_CHARACTER = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 # What other encodings become in Windows-1252: symbols between letters, runs of letters with accents, and
@@ -117,22 +117,6 @@ class _Decoder:
             path=self._path,
             row=row,
         )
-
-
-@contextmanager
-def files_in(encoding: str) -> Iterator[None]:
-    """Read text files that aren't UTF-8 in this encoding, also in other processes."""
-    try:
-        b"a".decode(encoding)
-    except LookupError as error:
-        raise ConfigError(
-            f"--encoding {one_line(encoding)}: unknown; expected a name such as cp1250, gb18030 or shift_jis"
-        ) from error
-    os.environ[ENCODING] = encoding
-    try:
-        yield
-    finally:
-        del os.environ[ENCODING]
 
 
 def _as_utf8(data: bytes, encoding: str, path: Path) -> bytes:
