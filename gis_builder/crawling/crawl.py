@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 from gis_builder.crawl_progress import RunDisplay
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.import_dump import import_dumps, saved_server
+from gis_builder.crawling.tickets import find_trackers
 from gis_builder.detection.detector import Detector, KeptVerdict
 from gis_builder.settings import BuildSettings, PoolSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store
 from gis_builder.store.issue_records import IssueRef, VerdictOutcome
 from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
-from gis_builder.crawling.tickets import find_trackers
 from pairkit.base.errors import ConfigError, RemoteError
 
 _MAX_NAMED = 5  # repositories in a message

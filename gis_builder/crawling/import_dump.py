@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
+from gis_builder.crawling.tickets import TicketDump, find_trackers
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
 from gis_builder.store.decoding import stamp_or_none
 from gis_builder.store.issue_records import Event, Issue, IssueRef, Thread, TicketSite, pull_request
@@ -26,7 +27,6 @@ from gis_builder.store.store import TICKETS
 from gis_builder.trackers.dump import BrokenRows, Dump, RepoFile, Row, closing_event
 from gis_builder.trackers.rest_records import reference
 from gis_builder.trackers.ticket_files import UNREADABLE, ColumnSummary, ImportOptions, and_more
-from gis_builder.crawling.tickets import TicketDump, WordsRead, find_trackers
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
@@ -325,8 +325,8 @@ class ImportPreview(Printed):
 
     Attributes:
         columns: Each column or key: file, column, role, first value, and a time as it is understood.
-        links: The words beside ids in links (… stands for the ids), their number, and how they are read; the most
-            frequent come first.
+        links: The 30 most frequent words beside the ids of links (… is the ids): words, number of links,
+            role of the column, and how the words are read.
         tickets: The first three tickets: key, created_at, state, title and duplicate_of.
         messages: Number of issues and links, and lines on skipped files, rows and links.
     """
@@ -354,7 +354,7 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
     broken = BrokenRows(skip=options.skip_broken)
     columns = ColumnSummary()
     tickets: list[Mapping[str, str]] = []
-    words: Counter[WordsRead] = Counter()
+    links: list[Mapping[str, str]] = []
     counts: Counter[str] = Counter()
     messages: list[str] = []
     dumps = find_trackers(source, options, {}, broken)
@@ -363,7 +363,10 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
         index = dump.index if isinstance(dump, TicketDump) else None
         keys = TicketSite.of(index.tickets).rows if index else {}
         if isinstance(dump, TicketDump) and index:
-            words += index.words
+            links += [
+                {"words": words, "links": f"{number:,}", "column": role, "read as": kind}
+                for (role, words, kind), number in index.words.most_common(_WORDS)
+            ]
             for file in dump.every_file:
                 columns.add(file)
             messages += [f"{index.link_count:,} duplicate links", *index.notes("an import lists them")]
@@ -371,24 +374,12 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             counts[repo] += not issue.is_pull
             if len(tickets) < _SHOWN and not issue.is_pull:
                 ref = issue.ref._replace(repo=repo)
-                links = index.marks.get(ref, ()) if index else ()
-                names = [
-                    keys[issue_ref][0] if issue_ref in keys else str(issue_ref) for issue_ref in (ref, *links)
-                ]
+                refs = (ref, *(index.marks.get(ref, ()) if index else ()))
+                names = [keys[ref][0] if ref in keys else str(ref) for ref in refs]
                 fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
     messages += ["not all columns are shown; preview fewer files"] * columns.is_cut
-    messages += [f"{len(words) - _WORDS:,} further words of links are not shown"] * (len(words) > _WORDS)
-    links = [
-        {
-            "words": read.words or "(only ids)",
-            "links": f"{count:,}",
-            "column": read.role,
-            "read as": read.read_as,
-        }
-        for read, count in words.most_common(_WORDS)
-    ]
     return ImportPreview(
         tuple(columns.rows()), tuple(links), tuple(tickets), (*counted, *messages, *broken.notes)
     )

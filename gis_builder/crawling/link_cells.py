@@ -1,7 +1,7 @@
 """Reads cells of links, such as "duplicate of A-1; see also A-2", by the rules for comments.
 
-A cell is cut into parts with ids and the words beside them. Words before an id also hold for the bare ids that
-follow on its line, and a heading such as "Related:" for all ids whose own words name no relation.
+A cell is cut into parts with ids and the words beside them. Words before an id also hold for the bare ids
+that follow on its line, and a heading such as "Related:" for all ids whose own words name no relation.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from gis_builder.detection.claim_reader import Claim, SentenceReader, Stance
-from gis_builder.detection.lexicon import Code, code_pattern
+from gis_builder.detection.claim_reader import Claim, Stance
+from gis_builder.detection.lexicon import code_pattern
 from gis_builder.detection.page import PreparedText
 from gis_builder.detection.phrase_codes import REFERENCE_MARK
+from gis_builder.detection.reading import read
 from gis_builder.detection.rules import relation_of
 from gis_builder.store.issue_records import IssueRef, Relation
 
@@ -35,145 +36,105 @@ class LinkKind(StrEnum):
 
 
 class LinkPart(NamedTuple):
-    """The text of a cell with one id or a list of ids, the words beside them, and how these are read."""
+    """The ids in a part of a cell, the words beside them (… stands for the ids), and how these are read."""
 
-    text: str
+    ids: str  # or all of the text, in which a number may be no id
     words: str
     kind: LinkKind
 
 
-_ID = re.compile(
-    r"(?a)https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+", re.IGNORECASE
-)
+_ONE = r"(?:https?://[^\s,;|<>()\[\]\"]+|(?<![\w#./-])(?=[\w#./-]{0,200}\d)[\w#./-]+)"
+_AND = r"[\s&+/]*+(?:and|or|und|oder|et|ou|y|e|o|ed|en|of|i|lub|oraz|и|или|ve|と|和|及|与|와|과)?[\s&+/]*+"
+_ID = re.compile(f"(?ai){_ONE}")
+_IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
 _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
-_JOIN = re.compile(
-    r"(?i)[\s&+/]*+(?:and|or|und|oder|et|ou|y|e|o|ed|en|of|i|lub|oraz|и|или|ve|と|和|及|与|와|과)?[\s&+/]*+"
-)
-_HEADING = re.compile(r"[:：]\s*$")
-_TITLE = re.compile(r"\s*[:–—-]\s.{24}|.{32}")  # after an id; only its claims are about the link
-_SAYS = re.compile(r"[^\W\d_]|[?？]")
-_JOINED_NAME = re.compile(r"(?<=[a-z])[_-](?=[a-z])", re.IGNORECASE)  # "has_duplicate", "caused-by"
-_JOINED_WORDS = re.compile(r"\s*\w")  # "A-1, A-2 are duplicates", unlike "A-1, A-2 (duplicate)"
-_MAX_WORDS = 300  # characters
+_HEADING = re.compile(r"(?m)[:：]\s*$")
+_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")  # "has_duplicate: #1"
+# The title of the other ticket; only its claims are about the link.
+_TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
 _TICKET = IssueRef("a/b", 9_999_999)
 
-_START = r"(?<![a-z\u00c0-\u024f\u0400-\u04ff])"  # of a word; scripts without blanks have none
+_LEXICON = tomllib.loads(Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8"))
+_CODES = {LinkKind[name]: code_pattern(pattern) for name, pattern in _LEXICON["codes"].items()}
+# A word begins after no letter of a script with blanks.
 _WORDS = {
-    LinkKind[name.upper()]: re.compile(
-        f"{_START}(?:{'|'.join(words)})".replace("R", f"{REFERENCE_MARK}[^ ]?")
+    LinkKind[name]: re.compile(
+        rf"(?<![a-z\u00c0-\u024f\u0400-\u04ff])(?:{'|'.join(words)})".replace("R", f"{REFERENCE_MARK}[^ ]?")
     )
-    for name, words in tomllib.loads(
-        Path(__file__).with_name("link_words.toml").read_text(encoding="utf-8")
-    ).items()
-}
-_CODES = {
-    LinkKind.DUPLICATE: code_pattern("REFERENCE IS FILLER? DUPLICATES"),  # several ids
-    LinkKind.DENIED: code_pattern(
-        "DIFFERENT | NOT [OF ARTICLE ISSUE FILLER DUPLICATE SAME SAME_AS]{0,4} REFERENCE"
-        "| NOT .{0,5} [DUPLICATE SAME SAME_AS] | [DUPLICATE SAME SAME_AS] .{0,5} NOT"
-    ),
-    LinkKind.DOUBTED: code_pattern("[MAYBE UNDECIDED QUESTION] .{0,4} REFERENCE | REFERENCE .{0,3} QUESTION"),
-    LinkKind.OTHER: code_pattern(
-        "[RELATED SIMILAR_TO PART_OF] .{0,3} REFERENCE | REFERENCE .{0,4} [RELATED SIMILAR_TO] (?!WORD)"
-        "| FIXED BY REFERENCE"
-    ),
-}
-_BY_RELATION = {
-    Relation.DUPLICATE: LinkKind.DUPLICATE,
-    Relation.SAME: LinkKind.DUPLICATE,
-    Relation.PART_OF: LinkKind.OTHER,
+    for name, words in _LEXICON["words"].items()
 }
 
 
 def read_cell(cell: str, ticket: str) -> list[LinkPart]:
     """The parts of a cell of this ticket that have ids."""
     parts: list[LinkPart] = []
-    lead, heading = "", ""
-    for text in _texts(_with_this(cell, ticket)):
-        ids = [*_ID.finditer(text)]
-        if not ids:
-            heading = text
+    lead = ""
+    own = ticket.lower()
+    cell = _ID.sub(lambda found: "this" if found[0].lower().strip("#.") == own else found[0], cell)
+    for text in _texts(cell):
+        ids = _IDS.search(text)
+        if ids is None:
+            lead = text
             continue
-        head = text[: ids[0].start()]
-        tail = text[ids[-1].end() :]
+        head = text[: ids.start()]
+        tail = text[ids.end() :]
         is_bare = not _LETTER.search(head + tail)
-        if text.startswith("\n"):
+        is_headed = _HEADING.search(lead)
+        if text.startswith("\n") and not is_headed:
             lead = ""
-        kind = kind_of(head, tail)
-        if kind is LinkKind.PLAIN:
-            kind = kind_of(heading or (lead if is_bare else ""), "")
-        else:
-            heading = ""
-            if _JOINED_WORDS.match(tail) and not any(part.words for part in parts):
-                parts = [part._replace(kind=kind) for part in parts]
-        if _LETTER.search(head):
+        words = f"{head} #1{tail}"
+        kind = kind_of(words)
+        if kind is not LinkKind.PLAIN:
             lead = head
-            heading = head if _HEADING.search(head) else heading
-        words = "" if is_bare else " ".join(f"{head} … {tail}".lower().split())
-        parts.append(LinkPart(text, words, kind))
+            # "A-1, A-2 are duplicates", unlike "A-1, A-2 (duplicate)"
+            if tail.strip()[:1].isalpha() and all(part.kind is LinkKind.PLAIN for part in parts):
+                parts = [part._replace(kind=kind) for part in parts]
+        elif is_bare or is_headed:
+            kind = kind_of(f"{lead} #1")
+        # "2 customers" does not name ticket 2
+        is_unclear = kind is LinkKind.PLAIN and not is_bare
+        named = text if is_unclear else "; ".join(_ID.findall(ids[0]))
+        parts.append(LinkPart(named, " ".join(words.replace("#1", "…").lower().split()), kind))
     return parts
 
 
-def _with_this(cell: str, ticket: str) -> str:
-    """The cell with "this" for the ticket's own id beside others."""
-    own = re.compile(rf"(?i)(?<![\w#-])#?{re.escape(ticket)}(?![\w-])")
-    replaced = own.sub("this", cell) if ticket.lower() in cell.lower() else cell
-    return replaced if _ID.search(replaced) else cell
-
-
 def _texts(cell: str) -> Iterator[str]:
-    """The parts of a cell with ids, or headings; words after a separator belong to the ids before it."""
-    last = ""
+    """The parts of a cell, each with ids that have the same words, or a heading."""
+    text = ""
     for part in _CUT.split(cell):
-        is_remark = last and not _ID.search(part) and not _HEADING.search(part)
-        is_begun = last.strip() and not _ID.search(last) and not part.startswith("\n")  # "no, not A-1"
-        if is_remark or is_begun:
-            last = f"{last}, {part}"
-            continue
-        yield from _between_ids(last)
-        last = part
-    yield from _between_ids(last)
+        # A remark such as "A-1, not a duplicate" or "no, not A-1"; of bounded length
+        is_remark = len(text) < 1000 and not (_ID.search(text) and _ID.search(part))
+        if text and is_remark and not _HEADING.search(f"{text}\n{part}"):
+            text = f"{text}, {part}"
+        else:
+            yield from _between_ids(text)
+            text = part
+    yield from _between_ids(text)
 
 
-def _between_ids(part: str) -> Iterator[str]:
-    """Cut where words are between two ids: before an id if the part begins with one, else after it."""
-    ids = [*_ID.finditer(part)]
-    begins_with_id = bool(ids) and not _LETTER.search(part[: ids[0].start()])
-    start = 0
-    for first, second in pairwise(ids):
-        if not _JOIN.fullmatch(part, first.end(), second.start()):
-            cut = second.start() if begins_with_id else first.end()
-            yield part[start:cut]
-            start = cut
-    if _LETTER.search(part, start) or ids:
-        yield part[start:]
+def _between_ids(text: str) -> Iterator[str]:
+    """Cut where words are between two ids: before an id if the text begins with one, else after it."""
+    ids = [*_IDS.finditer(text)]
+    if ids and not _LETTER.search(text[: ids[0].start()]):
+        cuts = [found.start() for found in ids[1:]]
+    else:
+        cuts = [found.end() for found in ids[:-1]]
+    for start, end in pairwise([0, *cuts, len(text)]):
+        yield text[start:end]
 
 
 @lru_cache(1 << 14)
-def kind_of(head: str, tail: str) -> LinkKind:
-    """How the words before and after an id are read."""
-    head = _JOINED_NAME.sub(" ", head[-_MAX_WORDS:]).rstrip(" :：")
-    tail = _JOINED_NAME.sub(" ", tail[:_MAX_WORDS])
-    if not _SAYS.search(head + tail):
-        return LinkKind.PLAIN
-    page = PreparedText(f"{head} #1{tail}".strip(' \n¿¡>"'), _TICKET, ())
-    sentences = {index: page.sentence(index) for index in range(len(page.spans))}
-    found = {
-        _claimed(claim)
-        for index, sentence in sentences.items()
-        if sentence.codes
-        for claim in SentenceReader(page, index, sentence).claims()
-    }
-    hidden = page.hidden
-    codes = "".join(sentence.codes for sentence in sentences.values())
-    if _TITLE.match(tail):
-        hidden = hidden[: hidden.find(REFERENCE_MARK) + 2]
-        codes = codes[: codes.find(Code.REFERENCE) + 1]
-    if not found:
+def kind_of(words: str) -> LinkKind:
+    """How words are read, in which `#1` stands for the ids."""
+    text = _SPACED.sub(" ", words).strip(' \n¿¡>"')
+    found = set(map(_claimed, read(text, _TICKET).claims))
+    page = PreparedText(_TITLE.sub("", text), _TICKET, ())
+    codes = "".join(page.sentence(index).codes for index in range(len(page.spans)))
+    if found <= {LinkKind.PLAIN}:
         found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
-    found.update(kind for kind, pattern in _WORDS.items() if pattern.search(hidden))
-    return next((kind for kind in LinkKind if kind in found), LinkKind.PLAIN)
+    found.update(kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden))
+    return min(found, key=[*LinkKind].index, default=LinkKind.PLAIN)
 
 
 def _claimed(claim: Claim) -> LinkKind:
@@ -183,4 +144,5 @@ def _claimed(claim: Claim) -> LinkKind:
         return LinkKind.DOUBTED
     if claim.about_others:
         return LinkKind.REVERSED
-    return _BY_RELATION.get(relation_of(claim.kind, claim.marker), LinkKind.PLAIN)
+    is_same = relation_of(claim.kind, claim.marker) in (Relation.DUPLICATE, Relation.SAME)
+    return LinkKind.DUPLICATE if is_same else LinkKind.PLAIN

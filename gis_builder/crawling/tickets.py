@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, product
 from pathlib import Path
-from typing import NamedTuple
 
 from gis_builder.crawling.link_cells import LinkKind, LinkPart, read_cell
 from gis_builder.store.decoding import Malformed
@@ -174,14 +173,6 @@ class TicketDump(Dump):
         return f"{_name_part(owner or host)}/{_name_part(name or source.name.partition('.')[0])}"
 
 
-class WordsRead(NamedTuple):
-    """The role of a column, words beside its ids, and how they are read."""
-
-    role: str
-    words: str
-    read_as: str
-
-
 class TicketIndex:
     """The numbers, pages and links of all tickets."""
 
@@ -190,7 +181,8 @@ class TicketIndex:
         self.links: list[tuple[Link, str]] = []  # with the repository
         self.marks: dict[IssueRef, dict[IssueRef, None]] = {}  # originals of each duplicate, in order
         self.denials: dict[IssueRef, dict[IssueRef, None]] = {}  # tickets that it does not duplicate
-        self.words: Counter[WordsRead] = Counter()
+        # Links by role of the column, words beside the ids, and how these are read
+        self.words: Counter[tuple[str, str, str]] = Counter()
         self.skipped: list[tuple[str, str, str]] = []  # ticket and link as written, reason
         self.files: dict[IssueRef, Path] = {}  # of new tickets
         self.repeated = 0
@@ -240,48 +232,31 @@ class TicketIndex:
                 self.files[ref] = path
                 self._by_id[id_] = None if id_ in self._by_id else ref
         for link, repo in dict.fromkeys(self.links):
-            for part in self._parts(link, repo):
+            for part in read_cell(link.cell, link.ticket) or [LinkPart(link.cell, "", LinkKind.PLAIN)]:
                 self._add_part(link, part, repo)
 
-    def _parts(self, link: Link, repo: str) -> list[LinkPart]:
-        """The parts of a cell with ids; all of it if it is an id, or without ids."""
-        whole = LinkPart(link.cell, "", LinkKind.PLAIN)
-        is_id = self.ref(plain_id(link.cell), repo) is not None
-        return [whole] if is_id else read_cell(link.cell, link.ticket) or [whole]
-
     def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:
-        """Mark a duplicate, or set the link aside; a denial also revokes other words on the two tickets."""
+        """Mark a duplicate, or set the link aside; a denial also revokes comments on the two tickets."""
         kind = part.kind
         if kind is LinkKind.PLAIN and link.role != "links":
             kind = LinkKind.DUPLICATE
-        self.words[WordsRead(link.role, part.words, str(kind))] += 1
-        source, target = link.ticket, part.text
+        source, target = link.ticket, part.ids
         if link.role == "duplicated_by" or kind is LinkKind.REVERSED:
             source, target = target, source
-        if kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
-            self._connect(source, target, repo)
+        originals = self._find(target, repo)
+        if not originals:  # such as "n/a"
             return
-        self.skipped.append((link.ticket, " ".join(part.text.split()), str(kind)))
-        if kind is LinkKind.DENIED:
-            for duplicate, original in self._resolved(source, target, repo):
-                if isinstance(duplicate, IssueRef) and isinstance(original, IssueRef):
-                    self.denials.setdefault(duplicate, {})[original] = None
-
-    def _connect(self, source: str, target: str, repo: str) -> None:
-        """Mark the duplicates of a link."""
-        for duplicate, original in self._resolved(source, target, repo):
+        self.words[link.role, part.words, kind] += 1
+        for duplicate, original in product(self._find(source, repo), originals):
             if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
                 reason = next((end for end in (duplicate, original) if isinstance(end, str)), _ITSELF)
                 self.skipped.append((source, target, reason))
-            else:
+            elif kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
                 self.marks.setdefault(duplicate, {})[original] = None
-
-    def _resolved(
-        self, source: str, target: str, repo: str
-    ) -> Iterator[tuple[IssueRef | str, IssueRef | str]]:
-        """Each pair of tickets that the ends of a link name, or reasons why they name none."""
-        originals = self._find(target, repo)
-        return product(self._find(source, repo) if originals else (), originals)
+            else:
+                self.skipped.append((link.ticket, link.cell, kind))
+                if kind is LinkKind.DENIED:
+                    self.denials.setdefault(duplicate, {})[original] = None
 
     def ref(self, id_: str, repo: str) -> IssueRef | None:
         """Find a ticket by id in its repository, else in the only other repository with that id."""

@@ -32,14 +32,6 @@ _WRAPPER = re.compile(
 )
 NESTED = ("fields", "attributes", "stats")  # keys whose fields are read; the last has Freshdesk's times
 _COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts", "conversations")
-_HAS_DUPLICATE = re.compile(
-    r"(?i)duplicated\b|has.duplicate|duplicate of this|duplicate-forward|дублируется"
-    r"|dupli(?:ziert|qué|cad[oa]|ceerd|kowan\w) (?:durch|von|par|por|door|przez)"
-)
-_IS_DUPLICATE = re.compile(
-    r"(?i)duplicate(?:s|.of|-reverse)|duplikat (?:von|zu)|dupliziert|dupli(?:que|ca)\b|дублирует\b"
-)
-
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
 
 _CLOSED = re.compile(
@@ -273,23 +265,15 @@ def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
         for item in _at(value, rule["items"]):
             if "when" in rule and [*map(str, _at(item, rule["when"][0]))] != rule["when"][1:]:
                 continue
-            relation = "duplicate of"
-            if "relation" in rule:
-                relation = " ".join(map(cell_text, _at(item, rule["relation"])))
+            relation = " ".join(map(cell_text, _at(item, rule.get("relation", ""))))
             source = next(map(cell_text, _at(item, rule["source"])), own_id) if "source" in rule else own_id
             for target in map(cell_text, _at(item, rule["target"])):
                 address = _GITLAB_API.search(target)
                 is_same = address is not None and address[1] == cell_text(value.get("project_id"))
-                yield from _directed(relation, source, address[2] if address and is_same else target)
-
-
-def _directed(relation: str, source: str, target: str) -> list[Link]:
-    """The link with its direction; empty if the name of its relation is not about duplicates."""
-    if not target:
-        return []
-    if _HAS_DUPLICATE.search(relation):
-        return [Link(source, target, "duplicated_by")]
-    return [Link(source, target)] if _IS_DUPLICATE.search(relation) else []
+                target = address[2] if address and is_same else target
+                cell = f"{rule.get('words', relation)} {target}"
+                if rule.get("only", "") in cell:
+                    yield Link(source, cell, "links")
 
 
 def _at(value: Any, path: str) -> list[Any]:

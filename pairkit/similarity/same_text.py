@@ -34,7 +34,8 @@ _AFTER_NFKC = {
 }
 _SIGN = rf"[\p{{Sm}}\p{{Sc}}\p{{So}}^#%&@*/\\_§‰′″٪{_RAISED}]"
 _NUMBER = r"(?:-\p{Sc}?|\.)?\d+(?:[.,:'-]\d+)*"
-_TOKEN = rf"{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
+_ONLY_PUNCTUATION = r"^[\p{P}\p{Sk}\s\p{C}]+$"
+_TOKEN = rf"{_ONLY_PUNCTUATION}|{_NUMBER}|[\p{{L}}\p{{M}}\p{{Nl}}\p{{No}}]+|!=|{_SIGN}+"
 _TEXT = "text"
 _BLOCK = 1 << 16  # texts whose keys are in memory
 _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
@@ -57,10 +58,8 @@ def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
 
 def same_text(text: str) -> pl.Expr:
     """A key of each text in a column, which is equal for texts that are the same."""
-    folded = _folded(pl.col(text))
-    tokens = folded.str.extract_all(_TOKEN).list.join(" ")
-    key = tokens.str.replace_all(f" ?([{UNSPACED}]+) ?", "${1}")
-    return pl.when(key == "").then(folded).otherwise(key)
+    tokens = _folded(pl.col(text)).str.extract_all(_TOKEN).list.join(" ")
+    return tokens.str.replace_all(f" ?([{UNSPACED}]+) ?", "${1}")
 
 
 def _folded(text: pl.Expr) -> pl.Expr:

@@ -75,6 +75,85 @@ def test_links_in_any_spelling(root: Path, work: Path, first: str, second: str, 
     assert len(targets) == (2 if link in ("1, 3", "1、3") else 1)
 
 
+# Cells of links in ticket X-9, and by column (duplicate of, links) the duplicates and originals of its marks.
+LINK_CELLS = [
+    ("X-1", "91", ""),
+    ("see X-1 (same customer)", "91", ""),
+    ("merged into X-1", "91", ""),
+    ("duplicate of X-1", "91", "91"),
+    ("Duplicate: X-1, X-2", "91 92", "91 92"),
+    ("Duplicates:\nX-1\nX-2\nRelated:\nX-3", "91 92", "91 92"),
+    ("X-1, X-2 are duplicates", "91 92", "91 92"),
+    ("X-1 (duplicate) X-2 (related)", "91", "91"),
+    ("related to X-1; duplicates X-2 | blocks X-3", "92", "92"),
+    ("duplicate of X-1 and similar to X-2", "91", "91"),
+    ("related to X-1\nX-2", "92", ""),
+    ("X-9 duplicates https://acme.example.com/browse/X-1", "91", "91"),
+    ("dup of 1; 2 customers", "91", "91"),
+    ("is duplicated by X-1", "19", "19"),
+    ("X-1 is a duplicate of this", "19", "19"),
+    ("X-1: Printer may not print, unlike related models", "91", ""),
+    ("not a duplicate of X-1 or X-2", "", ""),
+    ("X-1, not a duplicate", "", ""),
+    ("no longer a duplicate of X-1", "", ""),
+    ("dup? X-1", "", ""),
+    ("probably the same as X-1", "", ""),
+    *((cell, "", "") for cell in ("clone of X-1", "caused by X-1", "is_blocked_by X-1", "part of X-1")),
+    *((cell, "91", "91") for cell in ("Duplikat von X-1", "doublon de X-1", "es un duplicado de X-1")),
+    *((cell, "91", "91") for cell in ("é uma duplicata de X-1", "doppione di X-1", "dubbel met X-1")),
+    *((cell, "91", "91") for cell in ("дубликат X-1", "duplikat X-1", "X-1 kopyası", "X-1の重複")),
+    *((cell, "91", "91") for cell in ("与X-1重复", "X-1와 중복")),
+    *(
+        (cell, "", "")
+        for cell in ("kein Duplikat von X-1", "pas un doublon de X-1", "no es duplicado de X-1")
+    ),
+    *((cell, "", "") for cell in ("não é duplicado de X-1", "non è un duplicato di X-1", "не дубликат X-1")),
+    *((cell, "", "") for cell in ("geen duplicaat van X-1", "to nie duplikat X-1", "X-1 kopyası değil")),
+    *((cell, "", "") for cell in ("X-1の重複ではない", "不是X-1的重复", "X-1의 중복이 아님")),
+    *(
+        (cell, "", "")
+        for cell in ("Folgeticket zu X-1", "bloqué par X-1", "ver también X-1", "см. также X-1")
+    ),
+    *((cell, "", "") for cell in ("causado por X-1", "vervolg op X-1", "X-1 nedeniyle", "X-1に関連")),
+    *((cell, "19", "19") for cell in ("dupliziert durch X-1", "duplicado por X-1", "被X-1重复")),
+]
+
+
+@pytest.mark.parametrize("column", ["Duplicate of", "Links"])
+def test_the_words_beside_ids_decide_which_links_are_duplicates(root: Path, work: Path, column: str) -> None:
+    header = ["id", "title", "created", "closed", "repo", column]
+    for number, (cell, *_) in enumerate(LINK_CELLS):
+        rows = [
+            [f"X-{n}", "Slow", TIMES[0], CLOSED, f"o/r{number}", cell if n == 9 else ""] for n in (1, 2, 3, 9)
+        ]
+        table(root / f"{number}.csv", header, rows)
+    imported(root, work)
+    sql = "SELECT repo, number, target_number FROM events WHERE kind = 'marked_as_duplicate' ORDER BY 3"
+    marks: dict[str, str] = {}
+    for repo, number, target in stored(work, sql):
+        marks[repo] = f"{marks.get(repo, '')} {number}{target}".strip()
+    found = {cell: marks.get(f"o/r{number}", "") for number, (cell, *_) in enumerate(LINK_CELLS)}
+    assert found == {cell: by_column[column == "Links"] for cell, *by_column in LINK_CELLS}
+
+
+def test_a_denied_link_is_kept_and_counted(root: Path, work: Path) -> None:
+    """Also if the resolution calls the ticket a duplicate, and in a file of links with their relations."""
+    header = ["id", "title", "created", "closed", "resolution", "links"]
+    cells = ("", "not a duplicate of X-1", "")
+    rows = [[f"X-{n}", "Slow", TIMES[0], CLOSED, "Duplicate", cell] for n, cell in enumerate(cells, 1)]
+    links = table(root / "links.csv", ["id", "duplicate_of", "relation"], [["X-3", "X-1", "blocks"]])
+    source = table(root / "t.csv", header, rows)
+    imported(source, work, links=links)
+    assert stored(work, "SELECT number FROM events WHERE kind = 'unmarked_as_duplicate'") == [2]
+    assert {outcome for outcome, *_ in verdicts(work).values()} == {"uncertain"}
+    assert pl.read_csv(work / "skipped_links.csv")["reason"].to_list() == [
+        "not a duplicate",
+        "another relation",
+    ]
+    seen = gis_builder.preview_import(source, work, links=links, progress=False).links
+    assert [row["words"] for row in seen] == ["not a duplicate of …", "blocks …"]
+
+
 @pytest.mark.parametrize(
     ("cell", "reasons"),
     [

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import numpy as np
 import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
@@ -66,8 +67,8 @@ def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     number_of = {text: number for number, text in enumerate(texts)}
     groups = Groups(range(len(texts)))
     for first_members in (near_identical_to(texts), first_of_same(texts)):
-        for member, first_member in enumerate(first_members.tolist()):
-            groups.join(first_member, member)
+        for member in np.flatnonzero(first_members != np.arange(len(texts))).tolist():
+            groups.join(int(first_members[member]), member)
     sides = {name: [number_of[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
     for columns in (_PAGES, _CLUSTERS):
         first: dict[str, int] = {}
@@ -258,9 +259,9 @@ def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame
 def mark_repeated(rows: pl.DataFrame, conflicts: Conflicts) -> pl.DataFrame:
     """Mark rows that repeat a pair: the first in the split of lowest rank stays."""
     rank = pl.col("split").replace_strict(RANKS, default=OTHER_RANK).alias(_RANK)
-    pair = unordered(same_text("text1"), same_text("text2"))
+    same1, same2 = (rows.select(same_text(text)).to_series() for text in ("text1", "text2"))
     scale = label_scale(rows["label"])
-    keyed = rows.with_row_index(_PLACE).with_columns(rank, *pair)
+    keyed = rows.with_row_index(_PLACE).with_columns(rank, *unordered(pl.lit(same1), pl.lit(same2)))
     keyed = keyed.with_columns(differ(scale).alias(CONFLICTING))
     if conflicts == "error":
         _refuse(keyed.filter(CONFLICTING))
