@@ -27,6 +27,7 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.proposed_columns import Meant
 from pairkit.dataset.reading.reader import read_rows, split_names
 from pairkit.dataset.records import PAIR, against_first, differ, format_bad_rows, label_scale
+from pairkit.extracting.html_blocks import without_tags
 from pairkit.similarity.groups import Indices
 from pairkit.similarity.same_text import first_of_same
 
@@ -67,6 +68,10 @@ def read_examples(
     if not frame.height:
         skipped = f" ({read.labels})" if read.labels and read.labels.skipped else ""
         raise DataError(f"no rows; expected at least one{skipped}", path=source_name(source))
+
+    if frame.columns[0] == "text":
+        texts = [without_tags(text, source_name(source)) for text in frame["text"]]
+        frame = frame.with_columns(text=pl.Series(texts))
 
     def locate(row: int) -> str:
         return read.place(name, row)

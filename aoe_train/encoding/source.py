@@ -57,14 +57,16 @@ def _text_rows(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def texts(source: TextSource) -> Iterator[str]:
-    """The checked texts of all rows."""
+    """The checked texts of all rows, without the tags of HTML."""
+    from pairkit.extracting.html_blocks import without_tags
+
     for row, value in source.values():
         if not isinstance(value, str):
             kind = "no value" if value is None else f"a value of type {type(value).__name__}"
             raise DataError(f"found {kind} in {source.column!r}; expected a text", path=source.path, row=row)
         if not value.strip():
             raise DataError("the text is empty; drop the row or fill it", path=source.path, row=row)
-        yield value
+        yield without_tags(value, source.path)
 
 
 MAX_TEXTS = 10_000  # of a part

@@ -37,6 +37,7 @@ from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
 from pairkit.dataset.records import as_json as column_as_json
 from pairkit.dataset.records import as_written
+from pairkit.extracting.html_blocks import without_tags
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
 VECTORS, SEARCHED, PROBE = "vectors.npy", "searched.npy", "probe.npy"
@@ -180,6 +181,11 @@ def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> 
         note_once("%s: left out the columns %s, whose values have no text form", where, ", ".join(odd))
     nested = [column for column in frame.drop(odd) if column.dtype.is_nested() and not _is_list(column.dtype)]
     frame = frame.drop(odd).with_columns(map(column_as_json, nested))
+    frame = frame.with_columns(
+        pl.Series(name, [text and without_tags(text, where) for text in frame[name]], pl.String)
+        for name in columns
+        if frame.schema[name] == pl.String
+    )
     texts = joined(frame, columns)
     has_text = [not is_blank(text) for text in texts]
     kept = [text for text in texts if not is_blank(text)]

@@ -28,6 +28,7 @@ from pairkit.dataset.reading.in_memory import Source, contents_of, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.reading.tables import SUFFIXES, format_of, json_values, sheet_of
+from pairkit.extracting.html_blocks import without_tags
 
 _HEADER_WORDS = 4  # a single header with at least so many words is a sentence
 
@@ -138,7 +139,7 @@ def read_texts(source: Source, *, columns: Columns, settings: InputSettings, see
     rows = 0
     for where, row, value in read_values(source, columns):
         rows += 1
-        sentence = tidy(value) if isinstance(value, str) else ""
+        sentence = tidy(without_tags(value, where)) if isinstance(value, str) else ""
         text = Text.of(sentence, row)
         reason = why_unusable(value, sentence, settings) or ("repeated" if text.text_id in kept else None)
         if reason is None:

@@ -19,7 +19,14 @@ from pairkit.dataset.reading.parts import parts_of
 from pairkit.dataset.reading.tables import is_table
 from pairkit.extracting.document import Document
 from pairkit.extracting.formats import is_document, plain_blocks, read_page, unit_of
-from pairkit.extracting.html_blocks import Block, BlockKind, UnreadableDocumentError, read_html
+from pairkit.extracting.html_blocks import (
+    Block,
+    BlockKind,
+    UnreadableDocumentError,
+    is_html,
+    read_html,
+    without_tags,
+)
 from pairkit.extracting.repeats import without_repeats
 from pairkit.extracting.sentences import is_question
 
@@ -59,8 +66,6 @@ def split_questions(blocks: Iterable[Block]) -> Iterator[Block]:
             yield replace(block, kind=kind, text="\n".join(texts), links=links)
 
 
-# A cell that begins and ends with a tag, unlike "<T> is the type of </a>".
-_HTML = re.compile(r"(?is)\s*<(?:!--|[a-z][a-z0-9-]*[\s>])(?=.*</[a-z]).*>\s*\Z")
 _CARD = "README.md"  # describes a folder of tables and isn't a document
 
 
@@ -163,17 +168,15 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
             row = {role: column[place] for role, column in texts.items()}
             name, body = row.get("document") or f"{table}:{number}", row.get("body", "")
             blocks = [replace(block, first=number, last=number) for block in _cell_blocks(body)]
-            asked = (_plain(row["question"]), _plain(row["answer"])) if "question" in row else None
+            asked = None
+            if "question" in row:
+                asked = without_tags(row["question"], where), without_tags(row["answer"], where)
             yield Document(name, tuple(blocks), row.get("title"), asked, number, "row")
-
-
-def _plain(cell: str) -> str:
-    return "\n".join(block.text for block in _cell_blocks(cell)) if _HTML.match(cell) else cell
 
 
 def _cell_blocks(cell: str) -> list[Block]:
     """The blocks of a cell, which may be HTML."""
     try:
-        return read_html(cell).blocks if _HTML.match(cell) else plain_blocks(cell)
+        return read_html(cell).blocks if is_html(cell) else plain_blocks(cell)
     except UnreadableDocumentError:
         return plain_blocks(cell)

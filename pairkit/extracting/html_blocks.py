@@ -10,6 +10,7 @@ from typing import Literal, cast
 from lxml import etree
 from lxml.html import defs
 
+from pairkit.base.system.text_lines import note_once
 from pairkit.extracting.sentences import collapse_spaces, is_question
 
 BlockKind = Literal["heading", "question", "paragraph", "code", "table"]
@@ -49,6 +50,8 @@ class Page:
     url: str = ""  # the address that an HTML page gives as its own
 
 
+# A text that begins and ends with a tag, unlike "<T> is the type of </a>".
+_HTML = re.compile(r"(?is)\s*<(?:!--|[a-z][a-z0-9-]*[\s>])(?=.*</[a-z]).*>\s*\Z")
 KNOWN_TAGS = defs.tags | {"bdi", "data", "dialog", "main", "o:p", "picture", "template"}  # `<o:p>` is Word's
 _LEVELS: Mapping[str, int] = {**{f"h{level}": level for level in range(1, 7)}, "dt": 7, "summary": 7}
 _BLOCK = re.compile(
@@ -91,6 +94,23 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
     title = collapse_spaces(root.findtext(".//title") or "")
     first = next((block.text for block in reader.blocks if block.kind == "heading"), None)
     return Page(title or first, reader.blocks, str(root.xpath("string(//link[@rel='canonical']/@href)")))
+
+
+def is_html(text: str) -> bool:
+    """Whether a text of a table is HTML."""
+    return _HTML.match(text) is not None
+
+
+def without_tags(text: str, where: object) -> str:
+    """A text that is HTML without its tags, with a note; other texts as they are."""
+    if not is_html(text):
+        return text
+    try:
+        blocks = read_html(text).blocks
+    except UnreadableDocumentError:
+        return text
+    note_once("%s: texts in HTML are read without tags", where)
+    return "\n".join(block.text for block in blocks)
 
 
 def _main(root: etree._Element) -> etree._Element:

@@ -132,6 +132,8 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     assert index.texts([0]) == [f"{first['title']}\n\n{first['body']}"]
     assert index.rows.columns == issues().columns
     assert indexed(issues(3), bert, tmp_path / "body", {"text": "body"}).texts([0]) == [first["body"]]
+    html = [{"text": "<p>one <b>word</b></p>\n<ul><li>two</li></ul>"}, {"text": "<T> is a type of List<T>"}]
+    assert indexed(html, bert, tmp_path / "html").texts([0, 1]) == ["one word\ntwo", html[1]["text"]]
     lines = tmp_path / "texts.txt"
     lines.write_text("one\ntwo\n")
     assert indexed(lines, bert, tmp_path / "lines").texts([0, 1]) == ["one", "two"]
