@@ -28,6 +28,7 @@ from aoe_train.objectives import losses as losses
 from aoe_train.searching.build_index import Indexed as Indexed
 from aoe_train.searching.index import BatchSearch as BatchSearch
 from aoe_train.searching.index import IndexHit as IndexHit
+from aoe_train.searching.index import SearchHits as SearchHits
 from aoe_train.searching.index import SearchIndex as SearchIndex
 from aoe_train.searching.serve.embedding_server import EmbeddingServer as EmbeddingServer
 from aoe_train.searching.similar_texts import NearDuplicates as NearDuplicates
