@@ -73,6 +73,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "pairkit.apply_review": lambda at, out, n, **more: pairkit.apply_review(
         at / "0.tsv", out, store=at / "0.review", relabel=bool(n), **more
     ),
+    "pairkit.audit": lambda _, out, n, **more: pairkit.audit(
+        [{"text1": text, "text2": "a b", "label": 1} for text in (TEXTS[n], f"{TEXTS[n]}!")], out, **more
+    ),
     "pairkit.export": lambda at, out, n, **more: pairkit.export(at / f"{n}.tsv", out, **more),
     "pairkit.merge": lambda at, out, n, **more: pairkit.merge([at / f"{n}.tsv"], out, **more),
     "pairkit.extract": lambda at, out, n, **more: pairkit.extract(
@@ -121,7 +124,12 @@ CALLS: dict[str, Callable[..., Any]] = {
         at / f"{n}.tsv", backbone=at / "bert", out=out, epochs=1, max_length=16, **quiet, **more
     ),
 }
-ENDINGS = {"pairkit.report": ".html", "gis_builder.render": ".parquet", "aoe_train.encode": ".npy"}
+ENDINGS = {
+    "pairkit.audit": ".csv",
+    "pairkit.report": ".html",
+    "gis_builder.render": ".parquet",
+    "aoe_train.encode": ".npy",
+}
 WRITING_NOTHING = {"gis_builder.plan", "gis_builder.read_hours", "llm_labeler.plan", "aoe_train.plan"}
 
 
