@@ -25,21 +25,20 @@ _UNKNOWN_FIELD = re.compile(
     re.IGNORECASE,
 )
 _WRONG_VALUE = re.compile(
-    rf"{_UNKNOWN_FIELD.pattern}|support|invalid|cannot|n[o']t\b|must|only|deprecat|between|range|不支持|参数",
+    rf"{_UNKNOWN_FIELD.pattern}|support|invalid|cannot|n[o']t\b|must|only|between|range|requested|`|不支持|参数",
     re.IGNORECASE,
 )
-_MARKED = re.compile(r"[`'\"\[]([\w.]{1,60})[`'\"\]]")  # a name in quotes
 _NO_SYSTEM = re.compile(
     r"(?:system|developer)[\s_-]?(?:role|message|prompt|instruction)|(?:support|role|got)\w*:? [`'\"]?system"
     r"|system\b[^\n]{0,40}\bsupport|roles? must alternate|must start with a user",
     re.IGNORECASE,
 )
 _MAX_MISSES = 2  # refusals of a question in the format, before it is asked without
+_MERGED = 1_000_000  # stands for them if a question is asked without a system message, too
 _FORMAT = re.compile(
     r"response_?format|json_?(?:schema|object|mode)|structured|guided|grammar|requested parameters",
     re.IGNORECASE,
 )
-_PARAMETERS = re.compile(r"requested parameters|all parameters", re.IGNORECASE)
 # Servers refuse a part of a request with one of these: OpenRouter with 404, llama.cpp with 500.
 _OF_PARTS = frozenset((400, 404, 406, 415, 422, 500, 501))
 
@@ -51,11 +50,6 @@ class Form:
     limit: str  # the name of the field max_tokens
     format: Literal["json_schema", "json_object", ""]
     has_system: bool = False  # Gemma 2, for one, refuses a system message
-
-    def parts(self) -> set[str]:
-        """The parts that can be left out."""
-        parts = {"response_format": self.format != "", "system": self.has_system}
-        return {name for name, is_sent in parts.items() if is_sent}
 
 
 class Dialect:
@@ -73,9 +67,8 @@ class Dialect:
         if settings.kind == "glm":
             self._chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
         self.refused: set[str] = set()  # fields that the server doesn't know
-        self._accepted = set[str]()  # parts of requests that the server has answered
+        self._has_format = self._has_system = False  # whether the server has answered a request with it
         self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
-        self._merged = set[AskKey]()  # questions that are tried without a system message
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         names = ["max_completion_tokens", "max_tokens"]
         self._limits = names if settings.kind == "openai" else names[::-1]
@@ -83,9 +76,10 @@ class Dialect:
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
         limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
-        is_merged = "system" in self.refused or ask.key in self._merged
+        is_merged = "system" in self.refused or self.misses[ask.key] >= _MERGED
         has_system = ask.messages[0].role == "system" and not is_merged
-        without = "response_format" in self.refused or self.misses[ask.key] >= _MAX_MISSES
+        is_missed = self.misses[ask.key] >= _MAX_MISSES and self._settings.structured != "strict"
+        without = "response_format" in self.refused or is_missed
         if self._settings.structured == "off" or ask.schema is None or without:
             return Form(limit, "", has_system)
         if self._settings.kind != "glm":
@@ -139,28 +133,21 @@ class Dialect:
         """Leave out a part that the server has not accepted yet, as servers word its refusal differently."""
         is_of_answer = refusal.cause == "answer"
         if form.format and self._settings.structured != "strict":
-            if is_of_answer:
-                self._accepted.add("response_format")
-            is_accepted = "response_format" in self._accepted
-            self.misses[ask.key] += 1 if is_accepted else _MAX_MISSES
-            return not is_accepted
-        if form.has_system and "system" not in self._accepted and not is_of_answer:
-            self._merged.add(ask.key)
+            self._has_format |= is_of_answer
+            self.misses[ask.key] += 1 if self._has_format else _MAX_MISSES
+            return not self._has_format
+        if form.has_system and not (self._has_system or is_of_answer):
+            self.misses[ask.key] = _MERGED
         return self.form(ask) != form
-
-    def failed(self, ask: Ask, form: Form, failure: CallFailed) -> None:
-        """Count empty answers in the format: DeepSeek's JSON mode has many."""
-        if failure.reason == "empty_answer" and form.format and self._settings.structured != "strict":
-            self.misses[ask.key] += 1
 
     def answered(self, ask: Ask, form: Form) -> None:
         """Learn from an answer which parts of a request the server knows."""
-        self._accepted |= form.parts()
-        is_without_format = self.misses.pop(ask.key, 0) > 0 and "response_format" not in self._accepted
-        if ask.key in self._merged:  # so that the format may be innocent
-            self._merged.discard(ask.key)
+        self._has_format |= form.format != ""
+        self._has_system |= form.has_system
+        misses = self.misses.pop(ask.key, 0)
+        if misses >= _MERGED:  # the format may be innocent
             self.refused.add("system")
-        elif is_without_format:
+        elif misses and not self._has_format:
             self.refused.add("response_format")
 
     def setting_error(self, refusal: Refusal) -> ConfigError | None:
@@ -171,21 +158,16 @@ class Dialect:
                 f" max_tokens in [llm.{self._name}]"
             )
         names = self._chosen | self._settings.extra
-        marked = " ".join(_MARKED.findall(refusal.message))
-        said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else marked}"
-        plain = said.replace("_", "")  # Gemini's and xAI's names are topP and presencePenalty
-        named = [
-            name
-            for name in names
-            if re.search(rf"\b{re.escape(name.replace('_', ''))}\b", plain, re.IGNORECASE)
-        ]
-        named = named if refusal.status in (400, 422) else []
-        if _PARAMETERS.search(refusal.message):
-            named = [*names]
-        if not named:
+        said = f"{refusal.param} {refusal.message if _WRONG_VALUE.search(refusal.message) else ''}"
+        if "requested parameters" in said:
+            said = " ".join(names)
+        # Gemini's and xAI's names are topP and presencePenalty.
+        patterns = {name: rf"\b{re.escape(name).replace('_', '_?')}\b" for name in sorted(names)}
+        named = [name for name, pattern in patterns.items() if re.search(pattern, said, re.IGNORECASE)]
+        if refusal.status not in (400, 404, 422) or not named:
             return None
         return ConfigError(
-            f"llm {self._name}: the server refused the value of {' or '.join(sorted(named))}"
+            f"llm {self._name}: the server refused the value of {' or '.join(named)}"
             f" ({refusal.message}); change it in [llm.{self._name}]"
         )
 
@@ -225,22 +207,16 @@ def _from_events(body: bytes) -> Any:
 
 def reply_of(value: Any) -> LlmReply:
     """Parse a decoded chat completion; one without text is an answer, too, if it has a reason."""
-    if isinstance(value, list) and len(value) == 1:
-        (value,) = value
     if not isinstance(value, dict):
         raise _broken("not an object", value)
-    if "choices" not in value:  # gateways may wrap it: {"code": 0, "data": {"choices": …}}
-        inner = (field for field in value.values() if isinstance(field, dict) and "choices" in field)
-        value = next(inner, value)
     usage, model = usage_of(value.get("usage")), _name(value.get("model"))
     choice = next(iter(_objects(value.get("choices"))), None)
     message = {} if choice is None else choice.get("message")
     raw = _text(message.get("content")) if isinstance(message, dict) else ""
     if (refused := _refused_in(choice or {}) or (None if raw else _refused_in(value))) is not None:
         raise refused
-    is_blocked = not raw and not value.get("error") and _BLOCKED.search(json.dumps(value)) is not None
     if choice is None:
-        if is_blocked:
+        if not value.get("error") and _BLOCKED.search(json.dumps(value)):
             return LlmReply("", "content_filter", usage, model)
         raise _broken("no choices", value)
     if not raw and value.get("error"):
@@ -255,9 +231,10 @@ def reply_of(value: Any) -> LlmReply:
     if ending_of(finish) == "failed":
         raise CallFailed("server_error", f"the model failed during its answer ({finish})", maybe_billed=True)
     raw = raw or _misplaced(message)
-    if is_blocked and ending_of(finish) == "complete":
+    is_empty = not split_thought(raw)[1].strip()
+    if is_empty and _BLOCKED.search(json.dumps(value)):
         finish = "content_filter"
-    if ending_of(finish) in ("complete", "unknown") and not split_thought(raw)[1].strip():
+    elif is_empty and ending_of(finish) in ("complete", "unknown"):
         detail = f"status 200, but an answer without text (finish_reason {finish or 'absent'})"
         raise CallFailed("empty_answer", detail, maybe_billed=True, usage=usage)
     return LlmReply(raw, finish, usage, model)
@@ -322,10 +299,7 @@ def _count(value: Any) -> int | None:
 
 
 def _text(content: Any) -> str:
-    """The text of a message, which may consist of parts, or be the requested JSON."""
-    if isinstance(content, dict) and not isinstance(content.get("text"), str):
-        return json.dumps(content, ensure_ascii=False)
-    content = [content] if isinstance(content, dict) else content
+    """The text of a message, which may consist of parts."""
     parts = [part.get("text") for part in _objects(content)] or [content]
     return "".join(part for part in parts if isinstance(part, str))
 

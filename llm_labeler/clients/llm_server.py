@@ -153,7 +153,8 @@ class ServerProvider(Provider):
             except NoAnswer as missed:
                 raise CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent) from missed
             except CallFailed as failed:
-                self.dialect.failed(ask, form, failed)
+                if failed.reason == "empty_answer":  # DeepSeek's JSON mode has many
+                    self.dialect.misses[ask.key] += 1
                 raise
             except RefusedCall as refused:
                 if self.dialect.adapt(ask, form, refused.refusal):

@@ -107,10 +107,11 @@ class Caller:
         try:
             reply = await self._reply(provider, ask)
         except (CallFailed, PairkitError) as error:
-            is_billed = isinstance(error, CallFailed) and error.maybe_billed
-            reported = error.usage if isinstance(error, CallFailed) else None
-            usage, estimated = (reported or max_usage) if is_billed else None, reported is None
-            cost = cost if usage is None else provider.prices.cost(usage)
+            usage = None
+            if isinstance(error, CallFailed) and error.maybe_billed:
+                usage = error.usage or max_usage
+                estimated = error.usage is None
+                cost = provider.prices.cost(usage)
             self._store.end(attempt, provider.name, usage, cost, estimated=estimated)
             raise
         else:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from llm_labeler.parsing.phrases import ECHO
-from llm_labeler.parsing.sentence import SourceText, has_words, polarity_of, side_of
+from llm_labeler.parsing.phrases import ECHO, SENTENCE_NAME
+from llm_labeler.parsing.sentence import SourceText, has_words
 
 _NAME = r"[\w:/.▁-]{1,60}"
 _THINKS = "think|thought|reasoning"
@@ -42,9 +42,7 @@ _THOUGHT = re.compile(
     r"|<(?:[|｜]\w{1,30}[|｜]?|unused\d{1,5})>\s?(?:think(?:ing)?|thought|reasoning|analysis)\b",
     re.IGNORECASE,
 )
-_TAG_PAIR = re.compile(
-    r"\s*<(?P<name>[A-Za-z][\w:.-]{0,40})>(?P<thought>.*?)</(?P=name)>(?P<rest>\s*<)?", re.DOTALL
-)
+_TAG_PAIR = re.compile(r"\s*<(?P<name>[A-Za-z][\w:.-]{0,40})>(?P<thought>.*?)</(?P=name)>", re.DOTALL)
 _TOKEN_PAIR = re.compile(
     rf"\s*(?P<name>(?>{_HARMONY}|{_SPECIAL.pattern}))(?P<thought>.*?)(?:{_SPECIAL.pattern})", re.DOTALL
 )
@@ -72,13 +70,12 @@ _CHAT = re.compile(
     r"|<(?:end_of_turn|eos|eop)>|\[\|endofturn\|\]|\[(?:END|EO)[A-Z_ ]{0,40}\])",
     re.IGNORECASE,
 )
-_NO_MARK = re.compile(r"<s>|<</?SYS>>|<\|(?:begin_of_text|message|pad)\|>", re.IGNORECASE)
 
 
-def split_thought(raw: str, is_answer: Callable[[str], bool] | None = None) -> tuple[str, str]:
+def split_thought(raw: str, is_answer: Callable[[str], bool] = has_words) -> tuple[str, str]:
     """Split an answer into the model's reasoning and the rest."""
     ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
-    start = ends[-1] if ends else _end_of_pair(raw, is_answer or _has_text)
+    start = ends[-1] if ends else _end_of_pair(raw, is_answer)
     thought, rest = raw[:start], raw[start:]
     first = _THOUGHT.search(raw)
     if first is not None and not _has_text(rest) and _has_text(raw[: first.start()]):
@@ -102,20 +99,19 @@ def _end_of_pair(raw: str, is_answer: Callable[[str], bool]) -> int:
     pair = _TOKEN_PAIR.match(raw) or _TAG_PAIR.match(raw)
     if pair is None or _CHAT.match(raw.lstrip()) or not _has_text(pair["thought"]):
         return 0
-    name, end = pair["name"], pair.end()
-    rest = raw[end:]
+    name = pair["name"]
+    rest = raw[pair.end() :]
+    is_line = pair.re is _TAG_PAIR and "\n" not in pair["thought"].strip()
     is_list = name.rstrip("0123456789_-") in rest or _PLAIN_TAG.match(name)
-    if is_list or side_of(name) == "" or polarity_of(name) or not is_answer(rest):
+    if is_line or is_list or SENTENCE_NAME.search(name) or not is_answer(rest):
         return 0
-    is_long = pair.re is _TOKEN_PAIR or "\n" in pair["thought"].strip()
-    return end if is_long else 0
+    return pair.end()
 
 
 def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     """Split into prompt, answer and rest at the special tokens of a chat template."""
     if source.lacks(_SPECIAL):
         text = _SPECIAL.sub(lambda token: token[0] if _CHAT.match(text, token.start()) else " ", text)
-    text = _NO_MARK.sub(" ", text)
     if not (marks := [*_CHAT.finditer(text)]):
         return "", text, ""
     kinds = ["answer", *(match.lastgroup for match in marks)]

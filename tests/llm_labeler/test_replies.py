@@ -54,8 +54,6 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
             ({"content": [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]}, "stop", ("a", "stop")),
             ({"content": None, "reasoning_content": '{"a": []}'}, "stop", ('{"a": []}', "stop")),
             ({"content": None, "tool_calls": [CALL]}, "tool_calls", ('{"1": "same"}', "tool_calls")),
-            ({"content": {"sentences": ["a"]}}, "stop", ('{"sentences": ["a"]}', "stop")),
-            ({"content": {"text": "a"}}, "stop", ("a", "stop")),
         )
     ),
     ({"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "model": "m-1"}, "", "content_filter"),
@@ -70,8 +68,6 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
             json.dumps(completion({"content": "1. a"}), indent=1).encode() + DONE,
             b": PROCESSING\n\n" + WHOLE,
             b"event: message\nid: 1\ndata: " + WHOLE + b"\nretry: 5\n",
-            b"[" + WHOLE + b"]",
-            b'{"code": 0, "data": ' + WHOLE + b"}",
         )
     ),
     (b'data: {"model": "m-1", "choices": [{"delta": {"reasoning": "{\\"a\\": 1}"}}]}', '{"a": 1}', ""),
