@@ -88,7 +88,8 @@ class MadeDataset(Printed):
             listed = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
             counts.caption = f"left out: {listed}"
         if conflicting := self.statistics.get(CONFLICTING):
-            counts.caption += f"; kept: {conflicting:,} rows with conflicting labels"
+            kept = f"kept: {conflicting:,} rows with conflicting labels"
+            counts.caption = "; ".join(filter(None, [counts.caption, kept]))
         return counts
 
 
