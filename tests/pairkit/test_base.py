@@ -228,21 +228,17 @@ def test_durations() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *(
-            "sk-proj-abcdef123456789",
-            "ghp_abcdefghijklmnopqrstuvwxyz012345",
-            "github_pat_11ABCDEFG0abcdefghij",
-        ),
-        *(
-            "hf_abcdefghijklmnop1234",
-            "glpat-abcdefghij12345678",
-            "AKIAIOSFODNN7EXAMPLE",
-            "lin_oauth_0123456789ab",
-        ),
+        "sk-proj-abcdef123456789",
+        "ghp_abcdefghijklmnopqrstuvwxyz012345",
+        "github_pat_11ABCDEFG0abcdefghij",
+        "hf_abcdefghijklmnop1234",
+        "glpat-abcdefghij12345678",
+        "AKIAIOSFODNN7EXAMPLE",
+        "lin_oauth_0123456789ab",
     ],
 )
 def test_messages_and_records_have_no_keys(tmp_path: Path, key: str) -> None:
-    assert str(ConfigError(f"--set {key}: expected key=value")) == "--set [key]: expected key=value"
+    assert str(ConfigError(f"setting {key!r}: expected key=value")) == "setting '[key]': expected key=value"
     write_json(tmp_path / "run.json", {"extra": {"user": key}})
     assert json.loads((tmp_path / "run.json").read_text()) == {"extra": {"user": "[key]"}}
 
