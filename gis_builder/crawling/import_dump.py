@@ -66,6 +66,8 @@ def import_dumps(
         _finish(tracker, trackers, store)
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
     warnings = broken.notes
+    for tracker in trackers:
+        warnings += tracker.notes
     for dump in dumps:
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")
@@ -126,6 +128,7 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                 tracker = trackers.get(row.repo)
                 issue = replace(row.record, repo=tracker.name)
                 tracker.note(issue)
+                tracker.stated[issue.number] = _stated_comments(row.value)
                 if issue.is_pull and not tracker.info.private:
                     times = issue.created_at, issue.updated_at
                     page.issues.append(pull_request(issue.ref, issue.title, issue.state, *times))
@@ -134,6 +137,12 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                     page.threads.append(Thread(issue, events=(closing,) if closing else ()))
                     page.top_ups.append(TopUp(issue.ref, "comments", "", 0))
             store.save(page)
+
+
+def _stated_comments(value: Mapping[str, Any] | None) -> int:
+    """The number of comments that an issue states, if it does not contain them."""
+    stated = (value or {}).get("comments")
+    return stated if isinstance(stated, int) else 0
 
 
 def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> None:
@@ -185,6 +194,9 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         imported = [thread for thread in threads if tracker.has_issue(thread.issue.number)]
         tracker.comments += sum(len(thread.comments) for thread in imported)
+        tracker.incomplete += sum(
+            len(thread.comments) < tracker.stated[thread.issue.number] for thread in imported
+        )
         store.save(Page(threads=[_resolve_thread(thread, trackers) for thread in imported]))
 
 
@@ -231,7 +243,9 @@ class DumpTracker:
     info: RepoFile = field(default_factory=lambda: RepoFile(""))
     is_pull: dict[int, bool] = field(default_factory=dict)  # by number
     moved: dict[int, IssueRef] = field(default_factory=dict)  # targets of transfers by number
+    stated: dict[int, int] = field(default_factory=dict)  # comments by number
     comments: int = 0
+    incomplete: int = 0  # issues that lack comments
     orphans: int = 0  # comments and events whose issue is not in the dump
     newest_at: str = ""
     as_of: str = ""
@@ -240,6 +254,12 @@ class DumpTracker:
     def has_issues(self) -> bool:
         """Whether its issues may be imported."""
         return self.info.has_issues and not self.info.private
+
+    @property
+    def notes(self) -> list[str]:
+        """A line on missing comments."""
+        missing = f"{self.name}: {self.incomplete:,} issues state more comments than were found; save these too"
+        return [missing] if self.incomplete else []
 
     def has_issue(self, number: int) -> bool:
         """Whether a number is an issue, not a pull request."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
-from gis_builder.trackers.ticket_cells import objects_in, other_kind
+from gis_builder.trackers.ticket_cells import connected, objects_in, other_kind
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import read_whole
@@ -55,8 +55,7 @@ def read_saved(
     path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
-    objects = ((row, item) for row, value in values(path) for item in _unwrapped(value, repo))
-    for row, value in objects:
+    for row, value in _objects(path, repo, broken):
         parts = _parts(value, repo) if isinstance(value, dict) else None
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
@@ -69,9 +68,33 @@ def read_saved(
             yield row, kind, part
 
 
+def _objects(
+    path: Path, repo: str | None, broken: Callable[[DataError], None]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the objects of a file's values; reports answers that lack some."""
+    for row, value in values(path):
+        if fault := _fault_of(value):
+            broken(DataError(f"{fault}; save it again, or give --skip-broken", path=path, row=row))
+        for item in _unwrapped(value, repo):
+            yield row, item
+
+
+def _fault_of(answer: Any) -> str:
+    """Why an answer of GitHub lacks objects."""
+    if not isinstance(answer, dict):
+        return ""
+    if answer.get("incomplete_results") is True:
+        return "a search that GitHub did not finish (incomplete_results)"
+    messages = [_text(error.get("message")) for error in _dicts(answer.get("errors"))]
+    return f"an answer with errors ({one_line(messages[0], 100)})" if messages else ""
+
+
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
     """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
-    return [value] if is_known(value, repo) else objects_in(value)
+    if is_known(value, repo) or not isinstance(value, dict):
+        return [value]
+    beside = [*_dicts(value.get("comments")), *_dicts(value.get("events"))]
+    return [*objects_in(value), *(item for item in beside if is_known(item, repo))]
 
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
@@ -115,45 +138,51 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
-        return _event(value, value.get("issue"), repo)
+        return event_parts(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
     has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
-        return iter([("comments", value)])
+        is_comment = value.get("type", "comment") == "comment"  # in Gitea's timelines, changes have texts, too
+        return iter([("comments", value)] if is_comment else [])
     return None
 
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
-    """A REST issue, with the comments and events that github-backup nests in it."""
+    """A REST issue, with the comments and events that github-backup and others nest in it."""
     repo = repo_of(value) or repo
     yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
     yield from embedded_comments(value, repo)
-    for event in _dicts(value.get("event_data")):
-        yield from _event(event, value, repo)
+    for name in ("event_data", "events", "timeline"):
+        for event in _dicts(value.get(name)):
+            yield from event_parts(event, value, repo)
 
 
 def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
-    """The comments in a REST issue: of github-backup, or a list of objects or texts in place of a number."""
+    """The comments in a REST issue: of github-backup, of Perceval, or a list in place of a number."""
     # A text has no time of its own.
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
-    listed = [*_dicts(value.get("comment_data")), *(comments if isinstance(comments, list) else ())]
+    saved = (*_dicts(value.get("comment_data")), *_dicts(value.get("comments_data")))
+    listed = [*saved, *(comments if isinstance(comments, list) else ())]
     for number, comment in enumerate(listed, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
         known = {name: field for name, field in fields.items() if field is not None}
         yield "comments", {"id": number, **last} | known
 
 
-def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
-    """An event; kinds that have nothing to do with duplicates are dropped."""
-    if value.get("event") == "commented" and value.get("issue_url"):
-        yield "comments", value
-    elif value.get("event") in EVENT_KINDS:
-        home = _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
-        url = value.get("issue_url") or home
-        yield "events", value | {"issue_url": url}
+def event_parts(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
+    """An event of a repository, timeline or issue; kinds that don't concern duplicates are dropped."""
+    kind = value.get("event")
+    if kind == "commented":
+        yield "comments", {"issue_url": _url_of(issue, repo)} | value
+    elif kind in EVENT_KINDS or not isinstance(kind, str):
+        yield "events", value | {"issue_url": value.get("issue_url") or _url_of(issue, repo)}
+
+
+def _url_of(issue: Any, repo: str | None) -> str | None:
+    return _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
@@ -166,17 +195,19 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         issue["closed_at"] = None
     if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
         issue |= {"state": "closed", "pull_request": {}}
-    if isinstance(labels := _listing(value.get("labels")), list):
+    if isinstance(labels := connected(value.get("labels")), list):
         issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
     comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
-    yield "issues", issue | {"comments": None}
+    counted = value.get("comments")
+    total = counted.get("totalCount") if isinstance(counted, dict) else None
+    yield "issues", issue | {"comments": total}
     yield from embedded_comments(issue | {"comments": comments}, repo)
     for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
         kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
         event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
         for target in _dicts([node.get("canonical")]):
             event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
-        yield from _event(event, value, repo)
+        yield from event_parts(event, value, repo)
 
 
 def _renamed(value: Object) -> Object:
@@ -225,11 +256,6 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def _listing(values: Any) -> Any:
-    """The items of a connection of GraphQL; any other value stays."""
-    return values["nodes"] if isinstance(values, dict) and "nodes" in values else values
-
-
 def _dicts(values: Any) -> list[Object]:
-    values = _listing(values)
+    values = connected(values)
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
