@@ -128,7 +128,8 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                 tracker = trackers.get(row.repo)
                 issue = replace(row.record, repo=tracker.name)
                 tracker.note(issue)
-                tracker.stated[issue.number] = _stated_comments(row.value)
+                stated = (row.value or {}).get("comments")
+                tracker.stated[issue.number] = stated if isinstance(stated, int) else 0
                 if issue.is_pull and not tracker.info.private:
                     times = issue.created_at, issue.updated_at
                     page.issues.append(pull_request(issue.ref, issue.title, issue.state, *times))
@@ -137,12 +138,6 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                     page.threads.append(Thread(issue, events=(closing,) if closing else ()))
                     page.top_ups.append(TopUp(issue.ref, "comments", "", 0))
             store.save(page)
-
-
-def _stated_comments(value: Mapping[str, Any] | None) -> int:
-    """The number of comments that an issue states, if it does not contain them."""
-    stated = (value or {}).get("comments")
-    return stated if isinstance(stated, int) else 0
 
 
 def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> None:

@@ -43,7 +43,7 @@ def saved_files(folder: Path) -> list[Path]:
 def is_saved(path: Path, repo: str | None = None) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
     _, first = next(values(path), (0, {"event": ""}))
-    return is_known(next(iter(_unwrapped(first, repo)), first), repo)
+    return any(is_known(item, repo) for item in _unwrapped(first, repo))
 
 
 def is_known(value: Any, repo: str | None = None) -> bool:
@@ -55,46 +55,32 @@ def read_saved(
     path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
-    for row, value in _objects(path, repo, broken):
+    objects = ((row, item) for row, value in values(path) for item in _unwrapped(value, repo))
+    for row, value in objects:
         parts = _parts(value, repo) if isinstance(value, dict) else None
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
             names = list(value) if isinstance(value, dict) and not is_nameless else []
-            kind = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
-            broken(DataError(f"unknown layout{f' ({kind})' if kind else ''}; {remedy}", path=path, row=row))
+            fault = f"unknown layout (keys {one_line(', '.join(names), 100)})" if names else "unknown layout"
+            if kind := other_kind(names):
+                fault = f"is {kind}"
+            broken(DataError(f"{fault}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
-
-
-def _objects(
-    path: Path, repo: str | None, broken: Callable[[DataError], None]
-) -> Iterator[tuple[int, Any]]:
-    """Yield the objects of a file's values; reports answers that lack some."""
-    for row, value in values(path):
-        if fault := _fault_of(value):
-            broken(DataError(f"{fault}; save it again, or give --skip-broken", path=path, row=row))
-        for item in _unwrapped(value, repo):
-            yield row, item
-
-
-def _fault_of(answer: Any) -> str:
-    """Why an answer of GitHub lacks objects."""
-    if not isinstance(answer, dict):
-        return ""
-    if answer.get("incomplete_results") is True:
-        return "a search that GitHub did not finish (incomplete_results)"
-    messages = [_text(error.get("message")) for error in _dicts(answer.get("errors"))]
-    return f"an answer with errors ({one_line(messages[0], 100)})" if messages else ""
 
 
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
     """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
     if is_known(value, repo) or not isinstance(value, dict):
         return [value]
+    if isinstance(issue := value.get("issue"), dict):
+        return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
     beside = [*_dicts(value.get("comments")), *_dicts(value.get("events"))]
-    return [*objects_in(value), *(item for item in beside if is_known(item, repo))]
+    is_cut = value.get("incomplete_results") or value.get("errors")
+    faults = [{"incomplete_results": True}] if is_cut else []
+    return [*faults, *objects_in(value), *(item for item in beside if is_known(item, repo))]
 
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
