@@ -25,6 +25,7 @@ from gis_builder.trackers.saved import (
     GIVE_REPO,
     Object,
     embedded_comments,
+    event_parts,
     is_saved,
     read_saved,
     repo_of,
@@ -133,7 +134,7 @@ class Dump:
         return self._checked(path, parts, _check_comment)
 
     def events(self) -> Iterator[Row[Event]]:
-        """Read every saved event, in file order."""
+        """Read every saved event that can concern duplicates, in file order."""
         return self._rows("events", _check_event)
 
     def missing(self) -> Iterator[Row[MissingObject]]:
@@ -142,8 +143,17 @@ class Dump:
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
         path = _file(self.folder, stem)
-        if path is not None:
-            yield from self._checked(path, read_objects(path, self.broken), check)
+        if path is None:
+            return
+        objects = read_objects(path, self.broken)
+        if stem == "events":
+            objects = (
+                (row, part)
+                for row, value in objects
+                for kind, part in event_parts(value, value.get("issue"), self.fallback)
+                if kind == stem
+            )
+        yield from self._checked(path, objects, check)
 
     def _checked(self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]) -> Iterator[Row[R]]:
         expected = self.info.full_name if self.info else None
@@ -297,6 +307,11 @@ def _check_comment(value: Object) -> tuple[str | None, int, Comment]:
 
 def _check_event(value: Object) -> tuple[str | None, int, Event]:
     item = convert(value, rest_records.EventObject)
+    if not item.issue_url:
+        raise Malformed(
+            "names no issue, as in the timeline of one issue; save the events of all issues with"
+            " `gh api --paginate repos/OWNER/NAME/issues/events`"
+        )
     return *_issue_of(item.issue_url), rest_records.event_record(item)
 
 

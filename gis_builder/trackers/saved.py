@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gis_builder.store.decoding import EVENT_KINDS, replace_surrogates
-from gis_builder.trackers.ticket_cells import objects_in, other_kind
+from gis_builder.trackers.ticket_cells import connected, objects_in, other_kind
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import read_whole
@@ -43,7 +43,7 @@ def saved_files(folder: Path) -> list[Path]:
 def is_saved(path: Path, repo: str | None = None) -> bool:
     """Whether the first value of a file has a known layout; an empty file counts as known."""
     _, first = next(values(path), (0, {"event": ""}))
-    return is_known(next(iter(_unwrapped(first, repo)), first), repo)
+    return any(is_known(item, repo) for item in _unwrapped(first, repo))
 
 
 def is_known(value: Any, repo: str | None = None) -> bool:
@@ -62,8 +62,10 @@ def read_saved(
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
             names = list(value) if isinstance(value, dict) and not is_nameless else []
-            kind = other_kind(names) or (f"keys {one_line(', '.join(names), 100)}" if names else "")
-            broken(DataError(f"unknown layout{f' ({kind})' if kind else ''}; {remedy}", path=path, row=row))
+            fault = f"unknown layout (keys {one_line(', '.join(names), 100)})" if names else "unknown layout"
+            if kind := other_kind(names):
+                fault = f"is {kind}"
+            broken(DataError(f"{fault}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
@@ -71,7 +73,14 @@ def read_saved(
 
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
     """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
-    return [value] if is_known(value, repo) else objects_in(value)
+    if is_known(value, repo) or not isinstance(value, dict):
+        return [value]
+    if isinstance(issue := value.get("issue"), dict):
+        return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
+    beside = [*_dicts(value.get("comments")), *_dicts(value.get("events"))]
+    is_cut = value.get("incomplete_results") or value.get("errors")
+    faults = [{"incomplete_results": True}] if is_cut else []
+    return [*faults, *objects_in(value), *(item for item in beside if is_known(item, repo))]
 
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
@@ -115,45 +124,51 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
-        return _event(value, value.get("issue"), repo)
+        return event_parts(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
     has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
-        return iter([("comments", value)])
+        is_comment = value.get("type", "comment") == "comment"  # in Gitea's timelines, changes have texts, too
+        return iter([("comments", value)] if is_comment else [])
     return None
 
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
-    """A REST issue, with the comments and events that github-backup nests in it."""
+    """A REST issue, with the comments and events that github-backup and others nest in it."""
     repo = repo_of(value) or repo
     yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
     yield from embedded_comments(value, repo)
-    for event in _dicts(value.get("event_data")):
-        yield from _event(event, value, repo)
+    for name in ("event_data", "events", "timeline"):
+        for event in _dicts(value.get(name)):
+            yield from event_parts(event, value, repo)
 
 
 def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
-    """The comments in a REST issue: of github-backup, or a list of objects or texts in place of a number."""
+    """The comments in a REST issue: of github-backup, of Perceval, or a list in place of a number."""
     # A text has no time of its own.
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
-    listed = [*_dicts(value.get("comment_data")), *(comments if isinstance(comments, list) else ())]
+    saved = (*_dicts(value.get("comment_data")), *_dicts(value.get("comments_data")))
+    listed = [*saved, *(comments if isinstance(comments, list) else ())]
     for number, comment in enumerate(listed, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
         known = {name: field for name, field in fields.items() if field is not None}
         yield "comments", {"id": number, **last} | known
 
 
-def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
-    """An event; kinds that have nothing to do with duplicates are dropped."""
-    if value.get("event") == "commented" and value.get("issue_url"):
-        yield "comments", value
-    elif value.get("event") in EVENT_KINDS:
-        home = _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
-        url = value.get("issue_url") or home
-        yield "events", value | {"issue_url": url}
+def event_parts(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
+    """An event of a repository, timeline or issue; kinds that don't concern duplicates are dropped."""
+    kind = value.get("event")
+    if kind == "commented":
+        yield "comments", {"issue_url": _url_of(issue, repo)} | value
+    elif kind in EVENT_KINDS or not isinstance(kind, str):
+        yield "events", value | {"issue_url": value.get("issue_url") or _url_of(issue, repo)}
+
+
+def _url_of(issue: Any, repo: str | None) -> str | None:
+    return _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
@@ -166,17 +181,19 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         issue["closed_at"] = None
     if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
         issue |= {"state": "closed", "pull_request": {}}
-    if isinstance(labels := _listing(value.get("labels")), list):
+    if isinstance(labels := connected(value.get("labels")), list):
         issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
     comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
-    yield "issues", issue | {"comments": None}
+    counted = value.get("comments")
+    total = counted.get("totalCount") if isinstance(counted, dict) else None
+    yield "issues", issue | {"comments": total}
     yield from embedded_comments(issue | {"comments": comments}, repo)
     for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
         kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
         event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
         for target in _dicts([node.get("canonical")]):
             event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
-        yield from _event(event, value, repo)
+        yield from event_parts(event, value, repo)
 
 
 def _renamed(value: Object) -> Object:
@@ -225,11 +242,6 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def _listing(values: Any) -> Any:
-    """The items of a connection of GraphQL; any other value stays."""
-    return values["nodes"] if isinstance(values, dict) and "nodes" in values else values
-
-
 def _dicts(values: Any) -> list[Object]:
-    values = _listing(values)
+    values = connected(values)
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

@@ -58,7 +58,6 @@ LINES = [
     ),
     ("events", MARK | {"canonical": "o\x1b/r#9"}),
     ("events", MARK | {"event": [1]}),
-    ("events", MARK | {"event": "labeled"}),
     ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
 ]
 ISSUES_LINES = [
