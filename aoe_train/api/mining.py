@@ -68,13 +68,11 @@ class Mined(Printed):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to train on the rows, unless only a few are left."""
         from pairkit.dataset.making.made import FEW_ROWS
-        from pairkit.similarity.languages import backbone_for
+        from pairkit.similarity.languages import train_command
 
         if self.out is None or sum(split["rows"] for split in self.statistics["splits"].values()) < FEW_ROWS:
             return []
-        backbone = backbone_for(self.out)
-        train = ["aoe", "train", "--data", str(self.out), "--backbone", backbone, "--out", "model"]
-        return [("train with the negatives", train)]
+        return [("train with the negatives", train_command(self.out))]
 
     def _notes(self) -> list[str]:
         kinds = {"omitted rows": "dropped_rows", "rejected candidates": "turned_down_candidates"}

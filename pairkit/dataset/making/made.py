@@ -33,7 +33,7 @@ from pairkit.dataset.records import (
     write_dataset,
 )
 from pairkit.dataset.table_files import table_bytes
-from pairkit.similarity.languages import backbone_for
+from pairkit.similarity.languages import train_command
 from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
@@ -76,9 +76,7 @@ class MadeDataset(Printed):
         """How to train on it, unless it has only a few rows."""
         if self.out is None or len(self.pairs) < FEW_ROWS:
             return []
-        backbone = backbone_for(self.out)
-        train = ["aoe", "train", "--data", str(self.out), "--backbone", backbone, "--out", "model"]
-        return [("train on it", train)]
+        return [("train on it", train_command(self.out))]
 
     def table(self) -> ResultTable:
         """The rows of each split, and the numbers of dropped rows."""

@@ -24,6 +24,7 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import MAX_LINE_BYTES, note_once, read_text_lines, read_whole
+from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.untrusted_tables import check_width
 
 _QUOTED = re.compile(r'"[^"]*"')
@@ -124,7 +125,7 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
             return None
         schema = dict.fromkeys(names, pl.String)
         table = pl.read_csv(data, has_header=False, separator=separator, schema=schema)
-    except (DataError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError):
+    except (*POLARS_ERRORS, DataError, ValueError):
         return None
     cells = pl.all().fill_null("")
     is_blank = ~pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))

@@ -31,6 +31,7 @@ from pairkit.base.system.text_lines import (
     read_text_lines,
     read_whole,
 )
+from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
@@ -117,7 +118,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         table = _READERS[suffix](path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
+    except (*POLARS_ERRORS, OSError, UnicodeError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); write or download it again", path=path
@@ -189,7 +190,7 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
     """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
     lines = read_whole(path, UNLIMITED, as_utf8=True).removeprefix(codecs.BOM_UTF8)
     if not _LONE_SURROGATE.search(lines):
-        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        with suppress(*POLARS_ERRORS):
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
