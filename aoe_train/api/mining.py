@@ -11,6 +11,7 @@ from aoe_train.api.parameters import FOLDER, loaded, notes, one_or_several, opti
 from aoe_train.api.trained import JUDGE_ALL, compare
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.printable import listed
 from pairkit.dataset.shared_options import columns_given
 
 if TYPE_CHECKING:
@@ -79,10 +80,7 @@ class Mined(Printed):
         notes = []
         for words, key in kinds.items():
             if reasons := self.statistics[key]:
-                listed = ", ".join(
-                    f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items()
-                )
-                notes.append(f"{words}: {listed}")
+                notes.append(f"{words}: {listed(reasons)}")
         estimate = self.statistics["false_negatives"]
         if estimate["telling"]:
             notes.append(

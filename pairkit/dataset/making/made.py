@@ -13,6 +13,7 @@ import polars as pl
 
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import listed
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_file, is_same, made_there
 from pairkit.base.version import __version__
@@ -83,8 +84,7 @@ class MadeDataset(Printed):
         counts = self.pairs.table()
         reasons = self.statistics["dropped_pairs"]
         if reasons:
-            listed = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
-            counts.caption = f"left out: {listed}"
+            counts.caption = f"left out: {listed(reasons)}"
         if conflicting := self.statistics.get(CONFLICTING):
             counts.caption += f"; kept: {conflicting:,} rows with conflicting labels"
         return counts
@@ -231,7 +231,7 @@ FileFormat = Literal["jsonl", "csv"]
 
 
 def export_pairs(
-    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool = False, fresh: bool = False
+    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool, fresh: bool
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if file_format not in get_args(FileFormat):

@@ -85,7 +85,7 @@ def _check_header(cells: list[str], path: Path) -> None:
     check_width(len(cells), path)
 
 
-def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The column names, numbers from 1 if there is no header; and the records of rows."""
     rows = records(path, header=header)
     first = next(rows, (1, []))
@@ -96,7 +96,7 @@ def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterat
     return column_names(first[1]), rows
 
 
-def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
+def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     """The table of a file, with all values as texts, and null for empty cells."""
     names, rows = named_records(path, header=header)
     if not names:

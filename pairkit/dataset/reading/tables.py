@@ -42,7 +42,7 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_size,
     check_texts,
 )
-from pairkit.dataset.records import join_frames
+from pairkit.dataset.records import join_frames, leaf_types
 
 _SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
@@ -317,18 +317,11 @@ def _read_arrow(path: Path) -> pl.DataFrame:
 
 def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    keys = sum(_fields(dtype) for dtype in schema.values())
+    keys = sum(1 for dtype in schema.values() for _ in leaf_types(dtype))
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise DataError(
             f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line", path=path
         )
-
-
-def _fields(dtype: object) -> int:
-    """The number of columns including nested fields."""
-    if isinstance(dtype, pl.Struct):
-        return 1 + sum(_fields(field.dtype) for field in dtype.fields)
-    return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
 
 
 _READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
