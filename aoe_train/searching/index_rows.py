@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
+from aoe_train.model.folder_checks import Foreign, Length, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
@@ -46,7 +46,6 @@ HASH = "sha256"
 _ORIGIN = (FILE, ROW)
 HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
 _REMEDY = "build the index again with --fresh"
-_Count = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
 class IndexManifest(Foreign):
@@ -55,8 +54,8 @@ class IndexManifest(Foreign):
     format: Literal[1] = 1
     model: str
     text: Annotated[list[str], Field(min_length=1)]
-    rows: _Count
-    dim: _Count
+    rows: Length
+    dim: Length
     vectors: Literal["float32", "int8"] = "float32"
     kind: IndexKind = "flat"
     recall: float | None = None

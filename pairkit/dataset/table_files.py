@@ -21,7 +21,7 @@ ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 def _refuse_bytes(rows: pl.DataFrame, file_format: str, where: Path) -> None:
     for name, dtype in rows.schema.items():
-        if pl.Binary in leaf_types(dtype):
+        if any(leaf == pl.Binary for leaf in leaf_types(dtype)):
             raise DataError(
                 f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
                 path=where,

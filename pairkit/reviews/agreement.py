@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 Scale = Literal["nominal", "interval"]
@@ -50,22 +51,20 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float]) -> Figure:
 
 def cohen_kappa(judge1: Sequence[float], judge2: Sequence[float], scale: Scale = "nominal") -> Figure:
     """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
-    values = sorted({*judge1, *judge2})
-    index_of = {value: number for number, value in enumerate(values)}
+    values = np.unique([*judge1, *judge2])
     cells = np.zeros((len(judge1), len(values), len(values)))
-    for pair, (first, second) in enumerate(zip(judge1, judge2, strict=True)):
-        cells[pair, index_of[first], index_of[second]] = 1
+    first, second = (np.searchsorted(values, judge) for judge in (judge1, judge2))
+    cells[np.arange(len(judge1)), first, second] = 1
     return _figure(cells, _distances(values, scale), _kappa)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal") -> Figure:
     """Agreement of any number of judges beyond chance (at most 1); undefined if all answers are equal."""
     paired = [unit for unit in units if len(unit) > 1]
-    values = sorted({value for unit in paired for value in unit})
-    index_of = {value: number for number, value in enumerate(values)}
+    values = np.unique([value for unit in paired for value in unit])
     cells = np.zeros((len(paired), len(values), len(values)))
     for number, unit in enumerate(paired):
-        counts = np.bincount([index_of[value] for value in unit], minlength=len(values)).astype(float)
+        counts = np.bincount(np.searchsorted(values, unit), minlength=len(values)).astype(float)
         cells[number] = (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
     return _figure(cells, _distances(values, scale), _alpha)
 
@@ -101,7 +100,7 @@ def _beyond_chance(observed: _Array, expected: _Array) -> _Array:
     return 1 - observed / np.where(expected > 0, expected, np.nan)
 
 
-def _distances(values: Sequence[float], scale: Scale) -> _Array:
+def _distances(values: npt.ArrayLike, scale: Scale) -> _Array:
     column = np.asarray(values, dtype=np.float64)[:, None]
     apart = column - column.T
     return (apart != 0).astype(np.float64) if scale == "nominal" else apart**2

@@ -41,6 +41,7 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_parquet,
     check_size,
     check_texts,
+    readable,
 )
 from pairkit.dataset.records import join_frames, leaf_types
 
@@ -114,15 +115,8 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         )
     if suffix in _SEPARATED:
         return read_separated(path, header=header)
-    try:
+    with readable(path, suffix[1:], *POLARS_ERRORS):
         table = _READERS[suffix](path)
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except (*POLARS_ERRORS, OSError, UnicodeError) as error:
-        reason = one_line(str(error).split("\n")[0], 200)
-        raise DataError(
-            f"not readable as {suffix[1:]} ({reason}); write or download it again", path=path
-        ) from error
     table.columns = column_names(table.columns)
     return table
 
@@ -148,7 +142,8 @@ def _read_sheet(path: Path) -> pl.DataFrame:
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of columns without a name
     file, sheet = sheet_of(path)
     data = read_whole(file)
-    try:
+    errors = (fastexcel.FastExcelError, zipfile.BadZipFile)
+    with readable(file, "a spreadsheet", *errors, remedy="save it again as CSV"):
         if zipfile.is_zipfile(io.BytesIO(data)):
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
                 check_size(sum(part.file_size for part in parts.infolist()), path, len(data))
@@ -161,11 +156,6 @@ def _read_sheet(path: Path) -> pl.DataFrame:
         table = pl.DataFrame(
             book.load_sheet(sheet or 0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
         )
-    except (fastexcel.FastExcelError, zipfile.BadZipFile) as error:
-        reason = one_line(str(error).split("\n")[0], 200)
-        raise DataError(
-            f"not readable as a spreadsheet ({reason}); save it again as CSV", path=file
-        ) from error
     return table.with_columns(map(_whole_numbers, table.select(pl.col(pl.Float64))))
 
 
@@ -295,7 +285,7 @@ def _read_arrow(path: Path) -> pl.DataFrame:
     """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped."""
     import pyarrow as pa
 
-    try:
+    with readable(path, "an Arrow stream", pa.ArrowException, remedy="save the dataset again"):
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
             size, rows, unpacked, batches = file.size(), 0, 0, []
             for batch in reader:
@@ -307,11 +297,6 @@ def _read_arrow(path: Path) -> pl.DataFrame:
             table.validate(full=True)
             frame = pl.DataFrame(table)
         check_texts(frame, path)
-    except pa.ArrowException as error:
-        reason = one_line(str(error), 200)
-        raise DataError(
-            f"not readable as an Arrow stream ({reason}); save the dataset again", path=path
-        ) from error
     return frame
 
 
