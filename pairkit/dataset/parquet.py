@@ -11,7 +11,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from pairkit.base.system.files import whole_file, write_bytes
-from pairkit.dataset.reading.untrusted_tables import readable
+from pairkit.base.system.text_lines import readable
 
 _ROW_GROUP = 8192
 _REMEDY = "make the file again"

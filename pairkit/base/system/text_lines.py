@@ -293,3 +293,18 @@ def _readable(path: Path, row: Callable[[], int | None]) -> Iterator[None]:
         reason = getattr(error, "strerror", None) or error
         message = f"not readable ({reason}); fix the file or its permissions"
         raise DataError(message, path=path, row=row()) from error
+
+
+@contextmanager
+def readable(
+    path: Path, kind: str, *errors: type[BaseException], remedy: str = "write or download it again"
+) -> Iterator[None]:
+    """Convert these errors, and those of the system, while a file of this kind is read."""
+    caught: tuple[type[BaseException], ...] = (*errors, OSError, UnicodeError)
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except caught as error:
+        reason = one_line(str(error).split("\n")[0], 200)
+        raise DataError(f"not readable as {kind} ({reason}); {remedy}", path=path) from error

@@ -30,6 +30,7 @@ from pairkit.base.system.text_lines import (
     read_text,
     read_text_lines,
     read_whole,
+    readable,
 )
 from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
@@ -41,7 +42,6 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_parquet,
     check_size,
     check_texts,
-    readable,
 )
 from pairkit.dataset.records import join_frames, leaf_types
 

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.text_lines import FREE_BYTES, MAX_RATIO
+from pairkit.base.system.text_lines import FREE_BYTES, MAX_RATIO, readable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,21 +60,6 @@ def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
             " write it without compression",
             path=path,
         )
-
-
-@contextmanager
-def readable(
-    path: Path, kind: str, *errors: type[BaseException], remedy: str = "write or download it again"
-) -> Iterator[None]:
-    """Convert these errors, and those of the system, while a file of this kind is read."""
-    caught: tuple[type[BaseException], ...] = (*errors, OSError, UnicodeError)
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except caught as error:
-        reason = one_line(str(error).split("\n")[0], 200)
-        raise DataError(f"not readable as {kind} ({reason}); {remedy}", path=path) from error
 
 
 @contextmanager
