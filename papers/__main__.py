@@ -207,7 +207,8 @@ def pretrain(
         "init_from": init_from,
         "fresh": fresh or None,
     }
-    settings = merge(PretrainSettings, {name: name for name in flags}, flags, config=config, settings=sets)
+    layers = {"config": config, "settings": sets}
+    settings = merge(PretrainSettings, {name: name for name in flags}, flags | layers)
     result = run(settings, progress=not quiet)
     if json:
         print_json(result)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from aoe_train.api.parameters import MODEL, notes, options
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, setting_keys
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -361,6 +361,7 @@ def serve(
         >>> len(reply["data"])
         1
     """
+    given = locals()
     from pairkit.base.extras import needed_for
 
     with needed_for("`aoe serve`", "serve"):
@@ -374,10 +375,9 @@ def serve(
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.train_settings import named_precision
     from pairkit.base.openai_api.credentials import find_key
-    from pairkit.base.settings import argument, load_settings
+    from pairkit.base.settings import argument, merge
 
-    given = {"batch_tokens": batch_tokens, "texts": max_texts, "queue": max_queue, "body_mib": max_body}
-    limits = load_settings(Limits, flags=given)
+    limits = merge(Limits, setting_keys(serve), given)
     if model is None and index is None:
         raise ConfigError("nothing to serve; give --model, or --index with an index of `aoe index`")
     if against is not None and index is None:

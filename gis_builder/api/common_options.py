@@ -50,14 +50,12 @@ options = SHARED.extended(
 )
 
 
-def merged_settings(
-    function: Callable[..., Any], given: Mapping[str, Any], config: Any, settings: Any
-) -> BuildSettings:
-    """Merge a function's arguments with `config` and `settings`."""
+def merged_settings(function: Callable[..., Any], given: Mapping[str, Any]) -> BuildSettings:
+    """The settings from a function's arguments."""
     from gis_builder.settings import BuildSettings
     from pairkit.base.settings import merge
 
-    return merge(BuildSettings, setting_keys(function), given, config=config, settings=settings)
+    return merge(BuildSettings, setting_keys(function), given)
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")
