@@ -158,6 +158,8 @@ def make(
         else:
             frame, missing = _added(others, frame, out), others.height
     key = rows.key or (None if earlier is None else earlier.about.key)
+    if key not in frame.columns:  # the rows that had it were removed
+        key = None
     searched_for = None if purpose == "none" else purpose
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
     small = "flat" if earlier is None else earlier.about.kind

@@ -24,8 +24,7 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
-from pairkit.base.system.files import check_free
-from pairkit.dataset.table_files import ENDINGS, write_table
+from pairkit.dataset.table_files import write_table
 
 _BLOCK_TEXTS = 64
 _SHOWN = 200  # characters of a text in a table
@@ -120,9 +119,7 @@ class BatchSearch:
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        path = Path(out)
-        check_free(path, *ENDINGS)
-        write_table(path, [self.hits], self.hits.schema)
+        write_table(Path(out), [self.hits], self.hits.schema)
 
 
 class SearchIndex:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import inert, one_line
-from pairkit.base.system.files import whole_file, write_bytes
+from pairkit.base.system.files import check_free, whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
 from pairkit.dataset.records import as_json, leaf_types
@@ -52,7 +52,8 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bo
 
 
 def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:
-    """Write a table frame by frame."""
+    """Write a new table frame by frame."""
+    check_new(path)
     if path.suffix.lower() == ".parquet":
         stream_parquet(path, frames, dict(schema))
         return
@@ -60,6 +61,11 @@ def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -
         file.write(table_bytes(path, pl.DataFrame(schema=schema)))
         for rows in frames:
             file.write(table_bytes(path, rows, header=False))
+
+
+def check_new(path: Path) -> None:
+    """Refuse a file that exists, or whose name doesn't end as that of a table."""
+    check_free(path, *ENDINGS)
 
 
 def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:

@@ -126,6 +126,12 @@ def indexed(
     return aoe_train.open_index(out, words_only=True)
 
 
+def test_rows_without_the_key_of_an_earlier_index_replace_it(bert, tmp_path):
+    indexed([{"key": "A-1", "text": "a crash"}], bert, tmp_path / "index")
+    aoe_train.index(["a leak"], model=bert, out=tmp_path / "index", remove_missing=True, **QUIET)
+    assert aoe_train.open_index(tmp_path / "index", words_only=True).key_column == "row"
+
+
 def test_text_columns_of_a_table(bert, tmp_path, caplog):
     index = indexed(issues(3), bert, tmp_path / "table")
     first = issues(3).row(0, named=True)
