@@ -67,7 +67,7 @@ def import_dumps(
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
     warnings = broken.notes
     warnings += [
-        f"{tracker.name}: {tracker.incomplete:,} issues state comments that are missing; save the comments, too"
+        f"{tracker.name}: {tracker.incomplete:,} issues state comments that are missing; save these, too"
         for tracker in trackers
         if tracker.incomplete
     ]

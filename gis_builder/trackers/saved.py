@@ -71,6 +71,12 @@ def read_saved(
             yield row, kind, part
 
 
+def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
+    """The REST objects in a value; one of unknown layout is an object of this kind."""
+    for item in _unwrapped(value, repo):
+        yield from _parts(item, repo) if is_known(item, repo) else [(kind, value)]
+
+
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
     """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
     if is_known(value, repo) or not isinstance(value, dict):
@@ -125,14 +131,13 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
-        return event_parts(value, value.get("issue"), repo)
+        return _event(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
     has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
-        is_comment = value.get("type", "comment") == "comment"  # not a change in a timeline of Gitea
-        return iter([("comments", value)] * is_comment)
+        return iter([("comments", value)])
     return None
 
 
@@ -143,7 +148,7 @@ def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     yield from embedded_comments(value, repo)
     for name in ("event_data", "events", "timeline"):
         for event in _dicts(value.get(name)):
-            yield from event_parts(event, value, repo)
+            yield from _event(event, value, repo)
 
 
 def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
@@ -160,7 +165,7 @@ def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
         yield "comments", {"id": number, **last} | known
 
 
-def event_parts(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
+def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     """An event of a repository, timeline or issue; kinds that don't concern duplicates are dropped."""
     kind = value.get("event")
     if kind == "commented":
@@ -191,7 +196,7 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
         event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
         for target in _dicts([node.get("canonical")]):
             event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
-        yield from event_parts(event, value, repo)
+        yield from _event(event, value, repo)
 
 
 def _renamed(value: Object) -> Object:

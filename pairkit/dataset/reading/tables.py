@@ -238,7 +238,7 @@ def json_values(path: Path) -> list[Any]:
         raise DataError("expected an array of rows", path=path)
     if _is_rows(values) and "row_idx" in values[0]:
         raise DataError(
-            "is an answer of the Hub's dataset viewer, which has few rows and may cut texts; give the dataset's"
+            "is an answer of the Hub's dataset viewer, with few rows and shortened texts; give the dataset's"
             " name instead of a file",
             path=path,
         )
