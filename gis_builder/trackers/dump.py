@@ -24,11 +24,9 @@ from gis_builder.trackers.saved import (
     ADDRESS,
     GIVE_REPO,
     Object,
-    embedded_comments,
-    event_parts,
     is_saved,
+    parts_of,
     read_saved,
-    repo_of,
     saved_files,
 )
 from pairkit.base.errors import DataError
@@ -123,15 +121,7 @@ class Dump:
 
     def comments(self) -> Iterator[Row[Comment]]:
         """Read every comment, in file order; without a file of comments, those in the issues."""
-        path = _file(self.folder, "issues") if _file(self.folder, "comments") is None else None
-        if path is None:
-            return self._rows("comments", _check_comment)
-        repo = self.info.full_name if self.info else self.fallback
-        rows = read_objects(path, self.broken)
-        parts = (
-            (row, part) for row, value in rows for _, part in embedded_comments(value, repo_of(value) or repo)
-        )
-        return self._checked(path, parts, _check_comment)
+        return self._rows("comments", _check_comment)
 
     def events(self) -> Iterator[Row[Event]]:
         """Read every saved event that can concern duplicates, in file order."""
@@ -142,17 +132,17 @@ class Dump:
         return self._rows("missing", _check_missing)
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
-        path = _file(self.folder, stem)
+        source = "issues" if stem == "comments" and _file(self.folder, stem) is None else stem
+        path = _file(self.folder, source)
         if path is None:
             return
-        objects = read_objects(path, self.broken)
-        if stem == "events":
-            objects = (
-                (row, part)
-                for row, value in objects
-                for kind, part in event_parts(value, value.get("issue"), self.fallback)
-                if kind == stem
-            )
+        repo = self.info.full_name if self.info else self.fallback
+        objects = (
+            (row, part)
+            for row, value in read_objects(path, self.broken)
+            for kind, part in parts_of(value, repo, source)
+            if kind == stem
+        )
         yield from self._checked(path, objects, check)
 
     def _checked(self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]) -> Iterator[Row[R]]:

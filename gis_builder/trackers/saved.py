@@ -62,13 +62,19 @@ def read_saved(
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
             names = list(value) if isinstance(value, dict) and not is_nameless else []
-            fault = f"unknown layout (keys {one_line(', '.join(names), 100)})" if names else "unknown layout"
-            if kind := other_kind(names):
-                fault = f"is {kind}"
+            keys = f" (keys {one_line(', '.join(names), 100)})" if names else ""
+            kind = other_kind(names)
+            fault = f"is {kind}" if kind else f"unknown layout{keys}"
             broken(DataError(f"{fault}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
+
+
+def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
+    """The REST objects in a value; one of unknown layout is an object of this kind."""
+    for item in _unwrapped(value, repo):
+        yield from _parts(item, repo) if is_known(item, repo) else [(kind, value)]
 
 
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
@@ -77,10 +83,11 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [value]
     if isinstance(issue := value.get("issue"), dict):
         return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
-    beside = [*_dicts(value.get("comments")), *_dicts(value.get("events"))]
-    is_cut = value.get("incomplete_results") or value.get("errors")
-    faults = [{"incomplete_results": True}] if is_cut else []
-    return [*faults, *objects_in(value), *(item for item in beside if is_known(item, repo))]
+    objects = objects_in(value)
+    if value.get("incomplete_results") or value.get("errors"):
+        objects.append({"incomplete_results": True})
+    beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
+    return objects + [item for item in beside if is_known(item, repo)]
 
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
@@ -124,14 +131,13 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
         return _listed(value, repo_of(value) or repo)
     if "event" in value:
-        return event_parts(value, value.get("issue"), repo)
+        return _event(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
     has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
-        is_comment = value.get("type", "comment") == "comment"  # in Gitea's timelines, changes have texts, too
-        return iter([("comments", value)] if is_comment else [])
+        return iter([("comments", value)])
     return None
 
 
@@ -142,7 +148,7 @@ def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     yield from embedded_comments(value, repo)
     for name in ("event_data", "events", "timeline"):
         for event in _dicts(value.get(name)):
-            yield from event_parts(event, value, repo)
+            yield from _event(event, value, repo)
 
 
 def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
@@ -150,25 +156,22 @@ def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     # A text has no time of its own.
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
-    saved = (*_dicts(value.get("comment_data")), *_dicts(value.get("comments_data")))
-    listed = [*saved, *(comments if isinstance(comments, list) else ())]
+    listed = _dicts(value.get("comment_data")) + _dicts(value.get("comments_data"))
+    if isinstance(comments, list):
+        listed += comments
     for number, comment in enumerate(listed, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
         known = {name: field for name, field in fields.items() if field is not None}
         yield "comments", {"id": number, **last} | known
 
 
-def event_parts(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
+def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     """An event of a repository, timeline or issue; kinds that don't concern duplicates are dropped."""
     kind = value.get("event")
     if kind == "commented":
-        yield "comments", {"issue_url": _url_of(issue, repo)} | value
+        yield "comments", {"issue_url": _url(issue, repo)} | value
     elif kind in EVENT_KINDS or not isinstance(kind, str):
-        yield "events", value | {"issue_url": value.get("issue_url") or _url_of(issue, repo)}
-
-
-def _url_of(issue: Any, repo: str | None) -> str | None:
-    return _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
+        yield "events", value | {"issue_url": value.get("issue_url") or _url(issue, repo)}
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
@@ -184,16 +187,16 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     if isinstance(labels := connected(value.get("labels")), list):
         issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
     comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
-    counted = value.get("comments")
-    total = counted.get("totalCount") if isinstance(counted, dict) else None
-    yield "issues", issue | {"comments": total}
+    connection = value.get("comments")
+    count = connection.get("totalCount") if isinstance(connection, dict) else None
+    yield "issues", issue | {"comments": count}
     yield from embedded_comments(issue | {"comments": comments}, repo)
     for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
         kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
         event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
         for target in _dicts([node.get("canonical")]):
             event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
-        yield from event_parts(event, value, repo)
+        yield from _event(event, value, repo)
 
 
 def _renamed(value: Object) -> Object:
@@ -229,9 +232,9 @@ def _home(repo: str | None) -> str | None:
     return None if repo is None else f"https://api.github.com/repos/{repo}"
 
 
-def _url(issue: Object, repo: str | None) -> str | None:
-    number = issue.get("number")
-    return f"{_home(repo)}/issues/{number}" if repo is not None and isinstance(number, int) else None
+def _url(issue: Any, repo: str | None) -> str | None:
+    number = issue.get("number") if isinstance(issue, dict) else None
+    return f"{_home(repo_of(issue) or repo)}/issues/{number}" if isinstance(number, int) else None
 
 
 def _text(value: Any) -> str:
