@@ -49,9 +49,7 @@ _FILES |= {
 }
 
 
-def read_sts(
-    data_dir: Path, names: Sequence[str] = (), split: Split = "test"
-) -> tuple[list[PairTask], dict[str, str]]:
+def read_sts(data_dir: Path, names: Sequence[str], split: Split) -> tuple[list[PairTask], dict[str, str]]:
     """The tasks in a data folder, each with all its subsets, and the reasons why others are missing."""
     for name in names:
         if name not in _FILES:

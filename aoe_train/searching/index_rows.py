@@ -36,7 +36,7 @@ from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
 from pairkit.dataset.records import as_json as column_as_json
-from pairkit.dataset.records import as_written
+from pairkit.dataset.records import as_written, leaf_types
 from pairkit.extracting.html_blocks import without_tags
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
@@ -221,9 +221,7 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def _is_text(dtype: Any) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
-    if isinstance(dtype, pl.Struct):
-        return all(_is_text(field.dtype) for field in dtype.fields)
-    return _is_text(dtype.inner) if dtype.is_nested() else dtype not in (pl.Binary, pl.Duration, pl.Object)
+    return all(leaf not in (pl.Binary, pl.Duration, pl.Object) for leaf in leaf_types(dtype))
 
 
 def _is_list(dtype: pl.DataType) -> bool:

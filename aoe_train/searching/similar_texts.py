@@ -153,7 +153,7 @@ def similar_pairs(
     queries: IndexVectors | None,
     min_cosine: float,
     *,
-    neighbours: int = 50,
+    neighbours: int,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
     """Indices and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""

@@ -73,9 +73,9 @@ class Code(StrEnum):
 _NAME = re.compile(r"[A-Z][A-Z_]+")
 
 
-def code_pattern(pattern: str, codes: type[StrEnum] = Code) -> re.Pattern[str]:
+def code_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a regular expression written with names of codes and blanks between them."""
-    return re.compile(_NAME.sub(lambda name: re.escape(codes[name[0]]), pattern).replace(" ", ""))
+    return re.compile(_NAME.sub(lambda name: re.escape(Code[name[0]]), pattern).replace(" ", ""))
 
 
 def has_any(text: str, stems: tuple[str, ...]) -> bool:

@@ -141,7 +141,7 @@ def build(name: str, settings: LlmSettings, function: LlmFunction | None = None)
 class FunctionProvider(Provider):
     """Calls a plain function in threads, or an async one in the run's event loop."""
 
-    def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None = None) -> None:
+    def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None) -> None:
         if function is None:
             raise ConfigError(
                 f"llm {name}: no function; pass one from Python, as llm={{{name!r}: your_function}}"

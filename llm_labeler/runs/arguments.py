@@ -26,7 +26,7 @@ def read_arguments(
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None,
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
     """Merge defaults < `below` < `config` < `settings` < arguments (`keys`: their settings)."""
     values = dict(arguments)

@@ -16,6 +16,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_file, write_bytes
 
 _ROW_GROUP = 8192
+POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # a panic is no Exception
 # Fixed, so that the bytes don't depend on the library's defaults.
 _FORMAT: dict[str, Any] = {"compression": "zstd", "compression_level": 7, "statistics": True}
 
@@ -72,6 +73,6 @@ def read_notes(path: Path) -> dict[str, str]:
 def _read_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except (*POLARS_ERRORS, OSError) as error:
         reason = one_line(str(error), 200)
         raise DataError(f"not readable as parquet ({reason}); make the file again", path=path) from error

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-from polars.datatypes import DataType, DataTypeClass
 from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
@@ -15,26 +14,18 @@ from pairkit.base.printable import inert, one_line
 from pairkit.base.system.files import whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
-from pairkit.dataset.records import as_json
+from pairkit.dataset.records import as_json, leaf_types
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def _refuse_bytes(rows: pl.DataFrame, file_format: str, where: Path) -> None:
     for name, dtype in rows.schema.items():
-        if _holds_bytes(dtype):
+        if pl.Binary in leaf_types(dtype):
             raise DataError(
                 f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
                 path=where,
             )
-
-
-def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
-    if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(field.dtype) for field in dtype.fields)
-    if isinstance(dtype, (pl.List, pl.Array)):
-        return _holds_bytes(dtype.inner)
-    return dtype == pl.Binary
 
 
 def _known(path: Path) -> Path:

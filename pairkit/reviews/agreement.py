@@ -38,9 +38,9 @@ def wilson(right: float, n: float) -> Interval | None:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None) -> Figure:
+def weighted_share(right: Sequence[bool], weights: Sequence[float]) -> Figure:
     """A weighted share with Wilson's interval at Kish's effective sample size."""
-    weight = np.ones(len(right)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight = np.asarray(weights, dtype=np.float64)
     if not len(right):
         return Figure(None, None, 0)
     value = float(weight @ np.asarray(right, dtype=np.float64) / weight.sum())
@@ -70,12 +70,12 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal
     return _figure(cells, _distances(values, scale), _alpha)
 
 
-def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer] | None = None) -> float | None:
+def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer]) -> float | None:
     """Krippendorff's alpha of vote counts (unit, class), with each unit weighted by `counts`."""
     judges = tally.sum(axis=1)
     paired = judges > 1
     chosen = tally[paired].astype(np.float64)
-    weight = (np.ones(len(tally)) if counts is None else counts)[paired] / (judges[paired] - 1)
+    weight = counts[paired] / (judges[paired] - 1)
     cells = (chosen.T * weight) @ chosen - np.diag(weight @ chosen)
     alpha = float(_alpha(cells, _distances(range(len(cells)), "nominal")))
     return None if math.isnan(alpha) else alpha

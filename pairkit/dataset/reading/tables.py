@@ -31,6 +31,7 @@ from pairkit.base.system.text_lines import (
     read_text_lines,
     read_whole,
 )
+from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
@@ -41,7 +42,7 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_size,
     check_texts,
 )
-from pairkit.dataset.records import join_frames
+from pairkit.dataset.records import join_frames, leaf_types
 
 _SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
@@ -117,7 +118,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         table = _READERS[suffix](path)
     except FileNotFoundError as error:
         raise DataError("no such file", path=path) from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
+    except (*POLARS_ERRORS, OSError, UnicodeError) as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(
             f"not readable as {suffix[1:]} ({reason}); write or download it again", path=path
@@ -189,7 +190,7 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
     """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
     lines = read_whole(path, UNLIMITED, as_utf8=True).removeprefix(codecs.BOM_UTF8)
     if not _LONE_SURROGATE.search(lines):
-        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        with suppress(*POLARS_ERRORS):
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
@@ -322,18 +323,11 @@ def _read_arrow(path: Path) -> pl.DataFrame:
 
 def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    keys = sum(_fields(dtype) for dtype in schema.values())
+    keys = sum(1 for dtype in schema.values() for _ in leaf_types(dtype))
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise DataError(
             f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line", path=path
         )
-
-
-def _fields(dtype: object) -> int:
-    """The number of columns including nested fields."""
-    if isinstance(dtype, pl.Struct):
-        return 1 + sum(_fields(field.dtype) for field in dtype.fields)
-    return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
 
 
 _READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {
