@@ -74,7 +74,8 @@ def read_saved(
 def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
     """The REST objects in a value; one of unknown layout is an object of this kind."""
     for item in _unwrapped(value, repo):
-        yield from _parts(item, repo) if is_known(item, repo) else [(kind, value)]
+        parts = _parts(item, repo) if isinstance(item, dict) else None
+        yield from [(kind, value)] if parts is None else parts
 
 
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
