@@ -86,7 +86,7 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
-        objects.append({"incomplete_results": True})
+        objects.insert(0, {"incomplete_results": True})  # first, as its other faults follow from this one
     beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
     return objects + [item for item in beside if is_known(item, repo)]
 
@@ -159,7 +159,7 @@ def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     # A text has no time of its own.
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
-    listed = _dicts(value.get("comment_data")) + _dicts(value.get("comments_data"))
+    listed = _dicts(value.get("comment_data") or value.get("comments_data"))
     if isinstance(comments, list):
         listed += comments
     for number, comment in enumerate(listed, 1):

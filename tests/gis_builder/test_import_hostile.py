@@ -79,7 +79,7 @@ OBJECTS = [
     ("[NaN", "x.json:1: unknown layout"),
     ({"message": "Bad credentials", "documentation_url": ""}, "x.json:1: is an error message of GitHub"),
     ({"incomplete_results": True, "items": [issue(HOME, 1)]}, "x.json:1: is an incomplete answer of GitHub"),
-    ({"data": {"nodes": [LISTED]}, "errors": [{}]}, "x.json:1: is an incomplete answer of GitHub"),
+    ({"data": {"nodes": [None, LISTED]}, "errors": [{}]}, "x.json:1: is an incomplete answer of GitHub"),
     (
         [issue(HOME, 1), {"event": "closed", "id": 1}],
         "x.json:2: names no issue",
