@@ -38,6 +38,7 @@ Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _TIMES = ("created_at", "updated_at", "closed_at")
+_ACCOUNTS = ("user", "actor", "closed_by")
 _MAX_NAMED = 3  # damaged rows in a message
 _MAX_REPO_BYTES = 1 << 20  # of a repo.json
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -150,7 +151,7 @@ class Dump:
         try:
             for row, value in values:
                 try:
-                    repo, number, record = check(_with_times(value))
+                    repo, number, record = check(_normalised(value))
                     yield Row(_repo_of(expected, repo, self.fallback), number, record, value)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=path, row=row))
@@ -277,10 +278,14 @@ def _repo_of(expected: str | None, named: str | None, fallback: str | None) -> s
     return convert(expected or named or fallback, decoding.RepoName)
 
 
-def _with_times(value: Object) -> Object:
-    """The object, with times as pandas writes them (milliseconds) as text."""
+def _normalised(value: Object) -> Object:
+    """The object, with times in milliseconds (pandas) as text, and logins or ids of accounts as objects."""
     times = {name: str(value[name]) for name in _TIMES if isinstance(value.get(name), int | float)}
-    return value | {name: stamp(parse_time(text)) for name, text in times.items()} if times else value
+    changed: Object = {name: stamp(parse_time(text)) for name, text in times.items()}
+    for name in _ACCOUNTS:
+        if isinstance(login := value.get(name), int | str):
+            changed[name] = {"login": str(login)}
+    return value | changed if changed else value
 
 
 def _check_issue(value: Object) -> tuple[str | None, int, Issue]:

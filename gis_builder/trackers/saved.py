@@ -48,7 +48,7 @@ def is_saved(path: Path, repo: str | None = None) -> bool:
 
 def is_known(value: Any, repo: str | None = None) -> bool:
     """Whether a value has a known layout; `repo` is the repository of values that name none."""
-    return isinstance(value, dict) and _parts(value, repo) is not None
+    return _parts(value, repo) is not None
 
 
 def read_saved(
@@ -57,7 +57,7 @@ def read_saved(
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
     objects = ((row, item) for row, value in values(path) for item in _unwrapped(value, repo))
     for row, value in objects:
-        parts = _parts(value, repo) if isinstance(value, dict) else None
+        parts = _parts(value, repo)
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
@@ -74,7 +74,8 @@ def read_saved(
 def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
     """The REST objects in a value; one of unknown layout is an object of this kind."""
     for item in _unwrapped(value, repo):
-        yield from _parts(item, repo) if is_known(item, repo) else [(kind, value)]
+        parts = _parts(item, repo)
+        yield from [(kind, value)] if parts is None else parts
 
 
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
@@ -85,7 +86,7 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
-        objects.append({"incomplete_results": True})
+        objects.insert(0, {"incomplete_results": True})  # first, as its other faults follow from this one
     beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
     return objects + [item for item in beside if is_known(item, repo)]
 
@@ -120,8 +121,10 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
         raise DataError("not JSON (unbalanced brackets of an array); fix the file", path=path, row=row)
 
 
-def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
+def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
+    if not isinstance(value, dict):
+        return None
     value = {name: field for name, field in value.items() if field is not None}
     if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
         items = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
@@ -129,11 +132,11 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
     # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
     if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
-        return _listed(value, repo_of(value) or repo)
+        return _listed(value, _repo_of(value) or repo)
     if "event" in value:
         return _event(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
-    has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
+    has_home = _repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
@@ -143,20 +146,20 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with the comments and events that github-backup and others nest in it."""
-    repo = repo_of(value) or repo
-    yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
-    yield from embedded_comments(value, repo)
+    repo = _repo_of(value) or repo
+    yield "issues", {"repository_url": _home(repo)} | value
+    yield from _embedded_comments(value, repo)
     for name in ("event_data", "events", "timeline"):
         for event in _dicts(value.get(name)):
             yield from _event(event, value, repo)
 
 
-def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
+def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     """The comments in a REST issue: of github-backup, of Perceval, or a list in place of a number."""
     # A text has no time of its own.
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
-    listed = _dicts(value.get("comment_data")) + _dicts(value.get("comments_data"))
+    listed = _dicts(value.get("comment_data") or value.get("comments_data"))
     if isinstance(comments, list):
         listed += comments
     for number, comment in enumerate(listed, 1):
@@ -190,12 +193,12 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     connection = value.get("comments")
     count = connection.get("totalCount") if isinstance(connection, dict) else None
     yield "issues", issue | {"comments": count}
-    yield from embedded_comments(issue | {"comments": comments}, repo)
+    yield from _embedded_comments(issue | {"comments": comments}, repo)
     for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
         kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
         event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
         for target in _dicts([node.get("canonical")]):
-            event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
+            event["canonical"] = f"{_repo_of(target) or repo}#{target.get('number')}"
         yield from _event(event, value, repo)
 
 
@@ -216,7 +219,7 @@ def _account(author: Any) -> Object | None:
     return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
 
 
-def repo_of(value: Object) -> str | None:
+def _repo_of(value: Object) -> str | None:
     """The repository that an object or its addresses name."""
     home = value.get("repository")
     if isinstance(home, dict) and isinstance(name := home.get("nameWithOwner"), str):
@@ -234,7 +237,7 @@ def _home(repo: str | None) -> str | None:
 
 def _url(issue: Any, repo: str | None) -> str | None:
     number = issue.get("number") if isinstance(issue, dict) else None
-    return f"{_home(repo_of(issue) or repo)}/issues/{number}" if isinstance(number, int) else None
+    return f"{_home(_repo_of(issue) or repo)}/issues/{number}" if isinstance(number, int) else None
 
 
 def _text(value: Any) -> str:

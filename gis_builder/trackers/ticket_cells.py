@@ -95,7 +95,7 @@ class Ticket(NamedTuple):
     repo: str = ""  # owner/name, a name or empty
     priority: str = ""
     comments: tuple[Comment, ...] = ()
-    comment_count: int = 0  # as the tracker states it
+    comment_count: object = None  # as the tracker states it
 
 
 def objects_in(value: Any, depth: int = 5) -> list[Any]:
@@ -104,7 +104,7 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
         return [value]
     inside = [(key, inner) for key, inner in value.items() if _WRAPPER.fullmatch(key)]
     key = next((key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None)
-    if key is None and value and all(isinstance(inner, dict) for inner in value.values()):
+    if key is None and all(isinstance(inner, dict) for inner in value.values()):
         # By number, or by alias of a GraphQL query
         return [item for inner in value.values() for item in objects_in(inner, depth - 1)]
     if key is None or "key" in value:
@@ -144,7 +144,7 @@ def connected(value: Any) -> Any:
     """The items of a connection of GraphQL; any other value stays."""
     if not isinstance(value, dict):
         return value
-    if isinstance(value.get("edges"), list):
+    if "edges" in value:
         return _at(value, "edges.node")
     return value.get("nodes", value)
 
@@ -244,9 +244,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     )
     url, repo, priority = (one_text(cells, role) for role in ("url", "repo", "priority"))
     comments = tuple(_comments(cells, value, kind, time_of))
-    stated = one_text(cells, "comment_count")
-    count = int(stated[:9]) if stated.isdecimal() else 0
-    return Ticket(own_id, link.links, issue, url, repo, priority, comments, count)
+    stated = next(iter(cells.get("comment_count", ())), None)
+    return Ticket(own_id, link.links, issue, url, repo, priority, comments, stated)
 
 
 def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[Comment]:
