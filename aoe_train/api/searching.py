@@ -362,6 +362,8 @@ def serve(
         1
     """
     given = locals()
+    from pydantic import AfterValidator
+
     from pairkit.base.extras import needed_for
 
     with needed_for("`aoe serve`", "serve"):
@@ -374,7 +376,7 @@ def serve(
     from aoe_train.searching.index_rows import recorded_model
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.train_settings import named_precision
-    from pairkit.base.openai_api.credentials import find_key
+    from pairkit.base.openai_api.credentials import find_key, variable_name
     from pairkit.base.settings import argument, merge
 
     limits = merge(Limits, setting_keys(serve), given)
@@ -383,7 +385,8 @@ def serve(
     if against is not None and index is None:
         raise ConfigError("--against: needs --index, the index to compare with; give it, too")
     check_open(host, has_key=key_env is not None, no_key=no_key)
-    key = None if key_env is None else find_key("aoe serve", key_env, os.environ, f"set {key_env}").secret
+    variable = argument("key_env", key_env, Annotated[str, AfterValidator(variable_name)] | None)
+    key = None if variable is None else find_key("aoe serve", variable, os.environ, f"set {variable}").secret
     folders = [argument("index", each, Path) for each in (index, against) if each is not None]
     recorded = [recorded_model(folder) for folder in (folders if model is None else folders[1:])]
     sources = recorded if model is None else [model, *recorded]

@@ -66,6 +66,11 @@ def import_dumps(
         _finish(tracker, trackers, store)
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
     warnings = broken.notes
+    warnings += [
+        f"{tracker.name}: {tracker.incomplete:,} issues state comments that are missing; save these, too"
+        for tracker in trackers
+        if tracker.incomplete
+    ]
     for dump in dumps:
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")
@@ -126,6 +131,8 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
                 tracker = trackers.get(row.repo)
                 issue = replace(row.record, repo=tracker.name)
                 tracker.note(issue)
+                stated = (row.value or {}).get("comments")
+                tracker.stated[issue.number] = stated if isinstance(stated, int) else 0
                 if issue.is_pull and not tracker.info.private:
                     times = issue.created_at, issue.updated_at
                     page.issues.append(pull_request(issue.ref, issue.title, issue.state, *times))
@@ -185,6 +192,9 @@ def _finish(tracker: DumpTracker, trackers: Trackers, store: Store) -> None:
         # Threads of an earlier crawl that the dump lacks stay unchanged.
         imported = [thread for thread in threads if tracker.has_issue(thread.issue.number)]
         tracker.comments += sum(len(thread.comments) for thread in imported)
+        tracker.incomplete += sum(
+            len(thread.comments) < tracker.stated[thread.issue.number] for thread in imported
+        )
         store.save(Page(threads=[_resolve_thread(thread, trackers) for thread in imported]))
 
 
@@ -231,7 +241,9 @@ class DumpTracker:
     info: RepoFile = field(default_factory=lambda: RepoFile(""))
     is_pull: dict[int, bool] = field(default_factory=dict)  # by number
     moved: dict[int, IssueRef] = field(default_factory=dict)  # targets of transfers by number
+    stated: dict[int, int] = field(default_factory=dict)  # comments by number
     comments: int = 0
+    incomplete: int = 0  # issues that lack comments
     orphans: int = 0  # comments and events whose issue is not in the dump
     newest_at: str = ""
     as_of: str = ""

@@ -108,9 +108,10 @@ class TicketDump(Dump):
 
     def issues(self) -> Iterator[Row[Issue]]:
         """Read every ticket; one with a duplicate link counts as closed."""
-        for issue, _ in self.tickets():
+        for issue, ticket in self.tickets():
             title, body = (self.index.with_references(text, issue.repo) for text in (issue.title, issue.body))
-            yield Row(*issue.ref, replace(issue, title=title, body=body))
+            stated = {"comments": ticket.comment_count}
+            yield Row(*issue.ref, replace(issue, title=title, body=body), stated)
 
     def comments(self) -> Iterator[Row[Comment]]:
         """Read every comment."""

@@ -31,7 +31,15 @@ _WRAPPER = re.compile(
     "|repository|project|search|nodes?|edges"
 )
 NESTED = ("fields", "attributes", "stats")  # keys whose fields are read; the last has Freshdesk's times
-_COMMENTS = ("comment.comments", "comments", "journals", "notes", "discussion_thread.posts", "conversations")
+_COMMENTS = (
+    "comment.comments",
+    "comments",
+    "journals",
+    "notes",
+    "discussions.notes",  # of GitLab's API
+    "discussion_thread.posts",
+    "conversations",
+)
 _OTHER_KINDS = {key: kind for kind, keys in _DECLARED["other_kinds"].items() for key in keys}
 
 _CLOSED = re.compile(
@@ -56,6 +64,7 @@ _DUPLICATE = re.compile(
     r"|дубликат|重复|重複|중복)\)?"
 )
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+_ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
 _PERSON = ("username", "name", "displayName", "display_name", "display_value", "login", "key", "identifier")
@@ -86,6 +95,7 @@ class Ticket(NamedTuple):
     repo: str = ""  # owner/name, a name or empty
     priority: str = ""
     comments: tuple[Comment, ...] = ()
+    comment_count: object = None  # as the tracker states it
 
 
 def objects_in(value: Any, depth: int = 5) -> list[Any]:
@@ -94,6 +104,9 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
         return [value]
     inside = [(key, inner) for key, inner in value.items() if _WRAPPER.fullmatch(key)]
     key = next((key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None)
+    if key is None and all(isinstance(inner, dict) for inner in value.values()):
+        # By number, or by alias of a GraphQL query
+        return [item for inner in value.values() for item in objects_in(inner, depth - 1)]
     if key is None or "key" in value:
         return [value]
     items = value[key] if isinstance(value[key], list) else [value[key]]
@@ -101,6 +114,7 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
     comments: dict[str, list[Any]] = {}  # Bitbucket's are beside the issues
     for comment in value["comments"] if isinstance(value.get("comments"), list) else ():
         comments.setdefault(cell_text(_dict(comment).get("issue")), []).append(comment)
+    comments.pop("", None)
     comments_of = [comments.get(cell_text(_dict(each).get("id"))) for each in objects]
     return [
         each | {"comments": more} if more else each for each, more in zip(objects, comments_of, strict=True)
@@ -113,6 +127,7 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
         cell_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))
     }
     merged = {**custom, **value}
+    merged = {name: connected(field) for name, field in merged.items()}
     for name in NESTED:
         merged |= _dict(value.get(name))
     if "fields" in value and "key" in value:  # Jira
@@ -123,6 +138,15 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
         merged = {"description": _dict(next(iter(comments), None)).get("text")} | merged
         merged |= {"url": "", "comments": comments[1:]}
     return {name: field for name, field in merged.items() if field is not None}
+
+
+def connected(value: Any) -> Any:
+    """The items of a connection of GraphQL; any other value stays."""
+    if not isinstance(value, dict):
+        return value
+    if "edges" in value:
+        return _at(value, "edges.node")
+    return value.get("nodes", value)
 
 
 def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
@@ -179,6 +203,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     own_id = plain_id(one_text(cells, "id"))
     if not _ID.fullmatch(own_id):
         raise Malformed(f"id: expected one line of 1 to 200 characters; fix it, {_OR_SKIP}")
+    if _ROUNDED.fullmatch(own_id):
+        raise Malformed(f"id {own_id} was rounded by a spreadsheet; export ids as text, {_OR_SKIP}")
     relation = one_text(cells, "relation")
     links = [
         Link(own_id, f"{relation} {text}".strip(), "links" if relation else role)
@@ -217,9 +243,9 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         labels=_several(cells, "labels"),
     )
     url, repo, priority = (one_text(cells, role) for role in ("url", "repo", "priority"))
-    return Ticket(
-        own_id, link.links, issue, url, repo, priority, tuple(_comments(cells, value, kind, time_of))
-    )
+    comments = tuple(_comments(cells, value, kind, time_of))
+    stated = next(iter(cells.get("comment_count", ())), None)
+    return Ticket(own_id, link.links, issue, url, repo, priority, comments, stated)
 
 
 def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[Comment]:

@@ -39,8 +39,6 @@ _FORMAT = re.compile(
     r"response_?format|json_?(?:schema|object|mode)|structured|guided|grammar|requested parameters",
     re.IGNORECASE,
 )
-# Servers refuse a part of a request with one of these: OpenRouter with 404, llama.cpp with 500.
-_OF_PARTS = frozenset((400, 404, 406, 415, 422, 500, 501))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +74,19 @@ class Dialect:
     def form(self, ask: Ask) -> Form:
         """The form of the next request for a question."""
         limit = next((name for name in self._limits if name not in self.refused), self._limits[0])
-        is_merged = "system" in self.refused or self.misses[ask.key] >= _MERGED
+        misses = self.misses[ask.key]
+        structured = self._settings.structured
+        is_merged = "system" in self.refused or misses >= _MERGED
         has_system = ask.messages[0].role == "system" and not is_merged
-        is_missed = self.misses[ask.key] >= _MAX_MISSES and self._settings.structured != "strict"
+        is_missed = misses >= _MAX_MISSES and structured != "strict"
         without = "response_format" in self.refused or is_missed
-        if self._settings.structured == "off" or ask.schema is None or without:
+        if structured == "off" or ask.schema is None or without:
             return Form(limit, "", has_system)
         if self._settings.kind != "glm":
             return Form(limit, "json_schema", has_system)
         # Without a schema, the prompt has to describe the JSON.
         has_json = any("json" in message.content.lower() for message in ask.messages)
-        is_object = has_json or self._settings.structured == "strict"
+        is_object = has_json or structured == "strict"
         return Form(limit, "json_object" if is_object else "", has_system)
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Dialect:
 
     def adapt(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
         """Adapt to the refusal of a request in `form`; return whether to send the next form at once."""
-        if refusal.status not in _OF_PARTS:
+        if refusal.status in (401, 402, 403, 429):  # OpenRouter refuses a part with 404, llama.cpp with 500
             return False
         about = f"{refusal.param} {refusal.message}"
         is_strict = self._settings.structured == "strict"
@@ -194,15 +194,15 @@ def read_body(body: bytes) -> Any:
 
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
-    message, finish, whole = dict.fromkeys(_PARTS, ""), None, dict[str, Any]()
+    parts, finish, whole = list[dict[str, Any]](), None, dict[str, Any]()
     for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
         whole |= {name: value for name, value in read_json(event[1]).items() if value is not None}
         for choice in _objects(whole.pop("choices", None))[:1]:
-            for part in _objects([choice.get("delta") or choice.get("message")]):
-                message = {name: text + _text(part.get(name)) for name, text in message.items()}
+            parts += _objects([choice.get("delta") or choice.get("message")])
             finish = choice.get("finish_reason") or finish
-    choices = [{"message": message, "finish_reason": finish}] if finish or any(message.values()) else []
-    return {"choices": choices, **whole}
+    message = {name: "".join(_text(part.get(name)) for part in parts) for name in _PARTS}
+    choice = {"message": message, "finish_reason": finish}
+    return {"choices": [choice] if finish or any(message.values()) else [], **whole}
 
 
 def reply_of(value: Any) -> LlmReply:
@@ -314,9 +314,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 def _refused_in(value: dict[str, Any]) -> RefusedCall | None:
     """The refusal in a response with status 200, as sent by gateways, and by MiniMax in `base_resp`."""
-    stated = value.get("base_resp")
-    is_refused = isinstance(stated, dict) and stated.get("status_code")
-    error = stated if is_refused else value.get("error")
+    error = value.get("error") or value.get("base_resp")
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 500 else None
     refusal = Refusal.from_value(status or 400, {"error": error})

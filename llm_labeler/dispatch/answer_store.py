@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from llm_labeler.dispatch.budget import MAX_AMOUNT, Spending, charge, picodollars
+from llm_labeler.dispatch.budget import MAX_AMOUNT, Spending, charge, charge_answer, picodollars
 from llm_labeler.records import Ask, AskKey, Failure, LlmReply, StoredAnswer, Task, TokenUsage
 from pairkit.base.system.database import Schema, database_errors, open_database, transaction
 
@@ -267,12 +267,10 @@ class AnswerStore:
             _save_answer(connection, answer)
             _end(connection, attempt)
 
-    def end(
-        self, attempt: int, llm: str, usage: TokenUsage | None, cost: float | None, *, estimated: bool
-    ) -> None:
-        """Close an attempt without an answer."""
+    def end(self, attempt: int, llm: str, spent: Spending) -> None:
+        """Close and charge an attempt without an answer."""
         with self._writing() as connection:
-            _add_spending(connection, llm, charge(usage, cost, estimated=estimated))
+            _add_spending(connection, llm, spent)
             _end(connection, attempt)
 
     def save_failure(self, failure: Failure) -> None:
@@ -387,8 +385,7 @@ class AnswerStore:
 def _save_answer(connection: sqlite3.Connection, answer: StoredAnswer) -> None:
     connection.execute(_SAVE_ANSWER, _answer_row(answer))
     connection.execute(_DELETE_FAILURE, _key_row(answer.key))
-    spent = charge(answer.reply.usage, answer.cost, estimated=answer.estimated)
-    _add_spending(connection, answer.key.llm, spent)
+    _add_spending(connection, answer.key.llm, charge_answer(answer))
 
 
 def _end(connection: sqlite3.Connection, attempt: int | None) -> None:

@@ -206,7 +206,7 @@ class _Batcher:
             )
         lines = await self._server.results(status)
         results = await read_results(self._provider, batch, status.state, lines, self._discount)
-        failures = [(failure, results.charge_of(name)) for name, failure in results.failures.items()]
+        failures = [(failure, results.charges[name]) for name, failure in results.failures.items()]
         self._store.collect_batch(batch, results.answers.values(), failures)
         self._settle(batch, results)
         if results.problem is not None:
@@ -214,7 +214,7 @@ class _Batcher:
 
     def _settle(self, batch: SubmittedBatch, results: BatchResults) -> None:
         """Replace the reservation of a batch, or the bound counted by an earlier process, by its usage."""
-        charges = {name: results.charge_of(name) for name in (*results.answers, *results.failures)}
+        charges = {name: results.charges[name] for name in (*results.answers, *results.failures)}
         spent = sum(charges.values(), Spending())
         self._meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):
@@ -225,10 +225,8 @@ class _Batcher:
         self._meter.failed += len(results.failures)
         for name in batch.keys:
             reservation = self._reservations.pop(name)
-            stored = results.answers.get(name) or results.billed.get(name)
             if name in charges:
-                usage, cost = (stored.reply.usage, stored.cost) if stored else (None, None)
-                self._budget.settle(reservation, usage, cost)
+                self._budget.settle(reservation, charges[name])
             else:
                 self._budget.release(reservation)
 

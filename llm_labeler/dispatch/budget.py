@@ -19,7 +19,7 @@ from dataclasses import astuple, dataclass
 from fractions import Fraction
 from math import ceil
 
-from llm_labeler.records import Prices, TokenUsage
+from llm_labeler.records import Prices, StoredAnswer, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit.base.errors import ConfigError
 
@@ -82,10 +82,17 @@ class Spending:
         return None if self.unpriced else self.known_cost
 
 
-def charge(usage: TokenUsage | None, cost: float | None, *, estimated: bool = False) -> Spending:
+UNBILLED = Spending(requests=1)
+
+
+def charge_answer(answer: StoredAnswer) -> Spending:
+    """The spending of an answered attempt."""
+    usage = answer.reply.usage
+    return UNBILLED if usage is None else charge(usage, answer.cost, estimated=answer.estimated)
+
+
+def charge(usage: TokenUsage, cost: float | None, *, estimated: bool = False) -> Spending:
     """The spending of one attempt."""
-    if usage is None:
-        return Spending(requests=1)
     money = 0 if cost is None else picodollars(cost)
     tokens = (usage.prompt_tokens, usage.completion_tokens)
     return Spending(1, *tokens, money, unpriced=int(cost is None), estimated=int(estimated))
@@ -191,12 +198,12 @@ class Budget:
         self._freed.clear()
         await self._freed.wait()
 
-    def settle(self, reservation: Reservation, actual: TokenUsage | None, cost: float | None) -> None:
-        """Replace a reservation by the usage of the call."""
+    def settle(self, reservation: Reservation, spent: Spending) -> None:
+        """Replace a reservation by the spending of the call."""
         self.release(reservation)
-        used = _amounts(charge(actual, cost))
+        used = _amounts(spent)
         self.spent = _plus(self.spent, used)
-        if actual is not None:
+        if spent != UNBILLED:
             self._settled[reservation.llm] += 1
             self._raise_bounds(reservation.llm, reservation.max_amounts, used)
 

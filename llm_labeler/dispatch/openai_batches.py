@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
@@ -17,7 +18,7 @@ from uuid import uuid4
 
 from llm_labeler.clients.chat_completions import reply_of
 from llm_labeler.dispatch.answer_store import SubmittedBatch
-from llm_labeler.dispatch.budget import Reservation, Spending, charge
+from llm_labeler.dispatch.budget import UNBILLED, Reservation, Spending, charge_answer
 from llm_labeler.records import (
     Ask,
     AskKey,
@@ -199,15 +200,8 @@ class BatchResults:
 
     answers: dict[str, StoredAnswer] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
-    billed: dict[str, StoredAnswer] = field(default_factory=dict)  # usage and cost of failures
+    charges: dict[str, Spending] = field(default_factory=lambda: defaultdict(lambda: UNBILLED))
     problem: PairkitError | None = None
-
-    def charge_of(self, name: str) -> Spending:
-        """The spending of one question."""
-        stored = self.answers.get(name) or self.billed.get(name)
-        if stored is None:
-            return charge(None, None)
-        return charge(stored.reply.usage, stored.cost, estimated=stored.estimated)
 
 
 async def read_results(
@@ -220,9 +214,10 @@ async def read_results(
         usage = reply.usage or _share(batch)
         cost = provider.prices.cost(usage)
         price = None if cost is None else cost * discount
-        return StoredAnswer(
-            batch.keys[line.custom_id], replace(reply, usage=usage), price, reply.usage is None
-        )
+        answer = replace(reply, usage=usage)
+        stored = StoredAnswer(batch.keys[line.custom_id], answer, price, reply.usage is None)
+        results.charges[line.custom_id] = charge_answer(stored)
+        return stored
 
     for line in lines:
         if line.custom_id not in batch.keys or line.custom_id in results.answers:
@@ -233,7 +228,7 @@ async def read_results(
         except CallFailed as failed:
             results.failures[line.custom_id] = _failure(batch, line.custom_id, failed)
             if failed.maybe_billed:
-                results.billed[line.custom_id] = charged(line, LlmReply("", usage=failed.usage))
+                charged(line, LlmReply("", usage=failed.usage))
         except RefusedCall as refused:
             if (status := refused.refusal.status) not in fatal_statuses:
                 error = await provider.explain(refused)

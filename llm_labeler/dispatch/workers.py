@@ -15,7 +15,16 @@ from dataclasses import replace
 
 from llm_labeler.clients.llms import Provider
 from llm_labeler.dispatch.answer_store import AnswerStore, chunks
-from llm_labeler.dispatch.budget import MAX_MISFITS, Budget, BudgetSpent, Spending, charge, money
+from llm_labeler.dispatch.budget import (
+    MAX_MISFITS,
+    UNBILLED,
+    Budget,
+    BudgetSpent,
+    Spending,
+    charge,
+    charge_answer,
+    money,
+)
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter
 from llm_labeler.records import Ask, CallFailed, Failure, LlmReply, StoredAnswer, TokenUsage
 from llm_labeler.settings import BreakerSettings
@@ -102,30 +111,29 @@ class Caller:
             self._budget.release(reservation)
             raise
         # However the call ends, the reservation is settled; unknown usage is charged at its upper bound.
-        usage: TokenUsage | None = max_usage
-        estimated = True
+        spent = charge(max_usage, cost, estimated=True)
         try:
             reply = await self._reply(provider, ask)
         except (CallFailed, PairkitError) as error:
-            usage = None
-            if isinstance(error, CallFailed) and error.maybe_billed:
-                usage = error.usage or max_usage
-                estimated = error.usage is None
-                cost = provider.prices.cost(usage)
-            self._store.end(attempt, provider.name, usage, cost, estimated=estimated)
+            if not (isinstance(error, CallFailed) and error.maybe_billed):
+                spent = UNBILLED
+            elif error.usage is not None:
+                spent = charge(error.usage, provider.prices.cost(error.usage))
+            self._store.end(attempt, provider.name, spent)
             raise
         else:
-            usage, estimated = reply.usage or max_usage, reply.usage is None
+            usage = reply.usage or max_usage
             cost = provider.prices.cost(usage)
-            reply = replace(reply, usage=usage)
-            self._store.save_answer(StoredAnswer(ask.key, reply, cost, estimated), attempt)
+            stored = StoredAnswer(ask.key, replace(reply, usage=usage), cost, reply.usage is None)
+            spent = charge_answer(stored)
+            self._store.save_answer(stored, attempt)
             if len(provider.refused) > self._refused[provider.name]:
                 self._store.refused(provider.name, provider.parameters, provider.refused)
                 self._refused[provider.name] = len(provider.refused)
             return usage
         finally:
-            self._budget.settle(reservation, usage, cost)
-            self.meter.spent += charge(usage, cost, estimated=estimated)
+            self._budget.settle(reservation, spent)
+            self.meter.spent += spent
 
     async def _reply(self, provider: Provider, ask: Ask) -> LlmReply:
         if (task := asyncio.current_task()) is not None:

@@ -11,16 +11,12 @@ from collections.abc import Callable
 from llm_labeler.parsing.phrases import ECHO, SENTENCE_NAME
 from llm_labeler.parsing.sentence import SourceText, has_words
 
-_NAME = r"[\w:/.▁-]{1,60}"
-_THINKS = "think|thought|reasoning"
-_CLOSES = "/|end"
-
-
-def _token(*words: str, but: str = "<") -> str:
-    """Pattern of a token in angle brackets whose name has a word of each list."""
-    ahead = (rf"(?=[\w:/.▁-]{{0,60}}(?:{choices}))" for choices in words)
-    return rf"[<◁⟨][|｜]?(?![\w:/.▁-]{{0,60}}(?:{but})){''.join(ahead)}{_NAME}[|｜]?[>▷⟩]"
-
+# A token in brackets, and words that its name has.
+_OPEN = r"[<◁⟨][|｜]?"
+_IN = r"[\w:/.▁-]{0,60}"
+_REST = rf"{_IN}[|｜]?[>▷⟩]"
+_THINKS = rf"(?={_IN}(?:think|thought|reasoning))"
+_ANSWERS = rf"(?={_IN}(?:solution|response|answer|final|box))"
 
 # Unlike the tags of HTML and XML.
 _SPECIAL = re.compile(
@@ -31,14 +27,14 @@ _SPECIAL = re.compile(
 )
 _HARMONY = r"<\|channel\|>(?:analysis|commentary)<\|message\|>"
 _THOUGHT_END = re.compile(
-    rf"{_token(_THINKS, _CLOSES)}|{_token('begin|start', 'solution|response|answer|final|box', but='/')}"
+    rf"{_OPEN}{_THINKS}(?={_IN}(?:/|end)){_REST}|{_OPEN}(?!{_IN}/)(?={_IN}(?:begin|start)){_ANSWERS}{_REST}"
     r"|<[|｜]\w{1,20}[|｜]?>\s?(?:answer|response|final)\b"
     r"|\[/THINK\w{0,20}\]|\[END_THINK\w{0,20}\]|\[BEGIN FINAL RESPONSE\]"
     r"|(?<=[.!?。)\"”\s])assistantfinal|(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>",
     re.IGNORECASE,
 )
 _THOUGHT = re.compile(
-    rf"{_HARMONY}|{_token(_THINKS, but=_CLOSES)}|\[THINK\]"
+    rf"{_HARMONY}|{_OPEN}(?!{_IN}(?:/|end)){_THINKS}{_REST}|\[THINK\]"
     r"|<(?:[|｜]\w{1,30}[|｜]?|unused\d{1,5})>\s?(?:think(?:ing)?|thought|reasoning|analysis)\b",
     re.IGNORECASE,
 )

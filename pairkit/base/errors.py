@@ -21,6 +21,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from pairkit.base.printable import without_keys
+
 # Messages name options as flags of the shell; readers in Python get keyword arguments instead.
 # The boolean options of messages: `--fresh` is `fresh=True`, and `--no-lora` is `lora=False`.
 BOOLEAN = {
@@ -78,7 +80,7 @@ class PairkitError(Exception):
 
     def __str__(self) -> str:
         """The message in the words of the reader's interface."""
-        return spoken(super().__str__())
+        return without_keys(spoken(super().__str__()))
 
 
 class ConfigError(PairkitError):

@@ -30,6 +30,18 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
+# Keys of LLM servers, code hosts, the Hub and clouds, by their prefixes; a digit tells them from words.
+_KEY = re.compile(
+    r"(?<![A-Za-z0-9])(?=[\w.-]*\d)(?:(?:sk|rk|pk|glpat|xox[abeoprs]|nvapi|gsk)[-_]|gh[oprsu]_|github_pat_|hf_|lin_\w+_"
+    r"|AKIA|AIza|eyJ)[\w.-]{12,}"
+)
+
+
+def without_keys(text: str) -> str:
+    """A message or record without what looks like a key of a server."""
+    return _KEY.sub("[key]", text)
+
+
 def is_blank(text: str) -> bool:
     """Whether a text is empty, or has only characters without a shape."""
     return _BLANKS.fullmatch(text) is not None

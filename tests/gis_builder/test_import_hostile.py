@@ -58,7 +58,6 @@ LINES = [
     ),
     ("events", MARK | {"canonical": "o\x1b/r#9"}),
     ("events", MARK | {"event": [1]}),
-    ("events", MARK | {"event": "labeled"}),
     ("comments", comment(HOME, 1, 5, "x") | {"issue_url": f"https://x/repos/{HOME}/issues/{HUGE}"}),
 ]
 ISSUES_LINES = [
@@ -78,6 +77,13 @@ OBJECTS = [
     ({"number": 1, "title": "x", "state": "OPEN", "url": LISTED["url"]}, "missing required field created_at"),
     ('[{"event": "labeled"}', "x.json:2: not JSON (unbalanced brackets"),
     ("[NaN", "x.json:1: unknown layout"),
+    ({"message": "Bad credentials", "documentation_url": ""}, "x.json:1: is an error message of GitHub"),
+    ({"incomplete_results": True, "items": [issue(HOME, 1)]}, "x.json:1: is an incomplete answer of GitHub"),
+    ({"data": {"nodes": [None, LISTED]}, "errors": [{}]}, "x.json:1: is an incomplete answer of GitHub"),
+    (
+        [issue(HOME, 1), {"event": "closed", "id": 1}],
+        "x.json:2: names no issue",
+    ),
     ('[{"event": "labeled"}, {"a": ' + "[" * 100_000, "x.json:2: not JSON (nested too deep"),
     ("[" * 100_000, "not JSON"),
     ([], "contains no issue; save"),
@@ -95,6 +101,7 @@ TABLES = [
     ("id,title,created_at\n1,a,12/31/2024 25:00\n", "created_at: unknown time '12/31/2024 25:00'; expected"),
     ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
     ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: created_at: a time outside the years"),
+    ("id,title,created_at\n1.23457E+15,a,2024-01-01\n", "t.csv:2: id 1.23457E+15 was rounded"),
     (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
     ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: expected one line"),
     ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3, so 'b' is beyond"),

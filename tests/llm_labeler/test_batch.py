@@ -296,8 +296,8 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     expected = {"a": "server_error", "b": "broken_reply", "h": "empty_answer"}
     assert reasons == expected | dict.fromkeys("cde", "timeout")
     # Failures may be paid, too.
-    assert results.charge_of("h") == charge(TokenUsage(9, 1), (9 + 2) / 1e6 / 2)
-    assert results.charge_of("b").tokens == 111
-    assert results.charge_of("a").tokens == 0
+    assert results.charges["h"] == charge(TokenUsage(9, 1), (9 + 2) / 1e6 / 2)
+    assert results.charges["b"].tokens == 111
+    assert results.charges["a"].tokens == 0
     assert not any(failure.final for failure in results.failures.values())
     assert "the account is exhausted" in str(results.problem)

@@ -68,9 +68,9 @@ def test_limits_are_reached_exactly(settings: BudgetSettings, limit: str) -> Non
     budget = Budget(settings, charge(TokenUsage(4, 6), 0.1))
     one, two = (hold(budget, 4, 6, 0.1, in_bulk=True) for _ in range(2))
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None  # not now
-    budget.settle(one, TokenUsage(4, 6), 0.1)
+    budget.settle(one, charge(TokenUsage(4, 6), 0.1))
     assert budget.reserve("a", TokenUsage(4, 6), 0.1, in_bulk=True) is None
-    budget.settle(two, TokenUsage(4, 6), 0.1)
+    budget.settle(two, charge(TokenUsage(4, 6), 0.1))
     with pytest.raises(BudgetSpent) as spent:
         budget.reserve("a", TokenUsage(4, 6), 0.1)
     assert spent.value.limit == limit
@@ -103,7 +103,7 @@ def test_concurrent_calls_start_at_one_and_double() -> None:
             flying.append(reservation)
         rounds.append(len(flying))
         for reservation in flying:
-            budget.settle(reservation, TokenUsage(4, 2), None)
+            budget.settle(reservation, charge(TokenUsage(4, 2), None))
     assert rounds == [1, 1, 2, 4, 8, 16]
     assert budget.reserve("b", TokenUsage(4, 6), None) is not None
     assert budget.reserve("b", TokenUsage(4, 6), None) is None
@@ -135,7 +135,7 @@ def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
             break
         excess = max(excess, sum(max(0, took - reservation.amounts[1]) for reservation, took in flying))
         reservation, took = flying.pop(0)
-        budget.settle(reservation, TokenUsage(took, 0), None)
+        budget.settle(reservation, charge(TokenUsage(took, 0), None))
         used += took
     used += sum(took for _, took in flying)
     assert used <= limit + excess

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from pairkit.base.cli.progress import Display, duration
 from pairkit.base.cli.result_table import ResultTable
 from pairkit.base.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
 from pairkit.base.settings import Settings, load_settings, merge
+from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
 
 
@@ -222,3 +224,26 @@ def test_bar_on_terminal(clock: Clock) -> None:
 def test_durations() -> None:
     words = {0.0421: "42 ms", 8.4: "8 s", 65: "1 min 05 s", 7_800: "2 h 10 min", 273_600: "3 d 4 h"}
     assert {seconds: duration(seconds) for seconds in words} == words
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-proj-abcdef123456789",
+        "ghp_abcdefghijklmnopqrstuvwxyz012345",
+        "github_pat_11ABCDEFG0abcdefghij",
+        "hf_abcdefghijklmnop1234",
+        "glpat-abcdefghij12345678",
+        "AKIAIOSFODNN7EXAMPLE",
+        "lin_oauth_0123456789ab",
+    ],
+)
+def test_messages_and_records_have_no_keys(tmp_path: Path, key: str) -> None:
+    assert str(ConfigError(f"setting {key!r}: expected key=value")) == "setting '[key]': expected key=value"
+    write_json(tmp_path / "run.json", {"extra": {"user": key}})
+    assert json.loads((tmp_path / "run.json").read_text()) == {"extra": {"user": "[key]"}}
+
+
+def test_ordinary_words_are_no_keys() -> None:
+    text = "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
+    assert str(ConfigError(text)) == text

@@ -33,7 +33,7 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def settings(out: str) -> dict[str, Any]:
     run: dict[str, Any] = json.loads((Path(out) / "run.json").read_text())
-    return {"inputs": [*run["inputs"]], **run["settings"]}
+    return {"inputs": [each["name"] for each in run["inputs"]], **run["settings"]}
 
 
 def test_flags_become_arguments(pairs: str) -> None:
@@ -44,6 +44,16 @@ def test_flags_become_arguments(pairs: str) -> None:
     chosen = {"conflicts": "drop", "split": [1, 0, 0], "cut_negatives": True, "seed": 7}
     assert settings("out") == {"inputs": inputs, **chosen}
     assert done.result["out"] == "out"
+
+
+def test_the_order_of_inputs_is_part_of_a_result(pairs: str) -> None:
+    Path("a.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n")
+    Path("b.tsv").write_text("text1\ttext2\tlabel\na\tb\t0\n")
+    merge = ("merge", "--conflicts", "first", "--out", "out")
+    assert run_pairs(*merge, "a.tsv", "b.tsv").code == 0
+    done = run_pairs(*merge, "b.tsv", "a.tsv")
+    assert (done.code, "inputs.1.name (a.tsv there, b.tsv now)" in done.err) == (2, True)
+    assert run_pairs(*merge, "b.tsv", "a.tsv", "--fresh").code == 0
 
 
 def test_the_encoding_of_files_is_an_option_also_of_the_next_step(pairs: str) -> None:
@@ -181,6 +191,7 @@ def without(module: str, package: str, *arguments: str) -> Done:
         ("datasets", "hub", ("pairkit", "audit", "owner/none")),
         ("starlette", "review", ("pairkit", "review", "DATA")),
         ("fastexcel", "xlsx", ("pairkit", "audit", "a.xlsx")),
+        ("HanTa", "label", ("llm_labeler", "generate", "-d", "a.txt", "--llm", "wordnet", "--out", "y")),
     ],
 )
 def test_a_missing_package_names_its_extra(
@@ -188,6 +199,7 @@ def test_a_missing_package_names_its_extra(
 ) -> None:
     if find_spec(module) is None:
         pytest.skip(f"{module} is really not installed, and maybe others of its extra")
+    Path("a.txt").write_text("How is gout treated?\n")
     done = without(module, *(pairs if word == "DATA" else word for word in command))
     assert done.code == 2
     assert done.error.endswith(f"needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")

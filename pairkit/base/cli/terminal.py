@@ -17,7 +17,7 @@ from rich.console import Console
 
 from pairkit.base.errors import ConfigError, PairkitError, shell, spoken
 from pairkit.base.extras import can_run, missing
-from pairkit.base.printable import half_escaped, one_line, printable
+from pairkit.base.printable import half_escaped, one_line, printable, without_keys
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -52,7 +52,7 @@ err = _Console(stderr=True, highlight=False, soft_wrap=True)
 def say(message: str, *, quiet: bool = False) -> None:
     """Print a message on stderr, unless `quiet`."""
     if not quiet:
-        err.print(spoken(message), markup=False)
+        err.print(without_keys(spoken(message)), markup=False)
 
 
 def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool) -> None:

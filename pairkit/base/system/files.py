@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pairkit.base.errors import ConfigError, PairkitError
-from pairkit.base.printable import half_escaped
+from pairkit.base.printable import half_escaped, without_keys
 
 _RUST_ERROR = re.compile(r"\(os error (\d+)\)")  # polars, safetensors and tokenizers
 # Errors of torch and numpy that hide the system's.
@@ -100,9 +100,9 @@ def remove(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON with sorted keys, so that equal values give equal bytes."""
+    """Write indented JSON, without secrets and with sorted keys, so that equal values give equal bytes."""
     text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
-    write_text(path, half_escaped(text) + "\n")
+    write_text(path, without_keys(half_escaped(text)) + "\n")
 
 
 @contextmanager

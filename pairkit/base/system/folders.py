@@ -88,7 +88,7 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
     is_ours = (
         run is not None
         and str(run.get("made_by", "")).startswith(f"{command} ")
-        and all(isinstance(run.get(name), dict) for name in tables)
+        and all(isinstance(run.get(name), dict | list) for name in tables)
     )
     if not is_ours:
         raise ConfigError(f"{out}: has files, but not a dataset of `{command}`; choose another folder")
@@ -151,6 +151,8 @@ def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     while waiting:
         above, values = waiting.pop()
         for key, value in values.items():
+            if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+                value = dict(enumerate(value, 1))
             if isinstance(value, Mapping):
                 waiting.append((f"{above}{key}.", value))
             else:

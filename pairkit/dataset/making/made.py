@@ -86,7 +86,8 @@ class MadeDataset(Printed):
         if reasons:
             counts.caption = f"left out: {listed(reasons)}"
         if conflicting := self.statistics.get(CONFLICTING):
-            counts.caption += f"; kept: {conflicting:,} rows with conflicting labels"
+            kept = f"kept: {conflicting:,} rows with conflicting labels"
+            counts.caption = "; ".join(filter(None, [counts.caption, kept]))
         return counts
 
 
@@ -144,11 +145,13 @@ def run_record(
         "made_by": f"pairs (aoe-toolkit {__version__})",
         "command": command,
         "settings": dict(settings),
-        "inputs": {
-            name: {"rows": len(pairs), "sha256": _hash(pairs)} if isinstance(pairs, PairDataset) else pairs
-            for name, pairs in inputs.items()
-        },
+        # A list, because of conflicting labels the first input's may be kept.
+        "inputs": [{"name": name, **_described(pairs)} for name, pairs in inputs.items()],
     }
+
+
+def _described(pairs: PairDataset | Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"rows": len(pairs), "sha256": _hash(pairs)} if isinstance(pairs, PairDataset) else pairs
 
 
 def _hash(pairs: PairDataset) -> str:
