@@ -58,7 +58,11 @@ _OPEN = re.compile(
     r"|heropend|otwart|now[ey]|w toku|açık|yeni|нов|в работе|(?:пере)?откры|(?:重新)?打开|新|未|处理中"
     r"|进行中|対応中|処理中|再?オープン|열림|신규|진행"
 )
-_UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
+_UNRESOLVED = re.compile(
+    r"|none|unresolved|open|reopened|offen|nicht (?:erledigt|gelöst)|un(?:erledigt|gelöst)|non (?:résolue?"
+    r"|risolt[oa])|(?:no resuelt|não resolvid|irrisolt)[oa]|sin resolver|niet opgelost|onopgelost"
+    r"|nierozwiązan[ey]|не ?реш[её]н\w*|çözülme(?:di|miş)|未解[决決]|미해결"
+)
 _DUPLICATE = re.compile(
     r"(?i)(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette"
     r"|дубликат|重复|重複|중복)\)?"
@@ -223,7 +227,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
-    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED or _CLOSED.fullmatch(state.lower())
+    has_resolution = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
+    is_resolved = has_resolution or _CLOSED.fullmatch(state.lower())
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     is_closed = is_resolved or is_duplicate or (closed_at and not _OPEN.match(state.lower()))
     kind = markup_kind(tuple(value if isinstance(value, dict) else value[0]))
