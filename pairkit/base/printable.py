@@ -94,6 +94,32 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
     return unicodedata.normalize(form, _LONG_RUNS.sub(_limit_marks, text))
 
 
+# Control and format characters and variation selectors, but no line ends and tabs.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufe00-\ufe0f\ufeff]"
+)
+# Blanks, and characters in the full or half width of East Asian fonts; not the punctuation that ends
+# sentences and clauses there without a blank.
+_WIDE = (0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000, *range(0xFF01, 0xFFDD))
+_WIDTHS = {code: unicodedata.normalize("NFKC", chr(code)) for code in _WIDE if chr(code) not in "！（），．：；？［］"}
+
+
+def same_width(text: str) -> str:
+    """The text with letters, digits, signs and blanks in their usual width, at the same positions."""
+    return text if text.isascii() else text.translate(_WIDTHS)
+
+
+def comparable(text: str) -> str:
+    """The text without differences that readers don't see: decomposed letters, width, invisible characters.
+
+    NFC and not NFKC, which joins 10² to 102 and ends sentences at other places in Chinese and Japanese.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return normalize("NFC", same_width(_INVISIBLE.sub("", text)))
+
+
 def _limit_marks(run: re.Match[str]) -> str:
     """The characters without combining marks after the thirtieth in a row."""
     kept, marks = [], 0
