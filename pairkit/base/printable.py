@@ -95,10 +95,11 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
 
 
 # Control and format characters and variation selectors, but no line ends and tabs.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\ufe00-\ufe0f\ufeff]"
+INVISIBLE = (
+    r"[\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\ufe00-\ufe0f\ufeff]"
 )
+_INVISIBLE = re.compile(INVISIBLE)
 # Blanks, and characters in the full or half width of East Asian fonts; not the punctuation that ends
 # sentences and clauses there without a blank.
 _WIDE = (0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000, *range(0xFF01, 0xFFDD))
@@ -115,7 +116,7 @@ def comparable(text: str) -> str:
 
     NFC and not NFKC, which joins 10² to 102 and ends sentences at other places in Chinese and Japanese.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii():
         return text
     return normalize("NFC", same_width(_INVISIBLE.sub("", text)))
 
