@@ -49,6 +49,6 @@ def places(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _PLACE.finditer(text):
         start, end = match.span()
         if match["run"] is None or end - start == 1:
-            yield comparable(match[0]).lower(), start, end
+            yield match[0].lower(), start, end
         else:
             yield from ((text[at : at + 2], at, at + 2) for at in range(start, end - 1))
