@@ -56,7 +56,9 @@ _MAX_PASSES = 8
 _WORD = re.compile(r"[^\W_]+")
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 # Control characters except tab and newline, lone surrogates, invisible characters and non-characters.
-_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufffe\uffff\ud800-\udfff]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufffe\uffff\ud800-\udfff]"
+)
 
 # One of several templates, or one that was used for some years, reaches this share; people's phrases don't.
 _MIN_SHARE = 0.05

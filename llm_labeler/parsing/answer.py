@@ -55,7 +55,7 @@ _FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*$|```(?:json)?", re.MULTILINE)
 _ENDS = re.compile("\r\n?|[\u2028\u2029\x85]")
 _SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f\u3000"), " ")
 # Invisible, but not the joiners of Persian, Indic scripts and emoji.
-_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _RULES = "#*_>-|` \t\n"

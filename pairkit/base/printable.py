@@ -102,13 +102,15 @@ INVISIBLE = (
 _INVISIBLE = re.compile(INVISIBLE)
 # Blanks, and characters in the full or half width of East Asian fonts; not the punctuation that ends
 # sentences and clauses there without a blank.
-_WIDE = (0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000, *range(0xFF01, 0xFFDD))
-_WIDTHS = {code: unicodedata.normalize("NFKC", chr(code)) for code in _WIDE if chr(code) not in "！（），．：；？［］"}
+_WIDE = re.compile(
+    "[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff02-\uff07\uff0a\uff0b\uff0d\uff0f-\uff19\uff1c-\uff1e\uff20-\uff3a"
+    "\uff3c\uff3e-\uffdc]"
+)
 
 
 def same_width(text: str) -> str:
     """The text with letters, digits, signs and blanks in their usual width, at the same positions."""
-    return text if text.isascii() else text.translate(_WIDTHS)
+    return _WIDE.sub(lambda wide: unicodedata.normalize("NFKC", wide[0]), text)
 
 
 def comparable(text: str) -> str:
