@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gis_builder.store.decoding import Malformed, whole_text
 from gis_builder.store.issue_records import Comment, Issue
 from gis_builder.trackers.markup import markup_kind, to_markdown
-from pairkit.base.printable import one_line
+from pairkit.base.printable import comparable, one_line
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8"))
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
@@ -197,7 +197,7 @@ def roles_of(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) 
 
 def _normalised(name: str) -> str:
     """A name such as `System.CreatedDate` or `Created At (UTC)` as in `ROLES`."""
-    last = re.sub(r"^[\w.]+\.(?=\w)|\(UTC\)$", "", name.strip())
+    last = re.sub(r"^[\w.]+\.(?=\w)|\(UTC\)$", "", comparable(name).strip())
     parts = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last))
     return " ".join(parts).lower() or last
 
@@ -222,7 +222,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     link = Ticket(own_id, tuple(dict.fromkeys(links)))
     if "title" not in cells:
         return link
-    title, state, resolution = (one_text(cells, role) for role in ("title", "state", "resolution"))
+    title = one_text(cells, "title")
+    state, resolution = (comparable(one_text(cells, role)) for role in ("state", "resolution"))
     if not title:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
