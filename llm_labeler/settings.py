@@ -82,7 +82,7 @@ class LlmSettings(Settings):
 
     kind: LlmKind = setting(
         ...,
-        "Kind of the LLM: openai, glm, anthropic or gemini (APIs), server or openai_compatible (any server with "
+        "Kind of the LLM: openai, glm, anthropic or gemini (APIs), server or openai_compatible (any other with "
         "OpenAI's API), wordnet (rules) or function (in Python).",
     )
     model: str = setting("", "Name of the model at its server, such as gpt-4o-mini.")
