@@ -22,7 +22,7 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import SearchText, Split, TaskVectors
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
-from aoe_train.objectives.training_rows import ABSENT, Examples
+from aoe_train.objectives.training_rows import ABSENT, Examples, distinct_texts
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.dataset.reading.parts import read_beir, split_of
@@ -133,7 +133,7 @@ class RetrievalTask:
     def _sides(self) -> tuple[np.ndarray, np.ndarray]:
         """The indices of anchors, and of positives and negatives."""
         rows = self.examples.rows
-        return np.unique(rows[:, 0]), np.unique(rows[:, 1:][rows[:, 1:] != ABSENT])
+        return np.unique(rows[:, 0]), distinct_texts(rows[:, 1:])
 
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
@@ -171,7 +171,7 @@ class GroupTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
-        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
+        matrix = vectors.comparable(self.texts)
         others = np.bincount(self.groups)[self.groups] - 1
         queries, blocks = np.flatnonzero(others), list[np.ndarray]()
         depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
@@ -225,7 +225,7 @@ class CorpusTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
-        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
+        matrix = vectors.comparable(self.texts)
         queries, documents = np.split(matrix, [len(self.queries)])
         ranked = np.zeros((len(queries), min(_MOST, len(documents))))  # the gains of the nearest documents
         for start in range(0, len(queries), _BLOCK):
@@ -307,7 +307,7 @@ def reciprocal_ranks(
     with constant vectors scores low. Equal `content_ids` are equal texts.
     """
     ids = np.arange(len(vectors)) if content_ids is None else content_ids
-    candidates = np.unique(rows[:, 1:][rows[:, 1:] != ABSENT])
+    candidates = distinct_texts(rows[:, 1:])
     column = np.searchsorted(candidates, rows[:, 1])
     anchors, row = np.unique(rows[:, 0], return_inverse=True)
     candidate_vectors = comparable(vectors[candidates], similarity)

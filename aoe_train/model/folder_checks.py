@@ -52,7 +52,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def mapped_array(path: Path, remedy: str = _REMEDY) -> np.ndarray:
+def mapped_array(path: Path, remedy: str) -> np.ndarray:
     """The array in a .npy file, mapped into memory."""
     from numpy.lib.format import open_memmap
 

@@ -35,7 +35,6 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
     packaged = PACKAGED.get(backbone)
     head = card_head(
         name,
-        library="sentence-transformers",
         tags=_TAGS,
         license_id=about.license,
         language=about.language or record.languages,
@@ -66,19 +65,18 @@ _BACKBONE = (
 def card_head(
     name: str,
     *,
-    library: str,
     tags: Iterable[str],
-    license_id: str = "unknown",
-    language: Iterable[str] = (),
-    base_model: str | None = None,
-    datasets: Iterable[str] = (),
+    license_id: str,
+    language: Iterable[str],
+    base_model: str | None,
+    datasets: Iterable[str],
     results: Iterable[EvalResult] = (),
 ) -> str:
     """The YAML header of a card for model hubs."""
     from huggingface_hub import ModelCardData
 
     data = ModelCardData(
-        library_name=library,
+        library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         license=license_id,
         language=[*language] or None,

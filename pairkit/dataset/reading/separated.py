@@ -24,6 +24,7 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import MAX_LINE_BYTES, note_once, read_text_lines, read_whole
+from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.untrusted_tables import check_width
 
 _QUOTED = re.compile(r'"[^"]*"')
@@ -84,7 +85,7 @@ def _check_header(cells: list[str], path: Path) -> None:
     check_width(len(cells), path)
 
 
-def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The column names, numbers from 1 if there is no header; and the records of rows."""
     rows = records(path, header=header)
     first = next(rows, (1, []))
@@ -95,7 +96,7 @@ def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterat
     return column_names(first[1]), rows
 
 
-def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
+def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     """The table of a file, with all values as texts, and null for empty cells."""
     names, rows = named_records(path, header=header)
     if not names:
@@ -124,7 +125,7 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
             return None
         schema = dict.fromkeys(names, pl.String)
         table = pl.read_csv(data, has_header=False, separator=separator, schema=schema)
-    except (DataError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError):
+    except (*POLARS_ERRORS, DataError, ValueError):
         return None
     cells = pl.all().fill_null("")
     is_blank = ~pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
