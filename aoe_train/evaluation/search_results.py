@@ -171,7 +171,7 @@ class GroupTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         others = np.bincount(self.groups)[self.groups] - 1
         queries, blocks = np.flatnonzero(others), list[np.ndarray]()
         depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
@@ -225,7 +225,7 @@ class CorpusTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         queries, documents = np.split(matrix, [len(self.queries)])
         ranked = np.zeros((len(queries), min(_MOST, len(documents))))  # the gains of the nearest documents
         for start in range(0, len(queries), _BLOCK):
