@@ -134,13 +134,16 @@ def generate(
         >>> result.pairs.splits["train"]["text2"].sort().to_list()
         ['A plane leaves the ground.', 'An aircraft is taking off.']
     """
-    given = locals()
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
 
-    resolved, functions = read_arguments(setting_keys(generate), given)
+    given: dict[str, Any] = {"llm": llm, "judges": judges, "task": task, "size": size, "samples": samples}
+    given |= {"examples": examples, "prompt": prompt, "polarity": polarity, "aggregation": aggregation}
+    given |= {"limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
+    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
+    resolved, functions = read_arguments(setting_keys(generate), given, config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
     how_to_ask = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
@@ -171,7 +174,8 @@ def plan(arguments: dict[str, Any]) -> Plan:
     from llm_labeler.runs.arguments import read_arguments
     from pairkit.base.settings import argument
 
-    resolved, functions = read_arguments(setting_keys(generate), arguments)
+    given = {name: arguments[name] for name in ("config", "settings")}
+    resolved, functions = read_arguments(setting_keys(generate), arguments, **given)
     folders = argument("out", arguments["out"], Path), argument("work", arguments["work"], Path | None)
     return _label.plan(
         arguments["data"],
@@ -204,7 +208,6 @@ def parse(
             questions.
         DataError: A damaged store, or no remaining pair.
     """
-    given = locals()
     from llm_labeler.runs import label as _label
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.label_folder import load_run_record
@@ -212,7 +215,9 @@ def parse(
 
     folders = argument("work", work, Path), argument("out", out, Path)
     recorded = load_run_record(folders[0]).settings.model_dump(mode="json")
-    resolved, _ = read_arguments(setting_keys(parse), given, below=recorded)
+    resolved, _ = read_arguments(
+        setting_keys(parse), {"aggregation": aggregation, "seed": seed}, below=recorded, settings=settings
+    )
     return _label.parse(*folders, resolved, fresh=fresh, progress=progress)
 
 
@@ -256,14 +261,15 @@ def judge(
         DataError: The pairs can't be read, or every pair stayed undecided.
         RemoteError: A server failed; the same call continues.
     """
-    given = locals()
     from llm_labeler.runs.arguments import read_arguments
     from llm_labeler.runs.judge_pairs import judge_pairs
     from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    resolved, functions = read_arguments(setting_keys(judge), given)
+    given: dict[str, Any] = {"llm": llm, "limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
+    given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
+    resolved, functions = read_arguments(setting_keys(judge), given, config=config, settings=settings)
     folders = argument("out", out, Path), argument("work", work, Path | None)
     return judge_pairs(
         *(data, *folders, resolved, functions),
@@ -367,4 +373,4 @@ def llms(
     from llm_labeler.clients.llms import known_llms
     from llm_labeler.runs.arguments import read_arguments
 
-    return known_llms(read_arguments({}, {"config": config, "settings": settings})[0])
+    return known_llms(read_arguments({}, {}, config=config, settings=settings)[0])

@@ -207,8 +207,7 @@ def pretrain(
         "init_from": init_from,
         "fresh": fresh or None,
     }
-    layers = {"config": config, "settings": sets}
-    settings = merge(PretrainSettings, {name: name for name in flags}, flags | layers)
+    settings = merge(PretrainSettings, {name: name for name in flags}, flags, config=config, settings=sets)
     result = run(settings, progress=not quiet)
     if json:
         print_json(result)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import FOLDER, loaded, notes, one_or_several, options
 from aoe_train.api.trained import JUDGE_ALL, compare
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, setting_keys
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.printable import listed
 from pairkit.dataset.shared_options import columns_given
@@ -165,12 +165,11 @@ def mine(
         >>> mined.splits["train"].columns
         ['anchor', 'positive', 'negative_1', 'negative_2']
     """
-    given = locals()
     from aoe_train.searching.mining.mined_dataset import MineSettings, read_mining_dataset
     from aoe_train.searching.mining.mining_run import run_mining
     from pairkit.base.cli.progress import Display, stage
     from pairkit.base.errors import ConfigError
-    from pairkit.base.settings import argument, merge
+    from pairkit.base.settings import argument, load_settings
     from pairkit.dataset.labels import label_rules
     from pairkit.dataset.reading.in_memory import source_name
 
@@ -180,8 +179,22 @@ def mine(
         raise ConfigError(
             f"{data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
         )
-    by = by or ("bm25" if model is None else "model")
-    settings = merge(MineSettings, setting_keys(mine), {**given, "by": by})
+    settings = load_settings(
+        MineSettings,
+        flags={
+            "by": by or ("bm25" if model is None else "model"),
+            "num_negatives": num_negatives,
+            "rank_range": rank_range,
+            "sampling": sampling,
+            "margin": margin,
+            "relative_margin": relative_margin,
+            "candidates": candidates,
+            "transitive": transitive,
+            "duplicate_threshold": duplicate_threshold,
+            "scores": scores,
+            "seed": seed,
+        },
+    )
     if (model is None) != (settings.by == "bm25"):
         problem = "needs a model" if model is None else "doesn't use a model"
         raise ConfigError(f"by = {settings.by}: {problem}; expected bm25, or model or both with --model")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from aoe_train.api.parameters import MODEL, notes, options
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, setting_keys
+from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -361,7 +361,6 @@ def serve(
         >>> len(reply["data"])
         1
     """
-    given = locals()
     from pydantic import AfterValidator
 
     from pairkit.base.extras import needed_for
@@ -377,9 +376,10 @@ def serve(
     from aoe_train.searching.serve.requests import Limits
     from aoe_train.settings.train_settings import named_precision
     from pairkit.base.openai_api.credentials import find_key, variable_name
-    from pairkit.base.settings import argument, merge
+    from pairkit.base.settings import argument, load_settings
 
-    limits = merge(Limits, setting_keys(serve), given)
+    given = {"batch_tokens": batch_tokens, "texts": max_texts, "queue": max_queue, "body_mib": max_body}
+    limits = load_settings(Limits, flags=given)
     if model is None and index is None:
         raise ConfigError("nothing to serve; give --model, or --index with an index of `aoe index`")
     if against is not None and index is None:

@@ -180,8 +180,18 @@ def train(
         >>> {"pairs.loss", "more.loss"} <= run.history[-1].keys()
         True
     """
-    sources, resolved = _inputs(locals())
     from aoe_train.api.trained import Trained
+
+    given: dict[str, Any] = {"preset": preset, "purpose": purpose, "prompts": prompts, "seed": seed}
+    given |= {"precision": precision, "dims": dims, "layers": layers, "top_layers": top_layers}
+    given |= {"interpolate": interpolate, "lora": lora, "config": config, "settings": settings}
+    given |= {"if_not_better": if_not_better, "epochs": epochs, "batch_size": batch_size, "lr": lr}
+    given |= {"labels": labels, "label_range": label_range, "bad_rows": bad_rows, "conflicts": conflicts}
+    given |= {"max_length": max_length, "pooling": pooling, "guide": guide, "teacher": teacher}
+    given |= {"data": data, "dev_data": dev_data, "accept_on": accept_on, "columns": columns, "out": out}
+    given |= {"backbone": backbone, "revision": revision, "trust_remote_code": trust_remote_code}
+    given |= {"objective": objective, "dev_metric": dev_metric, "teacher_scores": teacher_scores}
+    sources, resolved = _inputs(given)
     from aoe_train.training import train as _train
     from aoe_train.training.processes import is_main, leave_group
 
@@ -223,7 +233,8 @@ def _settings(given: Mapping[str, Any]) -> TrainSettings:
     from aoe_train.settings.train_settings import LoraSettings, TrainSettings
     from pairkit.base.settings import merge
 
-    settings = merge(TrainSettings, setting_keys(train), given)
+    keys = setting_keys(train)
+    settings = merge(TrainSettings, keys, given, config=given["config"], settings=given["settings"])
     lora = given["lora"]
     if lora is None or (lora and settings.lora is not None):
         return settings

@@ -108,7 +108,7 @@ class Indexed(OutputResult):
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
             " nearest",
             *([earlier] if self.missing else []),
-            *([f"{self.removed:,} earlier texts removed"] if self.removed else []),
+            *([f"earlier texts removed: {self.removed:,}"] if self.removed else []),
             *([_WORDS_MATTER] if self.examples else []),
             *(
                 f"  {label} {one_line(text, _SHOWN)}"

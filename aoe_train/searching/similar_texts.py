@@ -172,7 +172,7 @@ def similar_pairs(
     show(Progress("compare texts", len(queries), len(queries), ended=True))
     first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=within)
     order = np.lexsort((second, first, -cosine))
-    ordered = {"place1": first[order], "place2": second[order], "cosine": cosine[order]}
+    ordered = {"place1": first[order], "place2": second[order], "cosine": np.minimum(cosine[order], 1)}
     return ordered, int((counts > neighbours).sum())
 
 

@@ -50,12 +50,14 @@ options = SHARED.extended(
 )
 
 
-def merged_settings(function: Callable[..., Any], given: Mapping[str, Any]) -> BuildSettings:
-    """The settings from a function's arguments."""
+def merged_settings(
+    function: Callable[..., Any], given: Mapping[str, Any], config: Any, settings: Any
+) -> BuildSettings:
+    """Merge a function's arguments with `config` and `settings`."""
     from gis_builder.settings import BuildSettings
     from pairkit.base.settings import merge
 
-    return merge(BuildSettings, setting_keys(function), given)
+    return merge(BuildSettings, setting_keys(function), given, config=config, settings=settings)
 
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/")

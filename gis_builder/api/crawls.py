@@ -52,12 +52,13 @@ def crawl(
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server can't be reached, or all repositories failed; call it again to continue.
     """
-    merged = merged_settings(crawl, locals())
     from gis_builder.crawling import crawl as _crawl
     from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
     from gis_builder.store import RepoOutcome
     from gis_builder.store.store import held_store
 
+    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "seed": seed}
+    merged = merged_settings(crawl, given, config, settings)
     names, folder = read_repos(repos), path_of("work", work)
     with display(progress) as show:
         open_github = opener(merged, token, token_file, show)
@@ -174,13 +175,12 @@ def detect(
         ConfigError: A setting is invalid, or there is no crawl in that folder.
         DataError: Its store is damaged or has no issues.
     """
-    merged = merged_settings(detect, locals())
     from gis_builder.detection.detection_results import Detected
     from gis_builder.detection.detector import FILE, count_verdicts
     from gis_builder.detection.detector import detect as detect_duplicates
     from gis_builder.store.store import held_store
 
-    verdicts = path_of("work", work) / FILE
+    merged, verdicts = merged_settings(detect, {}, config, settings), path_of("work", work) / FILE
     with display(progress) as show, held_store(verdicts.parent, create=False) as store:
         store.check_issues()
         judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
@@ -207,7 +207,6 @@ def explain(
         ConfigError: There is no crawl or archive in that folder, or it has no such issue.
         DataError: Its store is damaged.
     """
-    merged = merged_settings(explain, locals())
     from gis_builder.detection.detection_results import Explanation
     from gis_builder.detection.detector import explain_thread
     from gis_builder.pairing.pair_folder import dropped_lines
@@ -215,7 +214,8 @@ def explain(
     from gis_builder.store.store import open_store
     from pairkit.base.settings import argument
 
-    name, folder = argument("issue", issue, str), path_of("work", work)
+    merged, name = merged_settings(explain, {}, config, settings), argument("issue", issue, str)
+    folder = path_of("work", work)
     if (folder / "hours").is_dir():
         from gis_builder.gh_archive.judge_threads import explain_archived
 

@@ -62,9 +62,13 @@ def build(
         IncompleteCrawlError: Some repositories failed; call it again to continue.
         RemoteError: The server can't be reached, or all repositories failed; call it again to continue.
     """
-    merged = merged_settings(build, locals())
     from gis_builder.pairing.build_pairs import build as build_dataset
 
+    given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "split_sizes": split_sizes}
+    given |= {"relations": relations, "negatives": negatives, "match": match, "ratio": ratio}
+    given |= {"min_same_probability": min_same_probability}
+    given |= {"all_within_cluster": all_within_cluster, "cluster_cap": cluster_cap, "seed": seed}
+    merged = merged_settings(build, given, config, settings)
     names, folder = read_repos(repos), path_of("out", out)
     with display(progress) as show:
         open_github = opener(merged, token, token_file, show)
@@ -79,7 +83,7 @@ def plan(arguments: dict[str, Any]) -> Plan:
     """
     from gis_builder.crawling.crawl_plan import plan as plan_crawl
 
-    merged = merged_settings(build, arguments)
+    merged = merged_settings(build, arguments, arguments["config"], arguments["settings"])
     names = read_repos(arguments["repos"])
     with display(arguments["progress"]) as show:
         open_github = opener(merged, arguments["token"], arguments["token_file"], show)
@@ -123,9 +127,13 @@ def pair(
         >>> "__main__.by_length" in built.statistics["negative_kinds"]
         True
     """
-    merged = merged_settings(pair, locals())
     from gis_builder.pairing.build_pairs import pair as pair_dataset
 
+    given: dict[str, Any] = {"split_sizes": split_sizes, "relations": relations, "negatives": negatives}
+    given |= {"match": match, "ratio": ratio, "all_within_cluster": all_within_cluster}
+    given |= {"min_same_probability": min_same_probability}
+    given |= {"cluster_cap": cluster_cap, "seed": seed}
+    merged = merged_settings(pair, given, config, settings)
     with display(progress) as show:
         return pair_dataset(path_of("out", out), path_of("work", work), merged, show, fresh=fresh)
 
@@ -177,9 +185,12 @@ def archive(
         DataError: All hours are missing, or they contain no pair.
         LeakError: The audit found a leak; the dataset is kept for inspection.
     """
-    job, runner = _archive_inputs(locals())
     from gis_builder.gh_archive.archive_run import build_archive
 
+    arguments: dict[str, Any] = {"hours": hours, "source": source, "out": out, "work": work}
+    arguments |= {"exclude": exclude, "seed": seed, "config": config, "settings": settings}
+    arguments |= {"workers": workers, "engine": engine, "address": address}
+    job, runner = _archive_inputs(arguments)
     with display(progress) as show, runner:
         return build_archive(job, path_of("out", out), runner, show, fresh=fresh)
 
@@ -209,12 +220,13 @@ def _archive_inputs(arguments: Mapping[str, Any]) -> tuple[Job, Runner]:
     from gis_builder.settings import ArchiveSettings
     from pairkit.base.settings import argument, merge
 
+    layers = {name: arguments[name] for name in ("config", "settings")}
     exclude = arguments["exclude"]
     job = Job(
         hours_between(argument("hours", arguments["hours"], str)),
         path_of("source", arguments["source"]),
         _work_of(arguments["work"], path_of("out", arguments["out"])),
-        merge(ArchiveSettings, setting_keys(archive), arguments),
+        merge(ArchiveSettings, setting_keys(archive), {"seed": arguments["seed"]}, **layers),
         () if exclude is None else read_exclusions(path_of("exclude", exclude)),
     )
     return job, choose_runner(

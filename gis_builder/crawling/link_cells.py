@@ -22,6 +22,7 @@ from gis_builder.detection.phrase_codes import REFERENCE_MARK
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import relation_of
 from gis_builder.store.issue_records import IssueRef, Relation
+from pairkit.base.printable import comparable
 
 
 class LinkKind(StrEnum):
@@ -71,6 +72,7 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
     parts: list[LinkPart] = []
     lead = ""
     own = ticket.lower()
+    cell = comparable(cell)
     cell = _ID.sub(lambda found: "this" if found[0].lower().strip("#.") == own else found[0], cell)
     for text in _texts(cell):
         ids = _IDS.search(text)

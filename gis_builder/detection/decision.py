@@ -16,6 +16,7 @@ from gis_builder.detection.claim_tracker import (
     TrackedClaim,
     track_claims,
 )
+from gis_builder.detection.phrase_codes import comparable_thread
 from gis_builder.detection.rules import ClaimKind, relation_of
 from gis_builder.detection.statements import (
     AT_CLOSING,
@@ -154,6 +155,7 @@ _CLOSING_WORDS = 60
 
 def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Verdict:
     """Decide one thread."""
+    thread = comparable_thread(thread)
     issue = thread.issue
     if issue.state != "closed":
         return Verdict(issue.ref, VerdictOutcome.NOT, (), 1.0, "open")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gis_builder.detection.claim_reader import Claim, Stance
 from gis_builder.detection.claim_tracker import DEFAULT_RULES, ClaimTracker, KindOf, Rules, track_claims
 from gis_builder.detection.decision import weight
+from gis_builder.detection.phrase_codes import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, closing_of, read_marks
 from gis_builder.store.issue_records import Event, IssueRef, Thread, Verdict, VerdictOutcome
@@ -53,6 +54,7 @@ _STANCES = {
 
 def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> str:
     """Explain a verdict: each piece of evidence with its weight, in order of time, and the reason."""
+    thread = comparable_thread(thread)
     issue = thread.issue
     tracker = track_claims(thread, read_marks(thread), kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""

@@ -7,13 +7,14 @@ characters, and reading takes linear time for any text.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import chain
 
 from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern, foreign_phrases
 from gis_builder.store.issue_records import GITHUB, IssueRef, Thread
+from pairkit.base.printable import comparable
 
 Span = tuple[int, int]
 
@@ -87,12 +88,20 @@ def github_links(thread: Thread, site: str) -> Thread:
     """The thread with the links of another server, such as a GitHub Enterprise, as links to github.com."""
     if site == GITHUB:
         return thread
+    return _with_texts(thread, lambda text: text.replace(f"{site}/", f"{GITHUB}/"))
 
-    def linked(text: str) -> str:
-        return text.replace(f"{site}/", f"{GITHUB}/")
 
-    issue = replace(thread.issue, title=linked(thread.issue.title), body=linked(thread.issue.body))
-    comments = tuple(replace(comment, body=linked(comment.body)) for comment in thread.comments)
+def comparable_thread(thread: Thread) -> Thread:
+    """The thread with texts and labels as they are compared; also evidence quotes them so."""
+    texts = (thread.issue.title, thread.issue.body, *thread.issue.labels, *(c.body for c in thread.comments))
+    return thread if all(map(str.isascii, texts)) else _with_texts(thread, comparable)
+
+
+def _with_texts(thread: Thread, change: Callable[[str], str]) -> Thread:
+    issue = thread.issue
+    labels = tuple(map(change, issue.labels))
+    issue = replace(issue, title=change(issue.title), body=change(issue.body), labels=labels)
+    comments = tuple(replace(comment, body=change(comment.body)) for comment in thread.comments)
     return replace(thread, issue=issue, comments=comments)
 
 

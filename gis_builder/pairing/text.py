@@ -49,14 +49,16 @@ from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings import TextSettings
 from gis_builder.store.issue_records import DuplicateCluster, Issue, IssueRef, IssueText
-from pairkit.base.printable import normalize
+from pairkit.base.printable import normalize, same_width
 from pairkit.similarity.terms import segmented, terms
 
 _MAX_PASSES = 8
 _WORD = re.compile(r"[^\W_]+")
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-# Control characters except tab and newline, lone surrogates, zero-width marks and non-characters.
-_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
+# Control characters except tab and newline, lone surrogates, invisible characters and non-characters.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufffe\uffff\ud800-\udfff]"
+)
 
 # One of several templates, or one that was used for some years, reaches this share; people's phrases don't.
 _MIN_SHARE = 0.05
@@ -155,12 +157,13 @@ def _clean_prose(text: str, removed: Counter[str]) -> str:
         text = _cut_counted(text, [match.span() for match in pattern.finditer(text)], kind, removed)
     text = _counted(without_people(text), "person", removed)
     text = _counted(images_to_words(text), "image", removed)
-    notes = find_duplicate_notes(text, find_references(text))
+    plain = same_width(text)
+    notes = find_duplicate_notes(plain, find_references(plain))
     return _cut_counted(text, notes, "duplicate_note", removed)
 
 
 def _cut_references(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> str:
-    references = find_references(text)
+    references = find_references(same_width(text))
     if not references:
         return text
     removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)

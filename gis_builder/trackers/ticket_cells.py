@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gis_builder.store.decoding import Malformed, whole_text
 from gis_builder.store.issue_records import Comment, Issue
 from gis_builder.trackers.markup import markup_kind, to_markdown
-from pairkit.base.printable import one_line
+from pairkit.base.printable import comparable, one_line
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8"))
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
@@ -58,7 +58,11 @@ _OPEN = re.compile(
     r"|heropend|otwart|now[ey]|w toku|açık|yeni|нов|в работе|(?:пере)?откры|(?:重新)?打开|新|未|处理中"
     r"|进行中|対応中|処理中|再?オープン|열림|신규|진행"
 )
-_UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
+_UNRESOLVED = re.compile(
+    r"|none|unresolved|open|reopened|offen|nicht (?:erledigt|gelöst)|un(?:erledigt|gelöst)|non (?:résolue?"
+    r"|risolt[oa])|(?:no resuelt|não resolvid|irrisolt)[oa]|sin resolver|niet opgelost|onopgelost"
+    r"|nierozwiązan[ey]|не ?реш[её]н\w*|çözülme(?:di|miş)|未解[决決]|미해결"
+)
 _DUPLICATE = re.compile(
     r"(?i)(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette"
     r"|дубликат|重复|重複|중복)\)?"
@@ -193,7 +197,7 @@ def roles_of(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) 
 
 def _normalised(name: str) -> str:
     """A name such as `System.CreatedDate` or `Created At (UTC)` as in `ROLES`."""
-    last = re.sub(r"^[\w.]+\.(?=\w)|\(UTC\)$", "", name.strip())
+    last = re.sub(r"^[\w.]+\.(?=\w)|\(UTC\)$", "", comparable(name).strip())
     parts = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", last))
     return " ".join(parts).lower() or last
 
@@ -218,12 +222,14 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     link = Ticket(own_id, tuple(dict.fromkeys(links)))
     if "title" not in cells:
         return link
-    title, state, resolution = (one_text(cells, role) for role in ("title", "state", "resolution"))
+    title = one_text(cells, "title")
+    state, resolution = (comparable(one_text(cells, role)) for role in ("state", "resolution"))
     if not title:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
-    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED or _CLOSED.fullmatch(state.lower())
+    has_resolution = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
+    is_resolved = has_resolution or _CLOSED.fullmatch(state.lower())
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     is_closed = is_resolved or is_duplicate or (closed_at and not _OPEN.match(state.lower()))
     kind = markup_kind(tuple(value if isinstance(value, dict) else value[0]))

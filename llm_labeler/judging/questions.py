@@ -24,7 +24,7 @@ from llm_labeler.records import (
     ending_of,
 )
 from llm_labeler.settings import JudgeSettings
-from pairkit.base.printable import normalize
+from pairkit.base.printable import comparable, normalize
 from pairkit.base.system.seeded import keyed_hash
 
 # Prompts are part of the stored answers' keys. The example has no valid word, so repeating it is not a vote.
@@ -248,7 +248,7 @@ def _without_wrapping(ask: Ask, raw: str) -> str:
     # Some models repeat the question, and a candidate in it could look like an answer.
     for message in ask.messages:
         raw = raw.replace(message.content, "\n")
-    return normalize("NFKC", _FENCE.sub("", split_thought(raw)[1])[:_MAX_CHARACTERS])
+    return normalize("NFKC", comparable(_FENCE.sub("", split_thought(raw)[1])[:_MAX_CHARACTERS]))
 
 
 def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:

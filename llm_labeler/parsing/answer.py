@@ -15,6 +15,7 @@ from llm_labeler.parsing.scripts import is_translation
 from llm_labeler.parsing.sentence import SourceText, has_words, names_answer, refine, tidy, why_no_sentence
 from llm_labeler.parsing.special_tokens import split_at_tokens, split_thought, without_tokens
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
+from pairkit.base.printable import normalize
 from pairkit.similarity.terms import terms
 
 # Why a piece of an answer is not a candidate.
@@ -52,7 +53,9 @@ _TAIL: Mapping[Ending, str] = {**_EMPTY, "cut": "cut_off", "unknown": "unknown_e
 _PAGE = re.compile(r"\s*<(?:!doctype|html)\b", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*```[\w+-]{0,20}[ \t]*$|```(?:json)?", re.MULTILINE)
 _ENDS = re.compile("\r\n?|[\u2028\u2029\x85]")
-_SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f\u3000"), " ") | dict.fromkeys((0x200B, 0xFEFF))
+_SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u202f\u3000"), " ")
+# Invisible, but not the joiners of Persian, Indic scripts and emoji.
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _RULES = "#*_>-|` \t\n"
@@ -126,8 +129,12 @@ def parse_answer(
 
 
 def _plain(raw: str) -> str:
-    """Unify line ends and spaces, and replace control characters and surrogates."""
-    return _BROKEN.sub("\ufffd", _ENDS.sub("\n", raw)).translate(_SPACES)
+    """Unify line ends and spaces, compose letters (NFC), and replace control characters and surrogates.
+
+    NFC and not NFKC, which would change what the sentences say: 10² to 102.
+    """
+    visible = _INVISIBLE.sub("", _ENDS.sub("\n", raw))
+    return normalize("NFC", _BROKEN.sub("\ufffd", visible)).translate(_SPACES)
 
 
 def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:

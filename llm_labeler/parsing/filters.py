@@ -24,6 +24,7 @@ from llm_labeler.parsing.scripts import (
 )
 from llm_labeler.records import POLARITIES, AskKey, Candidate, Item, Polarity, Proposal, Text
 from llm_labeler.settings import FilterSettings
+from pairkit.base.printable import normalize
 
 # Reasons that show that an LLM did another task.
 OFF_TOPIC = ("meta", "nothing_shared", "not_a_question")
@@ -121,6 +122,7 @@ _INDIRECT = re.compile(
 
 def reject(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
     """The reason, one of `REASONS`, why `candidate` is not a `polarity` of `text`; None if it is."""
+    text = normalize("NFC", text)  # as answers are, so that lengths are comparable
     return (
         _reject_malformed(candidate)
         or _reject_unlike(candidate, text, settings)

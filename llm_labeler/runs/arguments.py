@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from llm_labeler.clients.llms import LlmFunction, is_async
@@ -24,8 +25,10 @@ def read_arguments(
     arguments: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None,
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
-    """The settings and functions from arguments; see `merge`."""
+    """Merge defaults < `below` < `config` < `settings` < arguments (`keys`: their settings)."""
     values = dict(arguments)
     entries: dict[str, Any] = {}
     functions: dict[str, LlmFunction] = {}
@@ -53,7 +56,7 @@ def read_arguments(
     tree["llm"] = {**tree.get("llm", {}), **plain}
     fields = {f"llm.{name}.{key}": value for name, entry in entries.items() for key, value in entry.items()}
     table = {**keys, **{key: key for key in fields}}
-    merged = merge(LabelSettings, table, {**values, **fields}, below=tree)
+    merged = merge(LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings)
     return merged, functions
 
 

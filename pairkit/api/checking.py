@@ -292,13 +292,13 @@ def review(
         >>> pairkit.review("pairs.tsv", "people.review", n=4)
         Review('people.review': 4 pairs, 0 judgements, 0 people)
     """
-    given = locals()
     from pairkit.reviews.review import begin
     from pairkit.reviews.review_sample import ReviewOptions
 
     file = argument("store", store, Path | None)
-    of_sample = {name: given[name] for name in ReviewOptions.model_fields}
-    review_options = load_settings(ReviewOptions, flags=of_sample)
+    options = {"n": n, "seed": seed, "strata": strata}
+    options |= {"each": each, "grades": grades, "question": question}
+    review_options = load_settings(ReviewOptions, flags=options)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     if file is None and not isinstance(source, str | Path):
         raise ConfigError("store = None: pairs in memory have no default file; give a file")

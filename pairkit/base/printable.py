@@ -100,6 +100,35 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
     return unicodedata.normalize(form, _LONG_RUNS.sub(_limit_marks, text))
 
 
+# Control and format characters and variation selectors, but no line ends and tabs.
+INVISIBLE = (
+    r"[\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\ufe00-\ufe0f\ufeff]"
+)
+_INVISIBLE = re.compile(INVISIBLE)
+# Blanks, and characters in the full or half width of East Asian fonts; not the punctuation that ends
+# sentences and clauses there without a blank.
+_WIDE = re.compile(
+    "[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff02-\uff07\uff0a\uff0b\uff0d\uff0f-\uff19\uff1c-\uff1e\uff20-\uff3a"
+    "\uff3c\uff3e-\uffdc]"
+)
+
+
+def same_width(text: str) -> str:
+    """The text with letters, digits, signs and blanks in their usual width, at the same positions."""
+    return _WIDE.sub(lambda wide: unicodedata.normalize("NFKC", wide[0]), text)
+
+
+def comparable(text: str) -> str:
+    """The text without differences that readers don't see: decomposed letters, width, invisible characters.
+
+    NFC and not NFKC, which joins 10² to 102 and ends sentences at other places in Chinese and Japanese.
+    """
+    if text.isascii():
+        return text
+    return normalize("NFC", same_width(_INVISIBLE.sub("", text)))
+
+
 def _limit_marks(run: re.Match[str]) -> str:
     """The characters without combining marks after the thirtieth in a row."""
     kept, marks = [], 0

@@ -87,11 +87,13 @@ def merge(
     arguments: Mapping[str, Any],
     *,
     below: Mapping[str, Any] | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> S:
-    """Settings from a function's arguments: `config`, `settings`, and those with a dotted key in `keys`."""
-    words, flags = _words_and_keys(arguments.get("settings"))
+    """Settings from keyword arguments; `keys` are the dotted keys of those that are settings."""
+    words, flags = _words_and_keys(settings)
     flags |= {key: arguments[name] for name, key in keys.items() if arguments[name] is not None}
-    file = argument("config", arguments.get("config"), Path | None)
+    file = argument("config", config, Path | None)
     return load_settings(model, below=below, file=file, assignments=words, flags=flags)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 
-from pairkit.base.printable import BLANK, one_line
+from pairkit.base.printable import BLANK, comparable, normalize, one_line
 from pairkit.base.settings import argument, split_at_commas
 
 SCORE_MAX = 5.0  # highest score (STS); scores keep their scale
@@ -29,8 +29,8 @@ _LABEL_VALUE = re.compile(r"[\s,]*(\S.*?)\s*=\s*([^,=\s][^,=]*?)\s*(?:,|$)")  # 
 
 
 def as_word(value: object) -> str:
-    """A label for comparison: lower case without blanks, numbers in their shortest form."""
-    text = str(value).strip().lower()
+    """A label for comparison: NFKC in lower case without blanks, numbers in their shortest form."""
+    text = normalize("NFKC", comparable(str(value))).strip().lower()
     try:
         number = float(text) if text.isascii() and "_" not in text else float("nan")
     except ValueError:

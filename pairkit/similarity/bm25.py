@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairkit.base.errors import DataError
+from pairkit.base.printable import comparable
 from pairkit.base.system.files import write_json
 from pairkit.base.system.folders import read_object
 from pairkit.similarity.terms import MARKS, segmented
@@ -25,7 +26,7 @@ _WORD = re.compile(rf"(?:[^\W\d]|[{MARKS}])[\w{MARKS}]+|[^\W\d_]|[0-9]{{2,}}")
 
 def words(text: str) -> list[str]:
     """The words of a text with repetitions; character bigrams in scripts without blanks."""
-    text = text.lower()
+    text = comparable(text).lower()
     return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
 
 

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
+from pairkit.base.printable import comparable
+
 UNSPACED = (
     "\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
     "\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
@@ -24,7 +26,7 @@ _PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])[\w{MARKS}])+")
 
 def terms(text: str) -> list[str]:
     """The terms in order, in lower case, with repetitions."""
-    text = text.lower()
+    text = comparable(text).lower()
     return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(segmented(text))
 
 

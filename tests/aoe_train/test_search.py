@@ -49,11 +49,11 @@ def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
-    keys = [f"SUP-{number:05}" for number in range(60)]
+    keys = [f"SUP-{number}" for number in range(1, 61)]  # words of one digit don't count
     rows = issues().drop("number").with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
     index = aoe_train.open_index(tmp_path / "index")
-    for key in keys[::20]:
+    for key in keys[::7]:
         for by in ("both", "words"):
             assert index.search(key.lower(), by=by)[0].key == key
 

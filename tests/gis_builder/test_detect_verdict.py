@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
+
+from gis_builder.detection import lexicon
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
@@ -60,6 +64,7 @@ def test_explained_remarks_and_reasons(lines: list[str], fields: dict[str, Any],
 
 
 DATA = Path(__file__).with_name("data")
+LANGUAGES = Path(lexicon.__file__).with_name("languages")
 
 
 def rows_of(name: str) -> list[tuple[str, str, list[str]]]:
@@ -86,3 +91,18 @@ def test_held_out() -> None:
 @pytest.mark.parametrize(("language", "expected", "lines"), rows_of("languages.tsv"))
 def test_each_language(language: str, expected: str, lines: list[str]) -> None:
     check(expected, lines)
+
+
+WIDE = {
+    code: code + 0xFEE0
+    for code in map(ord, "#0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+}
+
+
+@pytest.mark.parametrize("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
+def test_the_form_of_letters_does_not_matter(language: str) -> None:
+    phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text(encoding="utf-8")))
+    for text in (f"{phrase} #1" for phrase in phrases):
+        forms = [normalize("NFD", text), text.translate(WIDE), f"\ufeff{text}", "\u200b".join(text)]
+        verdicts = [decided(said("mia", form, 0)) for form in [text, *forms]]
+        assert verdicts == verdicts[:1] * len(verdicts), text

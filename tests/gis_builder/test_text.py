@@ -57,6 +57,8 @@ def test_a_text_is_title_empty_line_body() -> None:
         ("> root@3f2a:/var/log# tail\nann@mac>", "> user@host:/var/log# tail\nuser@host>"),
         ("```py\nx = 1  # 2\n\n\n#\n```", "```py\nx = 1  # 2\n\n#\n```"),
         ("- #12\n- #13", ""),
+        ("ＡＢ ＃１２ (＃１３) and #\u200b14, as #1\u00ad5 does", "ＡＢ, as another issue does"),
+        ("It dies. Ｄｕｐｌｉｃａｔｅ ｏｆ ＃１２.", "It dies."),
     ],
 )
 def test_the_rules(raw: str, cleaned: str) -> None:

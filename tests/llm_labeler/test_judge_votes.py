@@ -49,6 +49,7 @@ FORMATS = [
     "1: same, 2: related",
     "1 same 2 related",
     "１：same\n（2）related",
+    "\ufeff1: sa\u200bme\n２: ｒelated",
     "[1] same\n[2] related",
     "| 1 | same |\n| 2 | related |",
     "1. same - both say that it lowers it\n2: related (it says raises)",

@@ -348,6 +348,8 @@ SISTERS = "It belongs to two sisters."
         ("Someone plays\nthe guitar.", TEXT, [ONE]),
         ("1. Someone\u00a0 plays　the x² guitar.", TEXT, ["Someone plays the x² guitar."]),
         ("１．他说：“好，我去！”（改写）", "他说：“好，我来！”", ["他说：“好，我去！”"]),
+        ("\ufeff1\u200b. E\u0301l paga.", "Él cobra.", ["Él paga."]),
+        ("Lo siento, no pue\u00addo ayudar con eso. De\u0301sole\u0301.", "Él cobra.", []),
         ("1. a\x00b \ud800c", TEXT, ["a\ufffdb \ufffdc"]),
         ("| In | Out |\n|---|---|\n| One is. | Two is. |\n| It is. |", "It is.", ["One is.", "Two is."]),
         ('["He said \\"no\\".", "A\\u00e9\\nB"]', TEXT, ['He said "no".', "Aé B"]),

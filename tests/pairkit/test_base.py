@@ -49,10 +49,9 @@ def test_layers(tmp_path: Path) -> None:
     file.write_text("ratio = 2.0\n[inner]\nseed = 1\nname = 'file'\n")
     none = dict.fromkeys(TABLE)
     words = ["inner.seed=2", "inner.name=plain text"]
-    merged = merge(Outer, TABLE, none | {"seed": 3, "config": file, "settings": words})
+    merged = merge(Outer, TABLE, none | {"seed": 3}, config=file, settings=words)
     assert merged == Outer(inner=Inner(seed=3, name="plain text"), ratio=2.0)
-    layers = {"config": str(file), "settings": {"inner.seed": 2}}
-    assert merge(Outer, TABLE, none | layers).inner.seed == 2
+    assert merge(Outer, TABLE, none, config=str(file), settings={"inner.seed": 2}).inner.seed == 2
     with pytest.raises(ConfigError, match=r"inner\.seed"):
         merge(Outer, TABLE, none | {"seed": "seven"})
 
@@ -91,7 +90,7 @@ KEY = "gsk_Ab1cD2eF3gH4"
 )
 def test_errors_show_no_other_values_and_no_keys(settings: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        merge(Outer, {}, {"settings": settings})
+        merge(Outer, {}, {}, settings=settings)
     assert str(caught.value).startswith(message)
     assert KEY not in str(caught.value)
 

@@ -39,7 +39,7 @@ def values(found: PairDataset) -> list[float]:
         *(["equivalent", "not equivalent"], ["entailment", "not_entailment"]),
         *(["entailment", "contradiction"], ["E", "C"], ["same", "different"], ["match", "no match"]),
         *(["ja", "nein"], ["Oui", "non"], ["sí", "no"], ["да", "нет"], ["是", "否"], ["はい", "いいえ"]),
-        ["100 %", "0%"],
+        *(["100 %", "0%"], ["１", "０"], ["\ufeffsi\u0301", "n\u200bo"]),
     ],
 )
 def test_certain_labels(labels: list[Any]) -> None:

@@ -26,7 +26,7 @@ from shlex import quote
 import polars as pl
 
 from pairkit.base.errors import DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import INVISIBLE, one_line
 from pairkit.dataset.labels import (
     LEAVE_OUT,
     MISSING,
@@ -83,8 +83,11 @@ class LabelColumn:
 
     @cached_property
     def words(self) -> pl.Series:
-        """The labels as texts, numbers of classes as class names, with decimal points for commas."""
-        words = self.values.cast(pl.String).str.strip_chars().str.replace(_DECIMAL_COMMA, "$1.$2$3")
+        """The labels as texts in NFKC, numbers of classes as class names, with decimal points for commas."""
+        visible = self.values.cast(pl.String).str.replace_all(INVISIBLE, "")
+        # NFKC, so that numbers in full width are numbers
+        plain = visible.str.normalize("NFKC").str.strip_chars()
+        words = plain.str.replace(_DECIMAL_COMMA, "$1.$2$3")
         if not self.values.dtype.is_integer() or not self.classes:
             return words
         names = {str(number): name for number, name in enumerate(self.classes)}
