@@ -104,8 +104,9 @@ def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     write_bad_rows(out, joined(bad_rows))
     with whole_folder(out) as folder:
         built.save(folder)
-        if record.training_texts:
-            write_digests(folder, training_digests(data.train.values()), loaded.encoder.folder)
+        if loaded.settings.log.training_texts:
+            trained = data.train.values() if record.training_texts else ()
+            write_digests(folder, training_digests(trained), loaded.encoder.folder)
         write_text(folder / "README.md", model_card(out.name, record, loaded.settings, built.encoder.dim))
         write_json(folder / RUN_FILE, record.to_dict())
     return record
