@@ -82,8 +82,8 @@ class LlmSettings(Settings):
 
     kind: LlmKind = setting(
         ...,
-        "Kind of the LLM: openai, glm, anthropic or gemini (APIs), server or openai_compatible (any other with "
-        "OpenAI's API), wordnet (rules) or function (in Python).",
+        "Kind of the LLM: openai, glm, anthropic or gemini (APIs), server or openai_compatible (any other "
+        "with OpenAI's API), wordnet (rules) or function (in Python).",
     )
     model: str = setting("", "Name of the model at its server, such as gpt-4o-mini.")
     base_url: str | None = setting(

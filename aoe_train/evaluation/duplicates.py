@@ -23,7 +23,7 @@ from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
 from aoe_train.model.hybrid import WEIGHTS, WORD_INDEXES, TfIdf, Words, fused
-from aoe_train.model.similarity import ROUNDING, all_similarities
+from aoe_train.model.similarity import ROUNDING, all_similarities, comparable
 from pairkit.base.cli.progress import Display, Listener, stage
 from pairkit.base.errors import DataError
 from pairkit.similarity.bm25 import Bm25
@@ -187,7 +187,7 @@ class DuplicatesTask:
 
     def by_vectors(self, vectors: TaskVectors) -> Scores:
         """Scores by vectors, all of which are made comparable once."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
 
         def scores(query: DuplicateQuery) -> np.ndarray:
             vector = matrix[query.report : query.report + 1]

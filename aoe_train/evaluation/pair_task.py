@@ -52,6 +52,11 @@ class PairTask:
         """The two texts of each pair."""
         return list(zip(self.text1, self.text2, strict=True))
 
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row in the metrics."""
+        return np.arange(len(self.labels))
+
     def similarities(self, vectors: TaskVectors) -> np.ndarray:
         """float64 (pair,): cosines, or the model's other measure."""
         pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)

@@ -63,6 +63,14 @@ class SearchTask:
             for text, is_query in zip(row, (True, False), strict=True)
         ]
 
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row's query."""
+        numbers = np.empty(len(self.rows), np.int64)
+        for number, rows in enumerate(self.queries):
+            numbers[rows] = number
+        return numbers
+
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Precision of the first result, and whether one of the first `top` is relevant."""
         pairs = vectors.rows(self.texts).reshape(-1, 2)
@@ -141,6 +149,11 @@ class RetrievalTask:
         texts = self.examples.texts
         return [tuple(texts[i] for i in row if i != ABSENT) for row in self.examples.rows.tolist()]
 
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row's anchor."""
+        return np.unique(self.examples.rows[:, 0], return_inverse=True)[1]
+
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
         count, (queries, documents) = len(self.examples.texts), self._sides()
@@ -169,9 +182,15 @@ class GroupTask:
     texts: Sequence[str]
     groups: np.ndarray  # the group of each text, (text,)
 
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each text that is a query, else -1."""
+        is_query = np.bincount(self.groups)[self.groups] > 1
+        return np.where(is_query, np.cumsum(is_query) - 1, -1)
+
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         others = np.bincount(self.groups)[self.groups] - 1
         queries, blocks = np.flatnonzero(others), list[np.ndarray]()
         depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
@@ -223,9 +242,14 @@ class CorpusTask:
         pairs = zip(self.queries, self.relevant, strict=True)
         return [(query, self.documents[found]) for query, documents in pairs for found in documents.tolist()]
 
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row's query."""
+        return np.repeat(np.arange(len(self.queries)), [len(found) for found in self.relevant])
+
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
-        matrix = vectors.comparable(self.texts)
+        matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         queries, documents = np.split(matrix, [len(self.queries)])
         ranked = np.zeros((len(queries), min(_MOST, len(documents))))  # the gains of the nearest documents
         for start in range(0, len(queries), _BLOCK):

@@ -33,7 +33,7 @@ import numpy as np
 
 from aoe_train.evaluation.resample import Interval, MeanMetrics, Metrics, Resampling, intervals
 from aoe_train.model.collection import Collection, drawn
-from aoe_train.model.similarity import comparable, scaled_to_one
+from aoe_train.model.similarity import scaled_to_one
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Purpose, Similarity
 from pairkit.base.errors import DataError
@@ -115,10 +115,6 @@ class TaskVectors:
         transformed = copy(self)
         transformed.matrix = Collection(collection[drawn(len(collection))], purpose).transform(units)
         return transformed
-
-    def comparable(self, inputs: Sequence[Input]) -> np.ndarray:
-        """The vectors of some inputs, prepared for `all_similarities`: (input, dim)."""
-        return comparable(self.matrix[self.rows(inputs)], self.similarity)
 
     def rows(self, inputs: Sequence[Input]) -> np.ndarray:
         """int64 (input,): the index of each input in `matrix`."""

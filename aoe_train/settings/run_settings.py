@@ -209,7 +209,7 @@ class LogSettings(Settings):
     checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints.", ge=0)
     checkpoint_steps: int | None = setting(None, "Steps between checkpoints, instead of minutes.", ge=1)
     training_texts: bool = setting(
-        True, "Store hashes of the training texts, so that `aoe evaluate` can report overlaps."
+        True, "Store hashes of training texts and pairs, so that `aoe evaluate` can find overlaps."
     )
 
 

@@ -302,13 +302,15 @@ def _results(record: RunRecord) -> str:
     gain = record.result.gain
     if gain is None:
         return _dev_results(record)
+    pairs, kept = _base(str(record.sources.judged)), f"The weights are the {record.result.kept}'s."
+    if not gain.is_judged:
+        return f"{_dev_results(record)}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
     low, high = gain.ahead.interval
     corrected = "" if gain.reliability == 1 else ", including the uncertainty of the labels"
     return (
-        f"{_dev_results(record)}\n\nOn {gain.pairs:,} judged pairs of `{_base(str(record.sources.judged))}`:"
+        f"{_dev_results(record)}\n\nOn {gain.pairs:,} judged pairs of `{pairs}`:"
         f" {gain.metric} {gain.before:.4f} before training and {gain.after:.4f} after it, a gain of"
-        f" {gain.ahead.difference:+.4f} (95 % interval {low:.4f} to {high:.4f}{corrected}). The weights are"
-        f" the {record.result.kept}'s."
+        f" {gain.ahead.difference:+.4f} (95 % interval {low:.4f} to {high:.4f}{corrected}). {kept}"
     )
 
 

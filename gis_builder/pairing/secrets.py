@@ -10,10 +10,13 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from gis_builder.detection.lexicon import filled
+from pairkit.base.printable import comparable
 
 _RANDOM_BITS = 3.2  # entropy per character; prose and identifiers are mostly below
 _EXAMINED = 512  # characters of a value that are searched for signs of a placeholder
@@ -165,8 +168,39 @@ SHAPES = [
 _GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
 
 
+# In HTML, in addresses, in JSON, in Markdown; other forms of Unicode
+_ENCODED = re.compile(
+    r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[2-7f]|3[abdef]|40)|[^\x00-\x7f]+"
+    r"|(?<=[\w-])\*\*(?=[\w-])|<wbr>|\\(?=_)",
+    re.IGNORECASE,
+)
+
+
 def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:
-    """Replace credentials by `[secret]` and e-mail addresses by `[email]`; also return counts by kind."""
+    """Replace credentials by `[secret]` and e-mail addresses by `[email]`; also return counts by kind.
+
+    A line with a credential that is encoded, such as `password=&quot;…`, is decoded.
+    """
+    if _ENCODED.search(text):
+        text = "\n".join(map(_decoded_if_secret, text.split("\n")))
+    return _scrub(text)
+
+
+def _decoded_if_secret(line: str) -> str:
+    """The line decoded, if more of it is secret then."""
+    plain = _ENCODED.sub(_decoded, line)
+    if plain == line:
+        return line
+    return max(line, plain, key=lambda form: len(form) - len(_scrub(form)[0]))
+
+
+def _decoded(sign: re.Match[str]) -> str:
+    """The character that is meant; none for signs that only split words."""
+    character = unescape(unquote(sign[0].replace(r"\u00", "%")))
+    return "" if character in ("**", "<wbr>", "\\") else comparable(character)
+
+
+def _scrub(text: str) -> tuple[str, dict[str, int]]:
     counts: dict[str, int] = {}
     lower = text.lower()
     present = {gate for gate in _GATES if gate in lower}

@@ -30,8 +30,7 @@ from pairkit.dataset.reading.untrusted_tables import check_width
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-# Around names; or fastexcel's name of a column without one.
-_NO_NAME = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$|^__UNNAMED__\d+$")
+_NO_NAME = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$")
 _BLOCK = 8192  # rows that are held as Python objects
 _WIDE = 1_000  # columns
 

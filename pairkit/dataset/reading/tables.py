@@ -5,9 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import logging
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
@@ -17,7 +15,6 @@ from typing import Any, TypeAlias, TypeGuard
 import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.extras import needed_for
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
@@ -34,13 +31,13 @@ from pairkit.base.system.text_lines import (
 )
 from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
+from pairkit.dataset.reading.sheets import read_sheet
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
     MAX_VALUES_PER_BYTE,
     check_expansion,
     check_parquet,
-    check_size,
     check_texts,
 )
 from pairkit.dataset.records import join_frames, leaf_types
@@ -136,26 +133,7 @@ def sheet_of(path: Path) -> tuple[Path, str | None]:
 
 
 def _read_sheet(path: Path) -> pl.DataFrame:
-    """A sheet of a spreadsheet; the first one unless named."""
-    with needed_for("a spreadsheet"):
-        import fastexcel
-    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of columns without a name
-    file, sheet = sheet_of(path)
-    data = read_whole(file)
-    errors = (fastexcel.FastExcelError, zipfile.BadZipFile)
-    with readable(file, "a spreadsheet", *errors, remedy="save it again as CSV"):
-        if zipfile.is_zipfile(io.BytesIO(data)):
-            with zipfile.ZipFile(io.BytesIO(data)) as parts:
-                check_size(sum(part.file_size for part in parts.infolist()), path, len(data))
-        book = fastexcel.read_excel(data)
-        names = book.sheet_names
-        if sheet is not None and sheet not in names:
-            raise DataError(f"no sheet {sheet!r}; there are {one_line(', '.join(names))}", path=file)
-        if sheet is None and len(names) > 1:
-            note_once("%s: read the sheet %s; give %s:NAME for another", file, names[0], file.name)
-        table = pl.DataFrame(
-            book.load_sheet(sheet or 0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
-        )
+    table = read_sheet(*sheet_of(path))
     return table.with_columns(map(_whole_numbers, table.select(pl.col(pl.Float64))))
 
 
