@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(
 # Expressions in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<"; also paths:
 # "/home", "C:\\Users", "main.rs".
 _EXPRESSION = re.compile(
-    r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]|0x[0-9a-f]+$"
+    r"#?[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]|0x[0-9a-f]+$"
     r"|[\w.-]+\.[A-Za-z]{1,4}[.,;:]?$"
 )
 # Names in programs: "settings.PASSWORD", "std::string", "get_password", "userPassword".
@@ -170,7 +170,7 @@ _GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
 
 # In HTML, in addresses, in JSON, in Markdown; other forms of Unicode
 _ENCODED = re.compile(
-    r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[2-7f]|3[abdef]|40)|[^\x00-\x7f]+"
+    r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[02-7f]|3[abdef]|40)|[^\x00-\x7f]+"
     r"|(?<=[\w-])\*\*(?=[\w-])|<wbr>|\\(?=_)",
     re.IGNORECASE,
 )
@@ -191,7 +191,7 @@ def _decoded_if_secret(line: str) -> str:
     plain = _ENCODED.sub(_decoded, line)
     if plain == line:
         return line
-    return max(line, plain, key=lambda form: len(form) - len(_scrub(form)[0]))
+    return max(line, plain, key=lambda form: len(form) - len(_scrub(form)[0].replace("[secret]", "")))
 
 
 def _decoded(sign: re.Match[str]) -> str:
