@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from llm_labeler.records import CHANGES, MAX_PRICE, MAX_TOKENS, POLARITIES, ChangeKind, Polarity
 from pairkit.base.openai_api.credentials import variable_name
-from pairkit.base.settings import Settings, setting
+from pairkit.base.settings import PathText, Settings, between_commas, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def _names(value: object) -> object:
     """Split `NAME,NAME`."""
     if not isinstance(value, str):
         return value
-    names = [part.strip() for part in value.split(",")]
+    names = between_commas(value)
     if not all(names):
         raise ValueError("expected NAME or NAME,NAME, such as chatgpt,llama")
     return names
@@ -82,8 +82,8 @@ class LlmSettings(Settings):
 
     kind: LlmKind = setting(
         ...,
-        "Kind of the LLM: openai, openai_compatible, glm, anthropic or gemini (APIs), wordnet (rules) or "
-        "function (in Python).",
+        "Kind of the LLM: openai, glm, anthropic or gemini (APIs), server or openai_compatible (any other "
+        "with OpenAI's API), wordnet (rules) or function (in Python).",
     )
     model: str = setting("", "Name of the model at its server, such as gpt-4o-mini.")
     base_url: str | None = setting(
@@ -128,9 +128,7 @@ class LlmSettings(Settings):
 class PromptSettings(Settings):
     """The prompts sent to the LLMs."""
 
-    template: Annotated[
-        str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
-    ] = setting(
+    template: PathText = setting(
         "hardened",
         "Prompt of the task paraphrase: hardened, paper, or a file with {text}, {size} and {polarity}. "
         "The tasks triplet and query have their own prompt, which a file replaces.",

@@ -95,11 +95,10 @@ def _search(
 
 
 def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
-    from pairkit.base.system.files import check_free
-    from pairkit.dataset.table_files import ENDINGS
+    from pairkit.dataset.table_files import check_new
 
     column = given["before"][0] if given["before"] else None
-    check_free(out, *ENDINGS)
+    check_new(out)
     options = {name: given[name] for name in ("folder", "top", "by", "weight", "model")}
     result = search_every(**options, before=column, progress=not quiet)
     result.write(out)
@@ -130,11 +129,10 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
     )
 )
 def _duplicates(duplicates: Any, given: Any, *, out: Path | None = None) -> Any:
-    from pairkit.base.system.files import check_free
-    from pairkit.dataset.table_files import ENDINGS
+    from pairkit.dataset.table_files import check_new
 
     if out is not None:
-        check_free(Path(out), *ENDINGS)
+        check_new(Path(out))
     result = duplicates(**given)
     if out is not None:
         result.write(out)

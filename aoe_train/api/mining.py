@@ -11,6 +11,7 @@ from aoe_train.api.parameters import FOLDER, loaded, notes, one_or_several, opti
 from aoe_train.api.trained import JUDGE_ALL, compare
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.printable import listed
 from pairkit.dataset.shared_options import columns_given
 
 if TYPE_CHECKING:
@@ -68,23 +69,18 @@ class Mined(Printed):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to train on the rows, unless only a few are left."""
         from pairkit.dataset.making.made import FEW_ROWS
-        from pairkit.similarity.languages import backbone_for
+        from pairkit.similarity.languages import train_command
 
         if self.out is None or sum(split["rows"] for split in self.statistics["splits"].values()) < FEW_ROWS:
             return []
-        backbone = backbone_for(self.out)
-        train = ["aoe", "train", "--data", str(self.out), "--backbone", backbone, "--out", "model"]
-        return [("train with the negatives", train)]
+        return [("train with the negatives", train_command(self.out))]
 
     def _notes(self) -> list[str]:
         kinds = {"omitted rows": "dropped_rows", "rejected candidates": "turned_down_candidates"}
         notes = []
         for words, key in kinds.items():
             if reasons := self.statistics[key]:
-                listed = ", ".join(
-                    f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items()
-                )
-                notes.append(f"{words}: {listed}")
+                notes.append(f"{words}: {listed(reasons)}")
         estimate = self.statistics["false_negatives"]
         if estimate["telling"]:
             notes.append(

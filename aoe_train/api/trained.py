@@ -157,7 +157,7 @@ class Trained:
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands that evaluate the model, by judged pairs if it was trained on texts.
 
-        There are none if its backbone was kept, or if its gain is known.
+        There are none if its backbone was kept, if its gain is known, or without held-out rows.
         """
         settings, run = self._run.origin["settings"], self._run
         if self.gain is not None or not settings["optim"]["interpolate"]:
@@ -166,10 +166,11 @@ class Trained:
         held_out, (name, first) = run.sources.dev_data, next(iter(run.sources.data.items()))
         kind = run.datasets[name].kind
         if held_out or (settings["preset"] != "domain" and kind != "single"):
-            of = "it" if held_out or not Path(first).is_file() else "its training rows"
+            if not held_out and Path(first).is_file():
+                return []  # there is no verdict on training rows
             on = next(iter(held_out.values()), first)
             step = ["aoe", "evaluate", "--model", model, "--against", backbone, "--data", on]
-            return [(f"evaluate {of} against the backbone", step)]
+            return [("evaluate it against the backbone", step)]
         texts = [first] if kind == "single" else [first, "--columns", "text=anchor"]
         draw = ["--data", *texts, "--model", model, "--model", backbone, "--out", "to-judge"]
         return [

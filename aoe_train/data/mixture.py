@@ -14,7 +14,7 @@ from torch.utils.data import Sampler
 from aoe_train.data.defaults import epoch_passes
 from aoe_train.data.token_batches import Batches
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.objectives.training_rows import ABSENT
+from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.settings.run_settings import MixSettings
 
 _ORDER_STREAM = 1  # separates the order of datasets from the shuffling of rows, which has the same seed
@@ -148,8 +148,3 @@ def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]
         "left_out": sum(batches.left_out for batches in mixture.batches),
         "truncated_texts": sum(store.truncated for store in stores),
     }
-
-
-def distinct_texts(columns: np.ndarray) -> np.ndarray:
-    """The distinct texts of rows of `Examples`."""
-    return np.unique(columns[columns != ABSENT])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 import numpy as np
 
 from aoe_train.data.examples import Say
-from aoe_train.evaluation.overlap import digests, overlap
+from aoe_train.evaluation.overlap import digests, overlap, trained_examples, training_digests
 from aoe_train.evaluation.pair_metrics import Correlation, binary, correlation
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.resample import MeanMetrics, Metrics, Resampling, compare
@@ -181,9 +181,10 @@ class JudgedPairs:
             return binary(similarities, task.labels, self.name, likely=task.likely)
         return correlation(similarities, task.labels, self.name)
 
-    def gain(self, model: Metrics, backbone: Metrics, *, seed: int) -> Gain:
-        """The model's gain over the backbone."""
-        result = gain(model, backbone, Resampling(_RESAMPLES, seed))
+    def gain(self, model: Metrics, backbone: Metrics, data: Iterable[Examples], *, seed: int) -> Gain:
+        """The model's gain over the backbone on pairs that aren't in its training data."""
+        trained = trained_examples(self.task, training_digests(data))
+        result = gain(model, backbone, Resampling(_RESAMPLES, seed), trained)
         if result is None:
             raise DataError("its labels are too uncertain to compare models; use other pairs", path=self.name)
         return result

@@ -284,7 +284,7 @@ def score_rows(
     models: Iterable[tuple[str, Embedder, np.ndarray | None]],
     *,
     resamples: Resampling,
-    progress: bool | Listener = True,
+    progress: bool | Listener,
 ) -> dict[str, Score]:
     """Rank by words, by the vectors of each model, and by both, with a chosen weight or that of `WEIGHTS`."""
     with Display(progress) as show:

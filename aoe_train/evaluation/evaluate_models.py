@@ -128,7 +128,7 @@ def evaluate_models(
     plain = request.sizes is None and request.against is None and request.purpose is None
     if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
-    rival = None
+    rival, hashes = None, None
     if request.against is not None:
         rival = _open(request, request.against, request.against_endpoint, show, say)
         hashes = None if request.against_endpoint else _training_hashes(request.against)
@@ -149,6 +149,7 @@ def evaluate_models(
                     tasks.tasks,
                     rival=rival,
                     trained=model.trained,
+                    rival_trained=hashes,
                     resamples=resampling,
                     gains=gains,
                     purpose=request.purpose,
@@ -211,8 +212,9 @@ def _open(
 
 
 def _training_hashes(model: object) -> np.ndarray | None:
-    """Hashes of the texts that a model was trained on, if it has them."""
-    return read_digests(find_folder(model)) if isinstance(model, str | Path) else None
+    """Hashes of what a model was trained on, if it has them."""
+    folder = find_folder(model) if isinstance(model, str | Path) else getattr(model, "folder", None)
+    return None if folder is None else read_digests(folder)
 
 
 def _warn_overlap(model: str, overlaps: Mapping[str, Overlap | None], say: Say) -> None:

@@ -1,7 +1,8 @@
-"""The exact overlap of a test set with a model's training texts.
+"""The exact overlap of a test set with a model's training texts and labelled rows.
 
-A model folder contains a sorted 64-bit hash of each training text, which shows whether a given text was
-trained on, but doesn't reveal texts. Letter case and white space are normalised.
+A model folder contains sorted 64-bit hashes of each training text and of each labelled pair. They show
+whether a given text or pair was trained on, but don't reveal texts. In texts, letter case and white space are
+normalised; pairs are equal if their texts are the same (`pairkit.similarity.same_text`), in any order.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from aoe_train.evaluation.tasks import SearchText
 from aoe_train.model.folder_checks import mapped_array
+from aoe_train.objectives.training_rows import ABSENT
 from pairkit.base.errors import DataError
 from pairkit.base.system.files import write_errors
+from pairkit.similarity.same_text import same_text
 
 if TYPE_CHECKING:
     from aoe_train.evaluation.tasks import EvaluationTask
+    from aoe_train.objectives.training_rows import Examples
 
 DIGESTS_FILE = "training_texts.npy"
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the order of hashes counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +52,35 @@ def digests(texts: Iterable[str]) -> np.ndarray:
     return np.unique(np.fromiter(map(_digest, texts), np.uint64))
 
 
-def write_digests(folder: Path, texts: Iterable[str]) -> None:
-    """Write the hashes of training texts into a model folder; equal texts give equal bytes."""
-    with write_errors(path := folder / DIGESTS_FILE):
-        np.save(path, digests(texts))
+def training_digests(data: Iterable[Examples]) -> np.ndarray:
+    """The hashes of all training texts, of labelled pairs, and of each text of these with itself."""
+    hashes = [np.empty(0, np.uint64)]
+    for examples in data:
+        hashes.append(digests(examples.texts))
+        if examples.kind != "single":
+            texts, rows = [*examples.texts], examples.rows
+            alone = np.arange(len(texts))[:, None].repeat(2, axis=1)
+            hashes += [_pair_digests(texts, pairs) for pairs in (alone, rows)]
+    return np.unique(np.concatenate(hashes))
+
+
+def _pair_digests(texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
+    """A hash of each row's first text with each of its others: uint64 (pair,)."""
+    keys = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(same_text("text"))
+    hashes = np.fromiter(map(_digest, keys["text"]), np.uint64)
+    first, others = np.broadcast_arrays(hashes[rows[:, :1]], hashes[rows[:, 1:]])
+    pairs: np.ndarray = np.minimum(first, others) * _MIXER + np.maximum(first, others)
+    return pairs[rows[:, 1:] != ABSENT]
+
+
+def write_digests(folder: Path, hashes: np.ndarray, source: Path | None = None) -> None:
+    """Write hashes, and those of the model that this one was made of; equal texts give equal bytes."""
+    inherited = None if source is None else read_digests(source)
+    if inherited is not None:
+        hashes = np.union1d(hashes, inherited)
+    if len(hashes):
+        with write_errors(path := folder / DIGESTS_FILE):
+            np.save(path, hashes)
 
 
 def read_digests(folder: Path) -> np.ndarray | None:
@@ -79,6 +110,19 @@ def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
     texts = list({text for row in rows for text in row})
     shared = {text for text, is_known in zip(texts, trained_on(texts, [trained]), strict=True) if is_known}
     return Overlap(len(shared), len(texts), sum(shared.issuperset(row) for row in rows), len(rows))
+
+
+def trained_examples(task: EvaluationTask, trained: np.ndarray) -> np.ndarray:
+    """The numbers of the examples of labelled data, such as pairs or queries, that were trained on."""
+    numbers: np.ndarray | None = getattr(task, "row_examples", None)
+    if numbers is None:
+        return np.empty(0, np.int64)
+    rows = getattr(task, "rows", None) or [(text, text) for text in task.texts]
+    number = {text: place for place, text in enumerate({text: 0 for row in rows for text in row[:2]})}
+    pairs = np.array([[number[row[0]], number[row[1]]] for row in rows])
+    is_known = np.isin(_pair_digests([*number], pairs), trained)
+    examples: np.ndarray = np.unique(numbers[is_known])
+    return examples[examples >= 0]
 
 
 def _digest(text: str) -> int:

@@ -18,6 +18,7 @@ from aoe_train.evaluation.tasks import Split, TaskMetrics, TaskVectors
 from aoe_train.model.similarity import pair_similarities
 from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.system.folders import own_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of
@@ -50,6 +51,11 @@ class PairTask:
     def rows(self) -> Sequence[tuple[str, str]]:
         """The two texts of each pair."""
         return list(zip(self.text1, self.text2, strict=True))
+
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row in the metrics."""
+        return np.arange(len(self.labels))
 
     def similarities(self, vectors: TaskVectors) -> np.ndarray:
         """float64 (pair,): cosines, or the model's other measure."""
@@ -117,8 +123,7 @@ class PairSource(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the file or dataset without its path."""
-        path = Path(source_name(self.source))
-        return path.resolve().name if isinstance(self.source, str | Path) and path.exists() else path.name
+        return Path(own_name(source_name(self.source))).name
 
     @property
     def is_whole(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 
 from aoe_train.evaluation.embedders.embedder import Embedder
-from aoe_train.evaluation.overlap import Overlap, overlap
+from aoe_train.evaluation.overlap import Overlap, overlap, trained_examples
 from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
 from aoe_train.evaluation.resample import (
     Comparison,
@@ -36,7 +36,7 @@ from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import DataError
 
-Word = Literal["better", "inconclusive", "worse"]
+Word = Literal["better", "inconclusive", "worse", "not judged"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
 _MIN_PER_LABEL = 10  # with five of a label, one in twelve is `better` by chance; with two, one in five
 _NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}  # P@1 is its own name
@@ -48,7 +48,8 @@ class Gain:
 
     For search results, MRR and MAP, `pairs` is the number of queries, and `rarer` the number of those on
     which the models' metrics differ. For search results, `ahead` is the gain over all queries, of which
-    `share` have different results and the others gain 0.
+    `share` have different results and the others gain 0. One of both models was trained on `trained_rows` and
+    their labels: they are left out, or, if they are most rows, there is no verdict.
     """
 
     metric: str
@@ -59,10 +60,17 @@ class Gain:
     pairs: int
     rarer: int
     share: float | None = None
+    trained_rows: int = 0
+    is_judged: bool = True
 
     @property
     def word(self) -> Word:
-        """`better` if the interval is above 0, `worse` if below; else or with few pairs, `inconclusive`."""
+        """`better` if the interval is above 0, `worse` if below; else or with few pairs, `inconclusive`.
+
+        `not judged` if most rows were trained on.
+        """
+        if not self.is_judged:
+            return "not judged"
         if too_few(self.pairs, self.rarer):
             return "inconclusive"
         if self.ahead.interval.low > 0:
@@ -82,6 +90,7 @@ class Gain:
             "pairs": self.pairs,
             "rarer": self.rarer,
             **({} if self.share is None else {"share": self.share}),
+            **({"trained_rows": self.trained_rows} if self.trained_rows else {}),
         }
 
     @classmethod
@@ -90,13 +99,25 @@ class Gain:
         ahead = Comparison(stored["difference"], Interval(*stored["ci95"]), float("nan"))
         metrics = stored["before"], stored["after"]
         counts = stored["pairs"], stored["rarer"]
-        return cls(stored["metric"], *metrics, ahead, stored["reliability"], *counts, stored.get("share"))
+        return cls(
+            stored["metric"],
+            *metrics,
+            ahead,
+            stored["reliability"],
+            *counts,
+            stored.get("share"),
+            stored.get("trained_rows", 0),
+            stored["verdict"] != "not judged",
+        )
 
     def __str__(self) -> str:
+        if not self.is_judged:
+            return f"trained on {self.trained_rows:,} of {self.pairs:,} rows"
         low, high = (100 * bound for bound in self.ahead.interval)
         change = f"{_NAMES.get(self.metric, self.metric)} {100 * self.before:.2f} -> {100 * self.after:.2f}"
         gained = f"{100 * self.ahead.difference:+.2f} [{low:.2f}, {high:.2f}]"
-        few = f": {TOO_FEW}" if too_few(self.pairs, self.rarer) else ""
+        few = f", without {self.trained_rows:,} trained on" if self.trained_rows else ""
+        few += f": {TOO_FEW}" if too_few(self.pairs, self.rarer) else ""
         if self.share is not None:
             return f"{change} on {self.pairs:,} queries with different results{few}; {gained} on all queries"
         corrected = "" if self.reliability == 1 else ", corrected for uncertain labels"
@@ -149,6 +170,7 @@ def score(
     *,
     rival: Embedder | None = None,
     trained: np.ndarray | None = None,
+    rival_trained: np.ndarray | None = None,
     resamples: Resampling,
     gains: bool = False,
     purpose: Purpose | None = None,
@@ -158,10 +180,16 @@ def score(
     with Display(progress) as show:
         ours = _metrics(embedder, tasks, purpose, show)
         theirs = {} if rival is None else _metrics(rival, tasks, purpose, show)
-        return {
-            task.name: _score(task, ours[task.name], theirs.get(task.name), trained, resamples, gains=gains)
-            for task in _with_progress(tasks, "resample", show)
-        }
+        scores = dict[str, Score]()
+        known = [hashes for hashes in (trained, rival_trained) if hashes is not None]
+        for task in _with_progress(tasks, "resample", show):
+            own, other = ours[task.name], theirs.get(task.name)
+            scored = _score(task, own, other, trained, resamples)
+            if gains and other and resamples.number:
+                seen = trained_examples(task, np.concatenate(known)) if known else NONE_TRAINED
+                scored = replace(scored, gain=gain(own.whole, other.whole, resamples, seen))
+            scores[task.name] = scored
+        return scores
 
 
 def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[str, Score]]:
@@ -178,7 +206,7 @@ def score_candidates(task: SearchTask, resamples: Resampling) -> dict[str, dict[
     scores = {}
     for name, own in metrics.items():
         rival = None if own is first else first
-        scored = _score(task, own, rival, None, resamples, gains=False)
+        scored = _score(task, own, rival, None, resamples)
         if rival is not None and resamples.number:
             scored = replace(scored, gain=gain(own.whole, rival.whole, together))
         scores[name] = {task.name: scored}
@@ -215,8 +243,6 @@ def _score(
     theirs: TaskMetrics | None,
     trained: np.ndarray | None,
     resamples: Resampling,
-    *,
-    gains: bool,
 ) -> Score:
     compared = theirs if resamples.number else None
     return Score(
@@ -224,7 +250,6 @@ def _score(
         None if trained is None else overlap(task, trained),
         None if theirs is None else summarise(theirs),
         compare(ours.whole, compared.whole, resamples) if compared else {},
-        gain=gain(ours.whole, compared.whole, resamples) if compared and gains else None,
     )
 
 
@@ -234,8 +259,40 @@ def _to_dict(comparison: Comparison | None) -> dict[str, Any]:
     return {"difference": comparison.difference, "ci95": list(comparison.interval), "p": comparison.p}
 
 
-def gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
-    """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho."""
+NONE_TRAINED = np.empty(0, np.int64)
+
+
+def gain(
+    model: Metrics, rival: Metrics, resamples: Resampling, trained: np.ndarray = NONE_TRAINED
+) -> Gain | None:
+    """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho.
+
+    The examples with the numbers `trained` are left out. If these are most, or no metric is defined without
+    them, the gain is that of all examples, and is not judged.
+    """
+    new = np.setdiff1d(np.arange(model.n), trained)
+    if 2 * len(trained) <= model.n:
+        found = _gain(_only(model, new), _only(rival, new), resamples)
+        if found is None or not (len(trained) and np.isnan(found.after)):
+            return found and replace(found, trained_rows=len(trained))
+    found = _gain(model, rival, resamples)
+    return found and replace(found, trained_rows=len(trained), is_judged=False)
+
+
+def _only(metrics: Metrics, examples: np.ndarray) -> Metrics:
+    """The metrics of some examples."""
+    if isinstance(metrics, MeanMetrics):
+        outcomes = {name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()}
+        return replace(metrics, outcomes=outcomes)
+    if not isinstance(metrics, PairMetrics):
+        return metrics
+    pairs = replace(metrics, cosines=metrics.cosines[examples], labels=metrics.labels[examples])
+    if isinstance(pairs, Binary) and pairs.likely is not None:
+        return replace(pairs, likely=pairs.likely[examples])
+    return pairs
+
+
+def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
         return _search_gain(model, rival, resamples)
     metric = "roc_auc" if isinstance(model, Binary) else "spearman"

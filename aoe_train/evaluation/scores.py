@@ -65,8 +65,9 @@ class Evaluation(Printed):
     def gains(self) -> dict[str, Gain]:
         """For each task of your own pairs, whether to replace the other model by this one.
 
-        `.word` is `better`, `inconclusive` or `worse`. Labels of `label judge` are weighted by their
-        probability. Of candidates, by candidate: whether to replace the first one.
+        `.word` is `better`, `inconclusive` or `worse`, or `not judged` if one of both models was trained on
+        most rows; fewer such rows are left out. Labels of `label judge` are weighted by their probability. Of
+        candidates, by candidate: whether to replace the first one.
         Empty without your own pairs, another model or intervals.
         """
         return {

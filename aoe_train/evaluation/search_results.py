@@ -22,7 +22,7 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import SearchText, Split, TaskVectors
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
-from aoe_train.objectives.training_rows import ABSENT, Examples
+from aoe_train.objectives.training_rows import ABSENT, Examples, distinct_texts
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.dataset.reading.parts import read_beir, split_of
@@ -62,6 +62,14 @@ class SearchTask:
             for row in self.rows
             for text, is_query in zip(row, (True, False), strict=True)
         ]
+
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row's query."""
+        numbers = np.empty(len(self.rows), np.int64)
+        for number, rows in enumerate(self.queries):
+            numbers[rows] = number
+        return numbers
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Precision of the first result, and whether one of the first `top` is relevant."""
@@ -133,13 +141,18 @@ class RetrievalTask:
     def _sides(self) -> tuple[np.ndarray, np.ndarray]:
         """The indices of anchors, and of positives and negatives."""
         rows = self.examples.rows
-        return np.unique(rows[:, 0]), np.unique(rows[:, 1:][rows[:, 1:] != ABSENT])
+        return np.unique(rows[:, 0]), distinct_texts(rows[:, 1:])
 
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
         """The texts of each row."""
         texts = self.examples.texts
         return [tuple(texts[i] for i in row if i != ABSENT) for row in self.examples.rows.tolist()]
+
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row's anchor."""
+        return np.unique(self.examples.rows[:, 0], return_inverse=True)[1]
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
@@ -168,6 +181,12 @@ class GroupTask:
     name: str
     texts: Sequence[str]
     groups: np.ndarray  # the group of each text, (text,)
+
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each text that is a query, else -1."""
+        is_query = np.bincount(self.groups)[self.groups] > 1
+        return np.where(is_query, np.cumsum(is_query) - 1, -1)
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
@@ -222,6 +241,11 @@ class CorpusTask:
         """Each query with each relevant document."""
         pairs = zip(self.queries, self.relevant, strict=True)
         return [(query, self.documents[found]) for query, documents in pairs for found in documents.tolist()]
+
+    @property
+    def row_examples(self) -> np.ndarray:
+        """The number of each row's query."""
+        return np.repeat(np.arange(len(self.queries)), [len(found) for found in self.relevant])
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
@@ -307,7 +331,7 @@ def reciprocal_ranks(
     with constant vectors scores low. Equal `content_ids` are equal texts.
     """
     ids = np.arange(len(vectors)) if content_ids is None else content_ids
-    candidates = np.unique(rows[:, 1:][rows[:, 1:] != ABSENT])
+    candidates = distinct_texts(rows[:, 1:])
     column = np.searchsorted(candidates, rows[:, 1])
     anchors, row = np.unique(rows[:, 0], return_inverse=True)
     candidate_vectors = comparable(vectors[candidates], similarity)

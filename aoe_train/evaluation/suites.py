@@ -16,6 +16,7 @@ from aoe_train.evaluation.duplicate_tables import read_duplicates
 from aoe_train.evaluation.pair_task import PairSource, PairTask, pair_task
 from aoe_train.evaluation.search_results import RetrievalTask, corpus_task, group_task, search_task
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.dataset.labels import LabelRules
 from pairkit.dataset.reading.parts import is_beir, valid_path
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import is_search
@@ -49,9 +50,7 @@ _FILES |= {
 }
 
 
-def read_sts(
-    data_dir: Path, names: Sequence[str] = (), split: Split = "test"
-) -> tuple[list[PairTask], dict[str, str]]:
+def read_sts(data_dir: Path, names: Sequence[str], split: Split) -> tuple[list[PairTask], dict[str, str]]:
     """The tasks in a data folder, each with all its subsets, and the reasons why others are missing."""
     for name in names:
         if name not in _FILES:
@@ -171,4 +170,6 @@ class TaskRequest(NamedTuple):
         roles = {"anchor": columns.pop("text", "text"), "positive": columns.pop("group")}
         if columns or self.suite is not None:
             raise ConfigError("--columns with group takes only text and group, and no --suite")
-        return group_task(source.name, cast("Examples", source._replace(columns=roles).positives()))
+        rules = LabelRules(bad_rows="skip")  # texts without a group
+        examples = source._replace(columns=roles, rules=rules).positives()
+        return group_task(source.name, cast("Examples", examples))

@@ -200,7 +200,7 @@ def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
 
 
 def onnx_encoder(
-    folder: Path, prompts: NamedPrompts | None = None, *, file: str = GRAPH
+    folder: Path, prompts: NamedPrompts | None, *, file: str = GRAPH
 ) -> Callable[..., np.ndarray]:
     """A function that encodes texts with a folder's graph, onnxruntime and optionally a `prompt_name`."""
     import onnxruntime

@@ -12,7 +12,7 @@ import torch
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from aoe_train.evaluation.overlap import write_digests
+from aoe_train.evaluation.overlap import digests, write_digests
 from aoe_train.exporting.usage_card import THEIRS, card_data, head
 from aoe_train.model.encoder_settings import write_static
 from aoe_train.model.model_folder import OutputResult
@@ -62,7 +62,7 @@ def write(
     facts = {**asdict(done), "out": name, "model": model, "version": __version__, "made_of": made_of}
     with whole_folder(done.out) as folder:
         write_static(folder, static.tokenizer.to_str(), static.table)
-        write_digests(folder, texts)
+        write_digests(folder, digests(texts), source)
         write_text(folder / "README.md", head(name, done.dim, tags=["static"], about=about) + words)
         write_json(folder / "run.json", {"distill": facts})
 

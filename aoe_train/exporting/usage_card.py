@@ -65,7 +65,6 @@ def head(name: str, dim: int, *, tags: Sequence[str] = (), about: Mapping[str, A
     base = about.get("base_model")
     yaml = card_head(
         name,
-        library="sentence-transformers",
         tags=[*_TAGS, *tags],
         license_id=str(about.get("license") or "unknown"),
         language=_strings(about.get("language")),
@@ -112,7 +111,7 @@ def usage(name: str, *, prompts: NamedPrompts, needs_toolkit: str | None) -> str
     return "\n".join(lines)
 
 
-def graph_usage(name: str, settings: EncoderSettings, file: str, loss: Loss | None = None) -> str:
+def graph_usage(name: str, settings: EncoderSettings, file: str, loss: Loss | None) -> str:
     """How to encode with a graph, and the loss by int8."""
     names = {"name": name, "file": file}
     file_name = f', model_kwargs={{"file_name": "{file}"}}' if loss else ""

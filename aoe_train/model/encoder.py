@@ -62,6 +62,7 @@ class Encoder:
         self.model = model
         self.tokenizer = tokenizer
         self.settings = settings
+        self.folder: Path | None = None
         self._runner = BatchRunner(model)
 
     @classmethod
@@ -133,6 +134,7 @@ class Encoder:
                 " save Encoder.load(folder, pooling='avg')",
                 *(source, encoder.settings.pooling),
             )
+        encoder.folder = folder
         if quantization is not None or precision == "int8":
             refuse_static(loaded.backbone, f"{source}: fewer bits")
         if precision == "int8":

@@ -52,7 +52,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def mapped_array(path: Path, remedy: str = _REMEDY) -> np.ndarray:
+def mapped_array(path: Path, remedy: str) -> np.ndarray:
     """The array in a .npy file, mapped into memory."""
     from numpy.lib.format import open_memmap
 
@@ -228,6 +228,8 @@ _IMPLEMENTATIONS = {
     *("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention"),
     *("grouped_mm", "batched_mm"),
 }
+# What config.json may count at most, as a library makes an object of each before it reads the weights.
+_MOST = {"layer": 1_000, "layers": 1_000, "groups": 1_000, "num": 1_000, "labels": 100_000}
 _KERNELS = ("use_kernels", "kernel_config")
 _QUANTIZERS = (None, "bitsandbytes")  # others download kernels, or need training data
 # Settings of plain low-rank adapters. Others import modules by name; they may only be present if unset.
@@ -242,7 +244,7 @@ _DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}  # peft 
 
 
 def check_settings(folder: Path) -> None:
-    """Refuse settings for which a library would run code."""
+    """Refuse settings for which a library would run code, or never return."""
     path = folder / "config.json"
     for key, value in _settings(read_object(path)):
         if "_implementation" in key and isinstance(value, str) and value not in _IMPLEMENTATIONS:
@@ -252,6 +254,9 @@ def check_settings(folder: Path) -> None:
             )
         if key in _KERNELS and value:
             raise ConfigError(f"{path}: {key} would download and run code; remove the line")
+        most = _MOST.get(key.rpartition("_")[2])
+        if most is not None and isinstance(value, int) and value > most:
+            raise ConfigError(f"{path}: {key} = {value}: expected at most {most:,}; {_REMEDY}")
         if key in ("quantization_config", "compression_config") and isinstance(value, dict):
             method = value.get("quant_method")
             if method not in _QUANTIZERS:

@@ -48,7 +48,7 @@ LabelRange = tuple[float, float]
 
 
 def check_objective(
-    settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None = None
+    settings: ObjectiveSettings, *, dim: int, kind: Kind, label_range: LabelRange | None
 ) -> None:
     """Refuse combinations that the table marks with –."""
     active = settings.weights.active
@@ -132,7 +132,7 @@ def check_teacher_use(settings: ObjectiveSettings, *, dim: int, kind: Kind, teac
         )
 
 
-def check_dims(settings: ObjectiveSettings, dim: int, *, custom: bool = False) -> None:
+def check_dims(settings: ObjectiveSettings, dim: int, *, custom: bool) -> None:
     """Refuse sizes that vectors can't be cut to."""
     for size in settings.dims:
         if size > dim:

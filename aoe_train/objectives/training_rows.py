@@ -74,6 +74,11 @@ _BLOCK = 1 << 16  # rows processed at once
 ABSENT = -1  # pads rows with fewer negatives than others
 
 
+def distinct_texts(columns: np.ndarray) -> np.ndarray:
+    """The distinct texts of rows of `Examples`."""
+    return np.unique(columns[columns != ABSENT])
+
+
 def kind_of(columns: Collection[str], *, binary: bool) -> Kind:
     """The kind of rows with these columns."""
     if "label" in columns:

@@ -108,7 +108,7 @@ class Indexed(OutputResult):
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
             " nearest",
             *([earlier] if self.missing else []),
-            *([f"{self.removed:,} earlier texts removed"] if self.removed else []),
+            *([f"earlier texts removed: {self.removed:,}"] if self.removed else []),
             *([_WORDS_MATTER] if self.examples else []),
             *(
                 f"  {label} {one_line(text, _SHOWN)}"
@@ -158,6 +158,8 @@ def make(
         else:
             frame, missing = _added(others, frame, out), others.height
     key = rows.key or (None if earlier is None else earlier.about.key)
+    if key not in frame.columns:  # the rows that had it were removed
+        key = None
     searched_for = None if purpose == "none" else purpose
     hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
     small = "flat" if earlier is None else earlier.about.kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,8 +25,7 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.settings import argument
-from pairkit.base.system.files import check_free
-from pairkit.dataset.table_files import ENDINGS, write_table
+from pairkit.dataset.table_files import write_table
 
 _BLOCK_TEXTS = 64
 _SHOWN = 200  # characters of a text in a table
@@ -120,9 +120,7 @@ class BatchSearch:
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        path = Path(out)
-        check_free(path, *ENDINGS)
-        write_table(path, [self.hits], self.hits.schema)
+        write_table(Path(out), [self.hits], self.hits.schema)
 
 
 class SearchIndex:
@@ -253,17 +251,21 @@ class SearchIndex:
                     query.top,
                     row,
                     by=kind,
-                    weight=0.0 if query.text.strip().lower() in self._keys else query.weight,
+                    weight=0.0 if _folded(query.text) in self._keyed else query.weight,
                     nearest=near,
+                    keyed=self._keyed.get(_folded(query.text), ()),
                 )
             )
             for query, kind, row, unit, near in zip(queries, kinds, rows, units, nearest, strict=True)
         ]
 
     @cached_property
-    def _keys(self) -> frozenset[str]:
-        """The rows' keys in lower case. A search for a key is ranked only by words, as vectors blur keys."""
-        return frozenset(str(key).lower() for key in (self.keys() if self.about.key else ()))
+    def _keyed(self) -> Mapping[str, list[int]]:
+        """The rows of each key. A search for a key is ranked only by words, as vectors blur keys."""
+        keyed = defaultdict[str, list[int]](list)
+        for place, key in enumerate(self.keys() if self.about.key else ()):
+            keyed[_folded(str(key))].append(place)
+        return dict(keyed)
 
     def _hits(self, ranked: RankedRows) -> SearchHits:
         places = ranked.places.tolist()
@@ -348,6 +350,10 @@ def _hit_table(rows: pl.DataFrame, by_place: dict[int, RankedRows]) -> pl.DataFr
     scores = dict.fromkeys(("score", "cosine", "words"), pl.Float64)
     table = pl.DataFrame(hits, {**numbers, **scores}, orient="row")
     return with_rows(table, rows[table["place1"]], rows[table["place2"]])
+
+
+def _folded(key: str) -> str:
+    return key.strip().lower()
 
 
 def _score_columns(ranked: RankedRows) -> list[list[Any]]:

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from aoe_train.model.folder_checks import Foreign, decode, mapped_array, read_json
+from aoe_train.model.folder_checks import Foreign, Length, decode, mapped_array, read_json
 from aoe_train.searching.nearest import INDEX_FILE, IndexKind, IndexVectors
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.errors import ConfigError, DataError
@@ -36,7 +36,7 @@ from pairkit.dataset.reading.columns import document_roles, text_column
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import TablePart, parts_of
 from pairkit.dataset.records import as_json as column_as_json
-from pairkit.dataset.records import as_written
+from pairkit.dataset.records import as_written, leaf_types
 from pairkit.extracting.html_blocks import without_tags
 
 ABOUT, ROWS, WORDS = "index.json", "rows.parquet", "words"
@@ -46,7 +46,6 @@ HASH = "sha256"
 _ORIGIN = (FILE, ROW)
 HIDDEN = (HASH, *_ORIGIN)  # columns of `rows.parquet` that the input doesn't have
 _REMEDY = "build the index again with --fresh"
-_Count = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
 class IndexManifest(Foreign):
@@ -55,8 +54,8 @@ class IndexManifest(Foreign):
     format: Literal[1] = 1
     model: str
     text: Annotated[list[str], Field(min_length=1)]
-    rows: _Count
-    dim: _Count
+    rows: Length
+    dim: Length
     vectors: Literal["float32", "int8"] = "float32"
     kind: IndexKind = "flat"
     recall: float | None = None
@@ -221,9 +220,7 @@ def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
 
 def _is_text(dtype: Any) -> bool:
     """Whether values can be converted to text, also those of lists and structures."""
-    if isinstance(dtype, pl.Struct):
-        return all(_is_text(field.dtype) for field in dtype.fields)
-    return _is_text(dtype.inner) if dtype.is_nested() else dtype not in (pl.Binary, pl.Duration, pl.Object)
+    return all(leaf not in (pl.Binary, pl.Duration, pl.Object) for leaf in leaf_types(dtype))
 
 
 def _is_list(dtype: pl.DataType) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 By = Literal["both", "model", "words"]
+_ABOVE = 1.01  # times the best score by words
 _MIN_CANDIDATES = 200  # of each ranking
 _DAY_FIRST = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}"
 
@@ -65,12 +66,16 @@ class Ranker:
         by: By,
         weight: float | None = None,
         nearest: RankedRows | None = None,
+        keyed: Sequence[int] = (),
     ) -> RankedRows:
-        """The best rows; ties are in index order. `nearest` are the rows nearest to the vector, if known."""
+        """The best rows; ties are in index order. `nearest` are the rows nearest to the vector, if known.
+
+        The rows of `keyed` have the text as their key, and come first if words count.
+        """
         if allowed is not None and not len(allowed):
             return _NOTHING
         if by == "words":
-            scores = self._by_words(text, allowed)
+            scores = self._by_words(text, allowed, keyed)
             places = best(scores, top)
             return RankedRows(places, scores[places], words=self._shares(text, scores[places]))
         if vector is None:
@@ -79,7 +84,7 @@ class Ranker:
             (nearest,) = self.nearest(vector[None], candidates(by, top), allowed)
         if by == "model":
             return nearest
-        scores = self._by_words(text, allowed)
+        scores = self._by_words(text, allowed, keyed)
         weight = self._about.weight if weight is None else weight
         places, both, cosines = fuse(self._vectors, vector, nearest.places, scores, weight, top)
         return RankedRows(places, both, cosines, self._shares(text, scores[places]))
@@ -94,8 +99,10 @@ class Ranker:
         ]
         return [RankedRows(places, cosines, cosines) for places, cosines in rows]
 
-    def _by_words(self, text: str, allowed: np.ndarray | None) -> np.ndarray:
+    def _by_words(self, text: str, allowed: np.ndarray | None, keyed: Sequence[int]) -> np.ndarray:
         scores = np.array(self._word_index.scores(text))
+        if keyed:
+            scores[list(keyed)] = max(1.0, scores.max() * _ABOVE, self._word_index.most(text))
         if allowed is not None:
             is_excluded = np.ones(len(scores), bool)
             is_excluded[allowed] = False

@@ -16,8 +16,7 @@ from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
-from pairkit.base.system.files import check_free
-from pairkit.dataset.table_files import ENDINGS, write_table
+from pairkit.dataset.table_files import write_table
 from pairkit.similarity.groups import Groups
 
 if TYPE_CHECKING:
@@ -103,9 +102,7 @@ class NearDuplicates:
         Raises:
             ConfigError: `out` exists, or can't be written.
         """
-        path = Path(out)
-        check_free(path, *ENDINGS)
-        write_table(path, self._parts(), self.rows(0, 0).schema)
+        write_table(Path(out), self._parts(), self.rows(0, 0).schema)
 
     def _parts(self) -> Iterator[pl.DataFrame]:
         for start in range(0, len(self.pairs), _BLOCK_PAIRS):
@@ -153,7 +150,7 @@ def similar_pairs(
     queries: IndexVectors | None,
     min_cosine: float,
     *,
-    neighbours: int = 50,
+    neighbours: int,
     show: Listener,
 ) -> tuple[Mapping[str, np.ndarray], int]:
     """Indices and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""
@@ -175,7 +172,7 @@ def similar_pairs(
     show(Progress("compare texts", len(queries), len(queries), ended=True))
     first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=within)
     order = np.lexsort((second, first, -cosine))
-    ordered = {"place1": first[order], "place2": second[order], "cosine": cosine[order]}
+    ordered = {"place1": first[order], "place2": second[order], "cosine": np.minimum(cosine[order], 1)}
     return ordered, int((counts > neighbours).sum())
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from pairkit.base.settings import Settings, setting, split_at_commas
+from pairkit.base.settings import PathText, Settings, setting, split_at_commas
 from pairkit.dataset.labels import LabelRange, LabelValues, OnBadRows
 
 Conflicts = Literal["keep", "drop", "first", "error"]
@@ -24,7 +23,6 @@ Precision = Annotated[Literal["auto", "fp32", "bf16", "fp16"], BeforeValidator(_
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split_at_commas)]
 """One name or several; on a command line separated by commas."""
-PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
 
 
 class DataSettings(Settings):
@@ -211,7 +209,7 @@ class LogSettings(Settings):
     checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints.", ge=0)
     checkpoint_steps: int | None = setting(None, "Steps between checkpoints, instead of minutes.", ge=1)
     training_texts: bool = setting(
-        True, "Store hashes of the training texts, so that `aoe evaluate` can report overlaps."
+        True, "Store hashes of training texts and pairs, so that `aoe evaluate` can find overlaps."
     )
 
 

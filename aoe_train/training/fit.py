@@ -98,7 +98,9 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
         dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
     if judged is not None:
         gain = on_main(
-            lambda: judged.gain(judged.score(encode, similarity), judged_before, seed=settings.seed)
+            lambda: judged.gain(
+                judged.score(encode, similarity), judged_before, built.data.train.values(), seed=settings.seed
+            )
         )
     keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
     if is_main and not keeps_model:

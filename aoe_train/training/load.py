@@ -31,6 +31,7 @@ from aoe_train.data.defaults import (
 from aoe_train.data.neighbourhoods import draw_texts
 from aoe_train.data.run_data import Data, Sources, read_data
 from aoe_train.evaluation.dev import JudgedPairs
+from aoe_train.evaluation.overlap import read_digests
 from aoe_train.evaluation.pair_metrics import binary
 from aoe_train.model.backbones.changes import (
     absorb_lora,
@@ -91,6 +92,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         data = read_data(sources, settings, say)
     with stage(f"load {sources.backbone}", show):
         encoder, filled = load_backbone(sources, settings, device)
+    if encoder.folder is not None:
+        read_digests(encoder.folder)  # refuse a damaged file before training, after which it is inherited
     if line := format_decoder_choices(settings, filled):
         say(line)
     auc, neighbours = None, False

@@ -35,7 +35,6 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
     packaged = PACKAGED.get(backbone)
     head = card_head(
         name,
-        library="sentence-transformers",
         tags=_TAGS,
         license_id=about.license,
         language=about.language or record.languages,
@@ -66,19 +65,18 @@ _BACKBONE = (
 def card_head(
     name: str,
     *,
-    library: str,
     tags: Iterable[str],
-    license_id: str = "unknown",
-    language: Iterable[str] = (),
-    base_model: str | None = None,
-    datasets: Iterable[str] = (),
+    license_id: str,
+    language: Iterable[str],
+    base_model: str | None,
+    datasets: Iterable[str],
     results: Iterable[EvalResult] = (),
 ) -> str:
     """The YAML header of a card for model hubs."""
     from huggingface_hub import ModelCardData
 
     data = ModelCardData(
-        library_name=library,
+        library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         license=license_id,
         language=[*language] or None,
@@ -304,13 +302,15 @@ def _results(record: RunRecord) -> str:
     gain = record.result.gain
     if gain is None:
         return _dev_results(record)
+    pairs, kept = _base(str(record.sources.judged)), f"The weights are the {record.result.kept}'s."
+    if not gain.is_judged:
+        return f"{_dev_results(record)}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
     low, high = gain.ahead.interval
     corrected = "" if gain.reliability == 1 else ", including the uncertainty of the labels"
     return (
-        f"{_dev_results(record)}\n\nOn {gain.pairs:,} judged pairs of `{_base(str(record.sources.judged))}`:"
+        f"{_dev_results(record)}\n\nOn {gain.pairs:,} judged pairs of `{pairs}`:"
         f" {gain.metric} {gain.before:.4f} before training and {gain.after:.4f} after it, a gain of"
-        f" {gain.ahead.difference:+.4f} (95 % interval {low:.4f} to {high:.4f}{corrected}). The weights are"
-        f" the {record.result.kept}'s."
+        f" {gain.ahead.difference:+.4f} (95 % interval {low:.4f} to {high:.4f}{corrected}). {kept}"
     )
 
 

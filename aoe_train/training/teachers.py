@@ -214,7 +214,7 @@ def precompute_vectors(
     cache: Path,
     show: Listener,
     *,
-    placeholders: bool = False,
+    placeholders: bool,
 ) -> dict[str, TeacherOutputs]:
     """Vectors of all texts by guide and teacher, zeros with `placeholders`; and the given scores."""
     vectors: dict[str, dict[str, TeacherVectors]] = {name: {} for name in datasets}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from transformers.utils.logging import disable_progress_bar
@@ -13,7 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 from aoe_train.data.examples import Say, silent
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import check_judged
-from aoe_train.evaluation.overlap import write_digests
+from aoe_train.evaluation.overlap import training_digests, write_digests
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.model_folder import (
     RUN_FILE,
@@ -105,8 +104,9 @@ def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     write_bad_rows(out, joined(bad_rows))
     with whole_folder(out) as folder:
         built.save(folder)
-        if record.training_texts:
-            write_digests(folder, chain.from_iterable(rows.texts for rows in data.train.values()))
+        if loaded.settings.log.training_texts:
+            trained = data.train.values() if record.training_texts else ()
+            write_digests(folder, training_digests(trained), loaded.encoder.folder)
         write_text(folder / "README.md", model_card(out.name, record, loaded.settings, built.encoder.dim))
         write_json(folder / RUN_FILE, record.to_dict())
     return record

@@ -15,13 +15,14 @@ import torch
 
 from aoe_train.data.defaults import format_epochs
 from aoe_train.data.examples import negative_counts, negatives_in_words, silent
-from aoe_train.data.mixture import describe, distinct_texts, format_epoch_share
+from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.data.run_data import Sources
 from aoe_train.evaluation.dev import check_judged
 from aoe_train.model.device import upload_batch
 from aoe_train.model.memory import memory_errors
 from aoe_train.model.precision import training_note
 from aoe_train.objectives.objective import LossFunction, loss_weights
+from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.training.build import Built, build
 from aoe_train.training.load import load
 from aoe_train.training.pair_model import check_loss_functions, split_texts

@@ -66,8 +66,11 @@ def import_dumps(
         _finish(tracker, trackers, store)
         say(f"{tracker.name}: {tracker.row().issue_count:,} issues, {tracker.comments:,} comments")
     warnings = broken.notes
-    for tracker in trackers:
-        warnings += tracker.notes
+    warnings += [
+        f"{tracker.name}: {tracker.incomplete:,} issues state comments that are missing; save these, too"
+        for tracker in trackers
+        if tracker.incomplete
+    ]
     for dump in dumps:
         if isinstance(dump, TicketDump):
             say(f"{dump.index.link_count:,} duplicate links")
@@ -249,12 +252,6 @@ class DumpTracker:
     def has_issues(self) -> bool:
         """Whether its issues may be imported."""
         return self.info.has_issues and not self.info.private
-
-    @property
-    def notes(self) -> list[str]:
-        """A line on missing comments."""
-        missing = f"{self.name}: {self.incomplete:,} issues state more comments than were found; save these too"
-        return [missing] if self.incomplete else []
 
     def has_issue(self, number: int) -> bool:
         """Whether a number is an issue, not a pull request."""

@@ -13,7 +13,7 @@ from gis_builder.detection.lexicon import has_any, has_claim_stem
 from gis_builder.detection.page import mask, might_guess, might_matter
 from gis_builder.detection.phrase_codes import find_references
 from gis_builder.detection.reading import TextReading, read, read_body
-from gis_builder.store.issue_records import GITHUB, Comment, Event, Issue, IssueRef, Thread
+from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)
@@ -168,7 +168,7 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 
 
 def read_statements(
-    thread: Thread, former_names: Collection[str] = (), *, site: str = GITHUB, must_read: bool = False
+    thread: Thread, former_names: Collection[str], *, site: str, must_read: bool
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue, page = thread.issue, thread.issue.ref.page(site)

@@ -92,9 +92,7 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
         return HoursRead(job.work, by_month(job.hours, read_tallies(run.hours.values())))
 
 
-def build_archive(
-    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool = False
-) -> ArchiveBuilt:
+def build_archive(job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool) -> ArchiveBuilt:
     """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()
     check_apart(out, job.work)

@@ -240,7 +240,7 @@ RENDERED_COLUMNS = pl.Schema(dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"numbe
 TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
 
 
-def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool = False) -> Counter[str]:
+def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
     store.check_issues()
     rows: list[tuple[Any, ...]] = []

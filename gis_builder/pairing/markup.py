@@ -119,10 +119,15 @@ def _whole_clause(text: str, start: int, end: int) -> Span:
 
 def _with_brackets(text: str, start: int, end: int) -> Span:
     """The span of a reference with the brackets that contain nothing else."""
-    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])
-    opening, closing = start - 1 - blank, end + blank
+    opening, closing = _around(text, start, end)
     is_bracketed = opening >= 0 and text[opening] in "([" and text[closing : closing + 1] in (")", "]")
     return (opening, closing + 1) if is_bracketed else (start, end)
+
+
+def _around(text: str, start: int, end: int) -> Span:
+    """The places before and after a span, or beyond blanks on both sides, as in "( #12 )"."""
+    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])
+    return start - 1 - blank, end + blank
 
 
 _BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
@@ -159,8 +164,7 @@ def _only_joins(text: str, start: int, end: int) -> bool:
 
 
 def _widen(text: str, start: int, end: int) -> Span:
-    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])  # as in "( #12 )"
-    opening, closing = start - 1 - blank, end + blank
+    opening, closing = _around(text, start, end)
     while opening >= 0 and closing < len(text) and _WRAPPERS.get(text[opening]) == text[closing]:
         start, end = opening, closing + 1
         opening, closing = start - 1, end

@@ -222,7 +222,7 @@ def write_gis(
     seed: int,
     statistics: Mapping[str, Any],
     run: Mapping[str, Any],
-    site: str = GITHUB,
+    site: str,
 ) -> dict[str, Any]:
     """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):

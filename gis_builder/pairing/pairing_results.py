@@ -13,7 +13,7 @@ from gis_builder.detection.detection_results import cross_repository_notes
 from gis_builder.store import RepoRow, Usage
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.system.machine import peak_rss_mb
-from pairkit.similarity.languages import backbone_for
+from pairkit.similarity.languages import train_command
 
 if TYPE_CHECKING:
     from pairkit import AuditReport, PairDataset
@@ -61,9 +61,7 @@ class _Dataset(Printed):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """The command that trains on the dataset."""
-        backbone = backbone_for(self.out)
-        train = ["aoe", "train", "--data", str(self.out), "--backbone", backbone, "--out", "model"]
-        return [("train on it", train)]
+        return [("train on it", train_command(self.out))]
 
     def _counts(self) -> dict[str, Any]:
         sizes = {name: split["total"] for name, split in self.statistics["splits"].items()}

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 from gis_builder.settings.crawl_settings import CrawlSettings as CrawlSettings
 from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified_name
 from gis_builder.store.issue_records import Relation
-from pairkit.base.settings import Settings, setting
+from pairkit.base.settings import Settings, between_commas, setting
 
 
 class DetectSettings(Settings):
@@ -49,7 +49,7 @@ def _relations(value: object) -> object:
         return value
     if value.strip() == "all":
         return tuple(Relation)
-    names = [name.strip() for name in value.split(",")]
+    names = between_commas(value)
     if unknown := [name for name in names if name not in tuple(Relation)]:
         raise ValueError(f"unknown relation {unknown[0]!r}; expected all, or some of {','.join(Relation)}")
     return tuple(relation for relation in Relation if relation in names)

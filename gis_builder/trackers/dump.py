@@ -24,11 +24,9 @@ from gis_builder.trackers.saved import (
     ADDRESS,
     GIVE_REPO,
     Object,
-    embedded_comments,
-    event_parts,
     is_saved,
+    parts_of,
     read_saved,
-    repo_of,
     saved_files,
 )
 from pairkit.base.errors import DataError
@@ -40,6 +38,7 @@ Check = Callable[[Object], tuple[str | None, int, R]]
 
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)$")
 _TIMES = ("created_at", "updated_at", "closed_at")
+_ACCOUNTS = ("user", "actor", "closed_by")
 _MAX_NAMED = 3  # damaged rows in a message
 _MAX_REPO_BYTES = 1 << 20  # of a repo.json
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -123,15 +122,7 @@ class Dump:
 
     def comments(self) -> Iterator[Row[Comment]]:
         """Read every comment, in file order; without a file of comments, those in the issues."""
-        path = _file(self.folder, "issues") if _file(self.folder, "comments") is None else None
-        if path is None:
-            return self._rows("comments", _check_comment)
-        repo = self.info.full_name if self.info else self.fallback
-        rows = read_objects(path, self.broken)
-        parts = (
-            (row, part) for row, value in rows for _, part in embedded_comments(value, repo_of(value) or repo)
-        )
-        return self._checked(path, parts, _check_comment)
+        return self._rows("comments", _check_comment)
 
     def events(self) -> Iterator[Row[Event]]:
         """Read every saved event that can concern duplicates, in file order."""
@@ -142,17 +133,17 @@ class Dump:
         return self._rows("missing", _check_missing)
 
     def _rows(self, stem: str, check: Check[R]) -> Iterator[Row[R]]:
-        path = _file(self.folder, stem)
+        source = "issues" if stem == "comments" and _file(self.folder, stem) is None else stem
+        path = _file(self.folder, source)
         if path is None:
             return
-        objects = read_objects(path, self.broken)
-        if stem == "events":
-            objects = (
-                (row, part)
-                for row, value in objects
-                for kind, part in event_parts(value, value.get("issue"), self.fallback)
-                if kind == stem
-            )
+        repo = self.info.full_name if self.info else self.fallback
+        objects = (
+            (row, part)
+            for row, value in read_objects(path, self.broken)
+            for kind, part in parts_of(value, repo, source)
+            if kind == stem
+        )
         yield from self._checked(path, objects, check)
 
     def _checked(self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]) -> Iterator[Row[R]]:
@@ -160,7 +151,7 @@ class Dump:
         try:
             for row, value in values:
                 try:
-                    repo, number, record = check(_with_times(value))
+                    repo, number, record = check(_normalised(value))
                     yield Row(_repo_of(expected, repo, self.fallback), number, record, value)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=path, row=row))
@@ -287,10 +278,14 @@ def _repo_of(expected: str | None, named: str | None, fallback: str | None) -> s
     return convert(expected or named or fallback, decoding.RepoName)
 
 
-def _with_times(value: Object) -> Object:
-    """The object, with times as pandas writes them (milliseconds) as text."""
+def _normalised(value: Object) -> Object:
+    """The object, with times in milliseconds (pandas) as text, and logins or ids of accounts as objects."""
     times = {name: str(value[name]) for name in _TIMES if isinstance(value.get(name), int | float)}
-    return value | {name: stamp(parse_time(text)) for name, text in times.items()} if times else value
+    changed: Object = {name: stamp(parse_time(text)) for name, text in times.items()}
+    for name in _ACCOUNTS:
+        if isinstance(login := value.get(name), int | str):
+            changed[name] = {"login": str(login)}
+    return value | changed if changed else value
 
 
 def _check_issue(value: Object) -> tuple[str | None, int, Issue]:

@@ -48,7 +48,7 @@ def is_saved(path: Path, repo: str | None = None) -> bool:
 
 def is_known(value: Any, repo: str | None = None) -> bool:
     """Whether a value has a known layout; `repo` is the repository of values that name none."""
-    return isinstance(value, dict) and _parts(value, repo) is not None
+    return _parts(value, repo) is not None
 
 
 def read_saved(
@@ -57,18 +57,25 @@ def read_saved(
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
     objects = ((row, item) for row, value in values(path) for item in _unwrapped(value, repo))
     for row, value in objects:
-        parts = _parts(value, repo) if isinstance(value, dict) else None
+        parts = _parts(value, repo)
         if parts is None:
             is_nameless = repo is None and is_known(value, "owner/name")
             remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
             names = list(value) if isinstance(value, dict) and not is_nameless else []
-            fault = f"unknown layout (keys {one_line(', '.join(names), 100)})" if names else "unknown layout"
-            if kind := other_kind(names):
-                fault = f"is {kind}"
+            keys = f" (keys {one_line(', '.join(names), 100)})" if names else ""
+            kind = other_kind(names)
+            fault = f"is {kind}" if kind else f"unknown layout{keys}"
             broken(DataError(f"{fault}; {remedy}", path=path, row=row))
             continue
         for kind, part in parts:
             yield row, kind, part
+
+
+def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
+    """The REST objects in a value; one of unknown layout is an object of this kind."""
+    for item in _unwrapped(value, repo):
+        parts = _parts(item, repo)
+        yield from [(kind, value)] if parts is None else parts
 
 
 def _unwrapped(value: Any, repo: str | None) -> list[Any]:
@@ -77,10 +84,11 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [value]
     if isinstance(issue := value.get("issue"), dict):
         return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
-    beside = [*_dicts(value.get("comments")), *_dicts(value.get("events"))]
-    is_cut = value.get("incomplete_results") or value.get("errors")
-    faults = [{"incomplete_results": True}] if is_cut else []
-    return [*faults, *objects_in(value), *(item for item in beside if is_known(item, repo))]
+    objects = objects_in(value)
+    if value.get("incomplete_results") or value.get("errors"):
+        objects.insert(0, {"incomplete_results": True})  # first, as its other faults follow from this one
+    beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
+    return objects + [item for item in beside if is_known(item, repo)]
 
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
@@ -113,8 +121,10 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
         raise DataError("not JSON (unbalanced brackets of an array); fix the file", path=path, row=row)
 
 
-def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
+def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
+    if not isinstance(value, dict):
+        return None
     value = {name: field for name, field in value.items() if field is not None}
     if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
         items = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
@@ -122,53 +132,49 @@ def _parts(value: Object, repo: str | None) -> Iterator[Part] | None:
     is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
     # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
     if is_listed and isinstance(value.get("number"), int) and "identifier" not in value:
-        return _listed(value, repo_of(value) or repo)
+        return _listed(value, _repo_of(value) or repo)
     if "event" in value:
-        return event_parts(value, value.get("issue"), repo)
+        return _event(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
-    has_home = repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
+    has_home = _repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
-        is_comment = value.get("type", "comment") == "comment"  # in Gitea's timelines, changes have texts, too
-        return iter([("comments", value)] if is_comment else [])
+        return iter([("comments", value)])
     return None
 
 
 def _issue(value: Object, repo: str | None) -> Iterator[Part]:
     """A REST issue, with the comments and events that github-backup and others nest in it."""
-    repo = repo_of(value) or repo
-    yield "issues", value if value.get("repository_url") else value | {"repository_url": _home(repo)}
-    yield from embedded_comments(value, repo)
+    repo = _repo_of(value) or repo
+    yield "issues", {"repository_url": _home(repo)} | value
+    yield from _embedded_comments(value, repo)
     for name in ("event_data", "events", "timeline"):
         for event in _dicts(value.get(name)):
-            yield from event_parts(event, value, repo)
+            yield from _event(event, value, repo)
 
 
-def embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
+def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     """The comments in a REST issue: of github-backup, of Perceval, or a list in place of a number."""
     # A text has no time of its own.
     last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
     comments = value.get("comments")
-    saved = (*_dicts(value.get("comment_data")), *_dicts(value.get("comments_data")))
-    listed = [*saved, *(comments if isinstance(comments, list) else ())]
+    listed = _dicts(value.get("comment_data") or value.get("comments_data"))
+    if isinstance(comments, list):
+        listed += comments
     for number, comment in enumerate(listed, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
         known = {name: field for name, field in fields.items() if field is not None}
         yield "comments", {"id": number, **last} | known
 
 
-def event_parts(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
+def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
     """An event of a repository, timeline or issue; kinds that don't concern duplicates are dropped."""
     kind = value.get("event")
     if kind == "commented":
-        yield "comments", {"issue_url": _url_of(issue, repo)} | value
+        yield "comments", {"issue_url": _url(issue, repo)} | value
     elif kind in EVENT_KINDS or not isinstance(kind, str):
-        yield "events", value | {"issue_url": value.get("issue_url") or _url_of(issue, repo)}
-
-
-def _url_of(issue: Any, repo: str | None) -> str | None:
-    return _url(issue, repo_of(issue) or repo) if isinstance(issue, dict) else None
+        yield "events", value | {"issue_url": value.get("issue_url") or _url(issue, repo)}
 
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
@@ -184,16 +190,16 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     if isinstance(labels := connected(value.get("labels")), list):
         issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
     comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
-    counted = value.get("comments")
-    total = counted.get("totalCount") if isinstance(counted, dict) else None
-    yield "issues", issue | {"comments": total}
-    yield from embedded_comments(issue | {"comments": comments}, repo)
+    connection = value.get("comments")
+    count = connection.get("totalCount") if isinstance(connection, dict) else None
+    yield "issues", issue | {"comments": count}
+    yield from _embedded_comments(issue | {"comments": comments}, repo)
     for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
         kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
         event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
         for target in _dicts([node.get("canonical")]):
-            event["canonical"] = f"{repo_of(target) or repo}#{target.get('number')}"
-        yield from event_parts(event, value, repo)
+            event["canonical"] = f"{_repo_of(target) or repo}#{target.get('number')}"
+        yield from _event(event, value, repo)
 
 
 def _renamed(value: Object) -> Object:
@@ -213,7 +219,7 @@ def _account(author: Any) -> Object | None:
     return {"login": author["login"], "type": "Bot" if author.get("is_bot") else "User"}
 
 
-def repo_of(value: Object) -> str | None:
+def _repo_of(value: Object) -> str | None:
     """The repository that an object or its addresses name."""
     home = value.get("repository")
     if isinstance(home, dict) and isinstance(name := home.get("nameWithOwner"), str):
@@ -229,9 +235,9 @@ def _home(repo: str | None) -> str | None:
     return None if repo is None else f"https://api.github.com/repos/{repo}"
 
 
-def _url(issue: Object, repo: str | None) -> str | None:
-    number = issue.get("number")
-    return f"{_home(repo)}/issues/{number}" if repo is not None and isinstance(number, int) else None
+def _url(issue: Any, repo: str | None) -> str | None:
+    number = issue.get("number") if isinstance(issue, dict) else None
+    return f"{_home(_repo_of(issue) or repo)}/issues/{number}" if isinstance(number, int) else None
 
 
 def _text(value: Any) -> str:

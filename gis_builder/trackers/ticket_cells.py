@@ -58,7 +58,11 @@ _OPEN = re.compile(
     r"|heropend|otwart|now[ey]|w toku|açık|yeni|нов|в работе|(?:пере)?откры|(?:重新)?打开|新|未|处理中"
     r"|进行中|対応中|処理中|再?オープン|열림|신규|진행"
 )
-_UNRESOLVED = ("", "none", "unresolved", "open", "reopened")
+_UNRESOLVED = re.compile(
+    r"|none|unresolved|open|reopened|offen|nicht (?:erledigt|gelöst)|un(?:erledigt|gelöst)|non (?:résolue?"
+    r"|risolt[oa])|(?:no resuelt|não resolvid|irrisolt)[oa]|sin resolver|niet opgelost|onopgelost"
+    r"|nierozwiązan[ey]|не ?реш[её]н\w*|çözülme(?:di|miş)|未解[决決]|미해결"
+)
 _DUPLICATE = re.compile(
     r"(?i)(?:closed[-_ ]*)?\(?(?:dup(?:e|licated?)?|dupli[kc]a{1,2}[td][oa]?|doublon|doppelt|dublette"
     r"|дубликат|重复|重複|중복)\)?"
@@ -95,7 +99,7 @@ class Ticket(NamedTuple):
     repo: str = ""  # owner/name, a name or empty
     priority: str = ""
     comments: tuple[Comment, ...] = ()
-    comment_count: int = 0  # as the tracker states it
+    comment_count: object = None  # as the tracker states it
 
 
 def objects_in(value: Any, depth: int = 5) -> list[Any]:
@@ -104,7 +108,7 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
         return [value]
     inside = [(key, inner) for key, inner in value.items() if _WRAPPER.fullmatch(key)]
     key = next((key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None)
-    if key is None and value and all(isinstance(inner, dict) for inner in value.values()):
+    if key is None and all(isinstance(inner, dict) for inner in value.values()):
         # By number, or by alias of a GraphQL query
         return [item for inner in value.values() for item in objects_in(inner, depth - 1)]
     if key is None or "key" in value:
@@ -144,7 +148,7 @@ def connected(value: Any) -> Any:
     """The items of a connection of GraphQL; any other value stays."""
     if not isinstance(value, dict):
         return value
-    if isinstance(value.get("edges"), list):
+    if "edges" in value:
         return _at(value, "edges.node")
     return value.get("nodes", value)
 
@@ -224,7 +228,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
     created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
-    is_resolved = resolution.strip("-").lower() not in _UNRESOLVED or _CLOSED.fullmatch(state.lower())
+    has_resolution = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
+    is_resolved = has_resolution or _CLOSED.fullmatch(state.lower())
     is_duplicate = any(map(_DUPLICATE.fullmatch, (state, resolution)))
     is_closed = is_resolved or is_duplicate or (closed_at and not _OPEN.match(state.lower()))
     kind = markup_kind(tuple(value if isinstance(value, dict) else value[0]))
@@ -245,9 +250,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     )
     url, repo, priority = (one_text(cells, role) for role in ("url", "repo", "priority"))
     comments = tuple(_comments(cells, value, kind, time_of))
-    stated = one_text(cells, "comment_count")
-    count = int(stated[:9]) if stated.isdecimal() else 0
-    return Ticket(own_id, link.links, issue, url, repo, priority, comments, count)
+    stated = next(iter(cells.get("comment_count", ())), None)
+    return Ticket(own_id, link.links, issue, url, repo, priority, comments, stated)
 
 
 def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[Comment]:

@@ -53,7 +53,7 @@ _TRIPLETS = {"key": pl.UInt64, "id": pl.UInt32, "positive": pl.UInt32, "negative
 class DatasetRows:
     """The candidates of a run."""
 
-    def __init__(self, aggregation: str, seed: int, *, triplets: bool = False) -> None:
+    def __init__(self, aggregation: str, seed: int, *, triplets: bool) -> None:
         self.aggregation, self._seed, self.triplets = aggregation, seed, triplets
         self.texts: list[Text] = []
         self.candidates = self.rows = 0

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from llm_labeler.clients.llms import LlmFunction, is_async
 from llm_labeler.settings import LabelSettings
 from pairkit.base.errors import ConfigError
-from pairkit.base.settings import merge
+from pairkit.base.settings import between_commas, merge
 
 Llm: TypeAlias = str | LlmFunction
 LlmsGiven: TypeAlias = Llm | Sequence[Llm] | Mapping[str, LlmFunction | Mapping[str, Any]]
@@ -26,7 +26,7 @@ def read_arguments(
     *,
     below: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
-    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None,
 ) -> tuple[LabelSettings, dict[str, LlmFunction]]:
     """Merge defaults < `below` < `config` < `settings` < arguments (`keys`: their settings)."""
     values = dict(arguments)
@@ -87,7 +87,7 @@ def _with_names(llms: Any) -> list[tuple[str, Any]]:
 
 def _element_with_names(llm: Any) -> list[tuple[str, Any]]:
     if isinstance(llm, str):
-        parts = [part.strip() for part in llm.split(",")]
+        parts = between_commas(llm)
         if not all(parts):
             raise ConfigError(f"llm {llm!r}: expected NAME or NAME,NAME, such as chatgpt,llama")
         return [(part, None) for part in parts]

@@ -31,7 +31,7 @@ from pairkit.base.cli.terminal import say
 from pairkit.base.errors import PairkitError, RemoteError, spoken
 from pairkit.dataset.reading.reader import read_pairs
 from pairkit.dataset.records import PairDataset
-from pairkit.similarity.languages import backbone_for
+from pairkit.similarity.languages import train_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +187,10 @@ class Labelled(RunResult):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands to list dropped rows, and to train unless most texts have no pair."""
         steps = [("see why rows were dropped", ["label", "report", "--work", str(self.work)])]
-        train = ["aoe", "train", "--backbone", backbone_for(self.out), "--out", "model", "--data"]
         made, triplets = self.positives + self.negatives, self.out / "triplet"
-        step = ("train on the pairs", [*train, str(self.out)])
+        step = ("train on the pairs", train_command(self.out))
         if triplets.is_dir():
-            step = ("train on the triplets", [*train, str(triplets), "--preset", "domain"])
+            step = ("train on the triplets", [*train_command(triplets), "--preset", "domain"])
             made = self._count("triplets")
         steps += [step] if made >= _MIN_YIELD * self.statistics["texts"] else []
         return steps if self.dropped else steps[1:]

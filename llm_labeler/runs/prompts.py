@@ -124,7 +124,7 @@ def _parts(examples: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
     return [part for text, sentences in examples for part in ("", text, *sentences)]
 
 
-def load_template(settings: PromptSettings, task: str = PARAPHRASE) -> Template:
+def load_template(settings: PromptSettings, task: str) -> Template:
     """Load the template and the examples that the settings name."""
     name = settings.template
     if name in (PAPER_NAME, HARDENED_NAME) or name == task != PARAPHRASE:

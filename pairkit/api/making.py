@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pairkit.api import SplitSizes, options
 from pairkit.api.checking import read
@@ -224,15 +224,15 @@ def extract(
         >>> result.statistics["rules"], result.pairs.rows["text1"].to_list()
         ({'title-body': 2}, ['Backups', 'Keys'])
     """
-    from pydantic import PositiveInt
+    from pydantic import Field, PositiveInt
 
-    from pairkit.extracting.extract_pairs import RULES, make_mined
+    from pairkit.extracting.extract_pairs import RULES, RuleName, make_mined
 
     folder = argument("out", out, Path | None)
     file = argument("dropped", dropped, TableFile | None)
-    named = tuple(RULES) if rules is None else argument("rules", split_at_commas(rules), tuple[str, ...])
+    named = [*RULES] if rules is None else split_at_commas(rules)
     settings = {
-        "rules": list(named),
+        "rules": argument("rules", named, Annotated[list[RuleName], Field(min_length=1)]),
         "max_chars": argument("max_chars", max_chars, PositiveInt),
         "split": argument("split_sizes", split_sizes, SplitSizes),
         "seed": argument("seed", seed, int),

@@ -11,7 +11,8 @@ from pairkit.base.printable import one_line
 
 _MODULES = {
     "hub": ("datasets",),
-    "label": ("httpx2", "json_repair", "openai"),
+    "label": ("HanTa", "httpx2", "json_repair", "lemminflect", "openai"),
+    "language": ("py3langid",),
     "train": (
         *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
         "jaxtyping",
@@ -21,7 +22,7 @@ _MODULES = {
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
     "figures": ("matplotlib",),
     "ray": ("ray",),
-    "review": ("starlette", "uvicorn"),
+    "review": ("h11", "starlette", "uvicorn"),
     "eval": ("sentence_transformers",),
     "search": ("faiss",),
     "xlsx": ("fastexcel",),

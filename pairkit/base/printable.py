@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ def one_line(text: str, limit: int | None = MAX_QUOTED) -> str:
         text = text[: 4 * limit]  # bounds the work for huge texts
     line = printable(" ".join(text.split()))
     return line if limit is None or len(line) <= limit else line[: limit - 1] + "…"
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Counts by reason, as `too short 3, empty 1`."""
+    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())
 
 
 def half_escaped(json_text: str) -> str:

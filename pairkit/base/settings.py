@@ -7,9 +7,9 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -35,6 +35,10 @@ S = TypeVar("S", bound=Settings)
 def split_at_commas(value: object) -> object:
     """Split text at commas, as a `BeforeValidator` of sequences."""
     return between_commas(value) if isinstance(value, str) else value
+
+
+PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
+"""A path, or another text such as a name."""
 
 
 def between_commas(value: str | Sequence[str] | None) -> list[str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from pairkit.base.errors import DataError
-from pairkit.base.printable import one_line
 from pairkit.base.system.files import whole_file, write_bytes
+from pairkit.base.system.text_lines import readable
 
 _ROW_GROUP = 8192
+_REMEDY = "make the file again"
+POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)  # a panic is no Exception
 # Fixed, so that the bytes don't depend on the library's defaults.
 _FORMAT: dict[str, Any] = {"compression": "zstd", "compression_level": 7, "statistics": True}
 
@@ -58,20 +58,11 @@ def parquet_bytes(
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
     """Read a table that we wrote, or some of its columns; `check_parquet` is for other files."""
-    with _read_errors(path):
+    with readable(path, "parquet", *POLARS_ERRORS, remedy=_REMEDY):
         return pl.read_parquet(path, columns=columns, glob=False)
 
 
 def read_notes(path: Path) -> dict[str, str]:
     """The metadata that `parquet_bytes` wrote."""
-    with _read_errors(path):
+    with readable(path, "parquet", *POLARS_ERRORS, remedy=_REMEDY):
         return pl.read_parquet_metadata(path)
-
-
-@contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = one_line(str(error), 200)
-        raise DataError(f"not readable as parquet ({reason}); make the file again", path=path) from error

@@ -86,6 +86,11 @@ class PairDataset:
         return self.table()._repr_html_() + html_table(few.columns, few.rows(), words=range(3))
 
 
+def all_texts(rows: pl.DataFrame) -> pl.Series:
+    """The first texts of all pairs, then the second ones."""
+    return pl.concat([rows["text1"], rows["text2"].alias("text1")])
+
+
 def in_split_order(splits: Iterable[str]) -> list[str]:
     """Names of splits in the usual order, then others alphabetically."""
     return sorted(splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
@@ -95,6 +100,19 @@ def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
     """Rows with the column `split` first; an existing one becomes `source_split`."""
     rest = frame.drop("source_split", strict=False) if "split" in frame.columns else frame
     return rest.rename({"split": "source_split"}, strict=False).select(pl.lit(split).alias("split"), pl.all())
+
+
+def leaf_types(dtype: Any) -> Iterator[DataType]:
+    """The types of the values in lists and structures; of another type, itself."""
+    if isinstance(dtype, pl.Struct):
+        inner = [field.dtype for field in dtype.fields]
+    elif dtype.is_nested():
+        inner = [dtype.inner]
+    else:
+        yield dtype
+        return
+    for each in inner:
+        yield from leaf_types(each)
 
 
 def as_json(column: pl.Series) -> pl.Series:
@@ -190,8 +208,8 @@ class DatasetFolder:
         split: str,
         frames: Iterable[pl.DataFrame],
         schema: Mapping[str, Any],
-        place: int = 0,
-        count: int = 1,
+        place: int,
+        count: int,
     ) -> None:
         """Write a shard frame by frame."""
         name = shard(config, split, place, count)

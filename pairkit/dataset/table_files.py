@@ -7,34 +7,25 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-from polars.datatypes import DataType, DataTypeClass
 from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import inert, one_line
-from pairkit.base.system.files import whole_file, write_bytes
+from pairkit.base.system.files import check_free, whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
-from pairkit.dataset.records import as_json
+from pairkit.dataset.records import as_json, leaf_types
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def _refuse_bytes(rows: pl.DataFrame, file_format: str, where: Path) -> None:
     for name, dtype in rows.schema.items():
-        if _holds_bytes(dtype):
+        if any(leaf == pl.Binary for leaf in leaf_types(dtype)):
             raise DataError(
                 f"column {one_line(name)} has bytes, which {file_format} can't store; drop or decode it",
                 path=where,
             )
-
-
-def _holds_bytes(dtype: DataType | DataTypeClass) -> bool:
-    if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(field.dtype) for field in dtype.fields)
-    if isinstance(dtype, (pl.List, pl.Array)):
-        return _holds_bytes(dtype.inner)
-    return dtype == pl.Binary
 
 
 def _known(path: Path) -> Path:
@@ -61,7 +52,8 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bo
 
 
 def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:
-    """Write a table frame by frame."""
+    """Write a new table frame by frame."""
+    check_new(path)
     if path.suffix.lower() == ".parquet":
         stream_parquet(path, frames, dict(schema))
         return
@@ -69,6 +61,11 @@ def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -
         file.write(table_bytes(path, pl.DataFrame(schema=schema)))
         for rows in frames:
             file.write(table_bytes(path, rows, header=False))
+
+
+def check_new(path: Path) -> None:
+    """Refuse a file that exists, or whose name doesn't end as that of a table."""
+    check_free(path, *ENDINGS)
 
 
 def save_table(path: Path, rows: pl.DataFrame, *, fresh: bool) -> None:

@@ -23,8 +23,7 @@ from pairkit.extracting.html_blocks import (
     Block,
     BlockKind,
     UnreadableDocumentError,
-    is_html,
-    read_html,
+    blocks_of_cell,
     without_tags,
 )
 from pairkit.extracting.repeats import without_repeats
@@ -167,16 +166,10 @@ def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Doc
         for place, number in enumerate(frame[ROW]):
             row = {role: column[place] for role, column in texts.items()}
             name, body = row.get("document") or f"{table}:{number}", row.get("body", "")
-            blocks = [replace(block, first=number, last=number) for block in _cell_blocks(body)]
+            blocks = blocks_of_cell(body)
+            blocks = plain_blocks(body) if blocks is None else blocks
+            blocks = [replace(block, first=number, last=number) for block in blocks]
             asked = None
             if "question" in row:
                 asked = without_tags(row["question"], where), without_tags(row["answer"], where)
             yield Document(name, tuple(blocks), row.get("title"), asked, number, "row")
-
-
-def _cell_blocks(cell: str) -> list[Block]:
-    """The blocks of a cell, which may be HTML."""
-    try:
-        return read_html(cell).blocks if is_html(cell) else plain_blocks(cell)
-    except UnreadableDocumentError:
-        return plain_blocks(cell)

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
 from pairkit.base.cli.progress import Display, Listener, Progress, stage
-from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import holds_no_text
+from pairkit.base.errors import DataError
+from pairkit.base.printable import holds_no_text, listed
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import table
 from pairkit.dataset.making.made import (
@@ -117,7 +117,7 @@ def make_mined(
     progress: bool | Listener,
 ) -> MadeDataset:
     """See `pairkit.extract`; `settings` are its arguments by name."""
-    chosen = _rules(settings["rules"])
+    chosen = [rule for rule in RULES if rule in settings["rules"]]
     with Display(progress) as show:
         read, unread = read_documents(source, columns, show)
         documents = [replace(each, blocks=tuple(split_questions(each.blocks))) for each in read]
@@ -139,16 +139,8 @@ def make_mined(
     return write_result(made, out, run, _ABOUT, sections, limits=_LIMITS)
 
 
-def _rules(names: Sequence[str]) -> list[str]:
-    if unknown := [name for name in names if name not in RULES]:
-        raise ConfigError(f"rules = {unknown[0]}: expected some of {', '.join(RULES)}")
-    if not names:
-        raise ConfigError(f"no rules; give some of {', '.join(RULES)}")
-    return [name for name in RULES if name in names]
-
-
 def _mine_pairs(
-    documents: Sequence[Document], chosen: Sequence[str], settings: Mapping[str, Any], show: Listener
+    documents: Sequence[Document], chosen: Sequence[RuleName], settings: Mapping[str, Any], show: Listener
 ) -> list[MinedPair]:
     """The rows of all rules, each in the order of documents."""
     corpus = Corpus({each.name: each for each in documents}, settings["max_chars"], settings["seed"])
@@ -173,9 +165,7 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
     is_kept = pl.col(DROPPED).is_null()
     kept, left_out = rows.filter(is_kept).drop(DROPPED), rows.filter(~is_kept)
     if not kept.height:
-        counts = ", ".join(
-            f"{reason} {count:,}" for reason, count in sorted(Counter(reasons).items(), key=str)
-        )
+        counts = listed(Counter(filter(None, reasons)))
         raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
     crosses = kept["url1"] != kept["url2"]
     linked = kept.with_columns(label=pl.when(crosses).then(0).otherwise(1))
@@ -223,6 +213,7 @@ class Corpus:
         return self._openings[name]
 
 
+RuleName = Literal["question-answer", "title-body", "links", "section"]
 Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 
 
@@ -275,7 +266,7 @@ def links(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
             yield MinedPair("links", link.text, opening, document.name, target.name, place)
 
 
-RULES: Mapping[str, Strategy] = {
+RULES: Mapping[RuleName, Strategy] = {
     "question-answer": question_answer,
     "title-body": title_body,
     "links": links,

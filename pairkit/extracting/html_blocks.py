@@ -96,18 +96,18 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
     return Page(title or first, reader.blocks, str(root.xpath("string(//link[@rel='canonical']/@href)")))
 
 
-def is_html(text: str) -> bool:
-    """Whether a text of a table is HTML."""
-    return _HTML.match(text) is not None
+def blocks_of_cell(cell: str) -> list[Block] | None:
+    """The blocks of a cell of a table that is HTML; None of another text."""
+    try:
+        return read_html(cell).blocks if _HTML.match(cell) else None
+    except UnreadableDocumentError:
+        return None
 
 
 def without_tags(text: str, where: object) -> str:
     """A text that is HTML without its tags, with a note; other texts as they are."""
-    if not is_html(text):
-        return text
-    try:
-        blocks = read_html(text).blocks
-    except UnreadableDocumentError:
+    blocks = blocks_of_cell(text)
+    if blocks is None:
         return text
     note_once("%s: texts in HTML are read without tags", where)
     return "\n".join(block.text for block in blocks)

@@ -16,7 +16,7 @@ from pairkit.base.errors import DataError
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.seeded import in_turns, keyed_hash
 from pairkit.dataset.labels import LabelsRead
-from pairkit.dataset.records import PairDataset, by_reason, joined, with_provenance
+from pairkit.dataset.records import PairDataset, all_texts, by_reason, joined, with_provenance
 from pairkit.similarity.measures import LONG_TOKENS, estimated_tokens, gap_auc
 from pairkit.similarity.terms import terms
 
@@ -159,7 +159,7 @@ def _of_split(part: pl.DataFrame, rows: ReportRows) -> dict[str, Any]:
     return {
         **_sides(rows, part.height - high, high),
         "total": part.height,
-        "texts": pl.concat([part["text1"], part["text2"].alias("text1")]).n_unique(),
+        "texts": all_texts(part).n_unique(),
         "median_tokens": round(float(tokens.median())),  # type: ignore[arg-type]
         "long_share": round(float((tokens > LONG_TOKENS).mean()), 4),  # type: ignore[arg-type]
         "gap_auc": gap_auc(part, SIDE),
@@ -197,7 +197,7 @@ def mean_overlaps(part: pl.DataFrame) -> list[float | None]:
 
 
 def drop_reasons(
-    source: str, labels: LabelsRead | None = None, bad: pl.DataFrame | None = None
+    source: str, labels: LabelsRead | None, bad: pl.DataFrame | None
 ) -> dict[str, dict[str, int]]:
     """Counts by title and reason: of statistics.json, of rows skipped by label, and of bad rows."""
     path = Path(source) / "statistics.json"

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import polars as pl
-
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.cli.result_table import PAGE_HEAD, Printed, ResultTable, escape, html_table, style
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import beside, check_file, own_name
 from pairkit.base.version import __version__
-from pairkit.dataset.records import PairDataset
+from pairkit.dataset.records import PairDataset, all_texts
 from pairkit.reports.counts import NOT_RECORDED, ORDERS, ReportRows, choose_samples, collect_rows, count
 from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
 
@@ -97,7 +95,7 @@ def make_report(
 
 
 def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
-    common = common_words(pl.concat([rows.frame["text1"], rows.frame["text2"].alias("text1")]).unique())
+    common = common_words(all_texts(rows.frame).unique())
     cut = "" if rows.cut is None else f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
     splits = _split_table(counts, note=_COUNTS)
     sections = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 Scale = Literal["nominal", "interval"]
@@ -38,9 +39,9 @@ def wilson(right: float, n: float) -> Interval | None:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None) -> Figure:
+def weighted_share(right: Sequence[bool], weights: Sequence[float]) -> Figure:
     """A weighted share with Wilson's interval at Kish's effective sample size."""
-    weight = np.ones(len(right)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight = np.asarray(weights, dtype=np.float64)
     if not len(right):
         return Figure(None, None, 0)
     value = float(weight @ np.asarray(right, dtype=np.float64) / weight.sum())
@@ -50,32 +51,30 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float] | None = None
 
 def cohen_kappa(judge1: Sequence[float], judge2: Sequence[float], scale: Scale = "nominal") -> Figure:
     """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
-    values = sorted({*judge1, *judge2})
-    index_of = {value: number for number, value in enumerate(values)}
+    values = np.unique([*judge1, *judge2])
     cells = np.zeros((len(judge1), len(values), len(values)))
-    for pair, (first, second) in enumerate(zip(judge1, judge2, strict=True)):
-        cells[pair, index_of[first], index_of[second]] = 1
+    first, second = (np.searchsorted(values, judge) for judge in (judge1, judge2))
+    cells[np.arange(len(judge1)), first, second] = 1
     return _figure(cells, _distances(values, scale), _kappa)
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float]], scale: Scale = "nominal") -> Figure:
     """Agreement of any number of judges beyond chance (at most 1); undefined if all answers are equal."""
     paired = [unit for unit in units if len(unit) > 1]
-    values = sorted({value for unit in paired for value in unit})
-    index_of = {value: number for number, value in enumerate(values)}
+    values = np.unique([value for unit in paired for value in unit])
     cells = np.zeros((len(paired), len(values), len(values)))
     for number, unit in enumerate(paired):
-        counts = np.bincount([index_of[value] for value in unit], minlength=len(values)).astype(float)
+        counts = np.bincount(np.searchsorted(values, unit), minlength=len(values)).astype(float)
         cells[number] = (np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1)
     return _figure(cells, _distances(values, scale), _alpha)
 
 
-def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer] | None = None) -> float | None:
+def nominal_alpha(tally: NDArray[np.integer], counts: NDArray[np.integer]) -> float | None:
     """Krippendorff's alpha of vote counts (unit, class), with each unit weighted by `counts`."""
     judges = tally.sum(axis=1)
     paired = judges > 1
     chosen = tally[paired].astype(np.float64)
-    weight = (np.ones(len(tally)) if counts is None else counts)[paired] / (judges[paired] - 1)
+    weight = counts[paired] / (judges[paired] - 1)
     cells = (chosen.T * weight) @ chosen - np.diag(weight @ chosen)
     alpha = float(_alpha(cells, _distances(range(len(cells)), "nominal")))
     return None if math.isnan(alpha) else alpha
@@ -101,7 +100,7 @@ def _beyond_chance(observed: _Array, expected: _Array) -> _Array:
     return 1 - observed / np.where(expected > 0, expected, np.nan)
 
 
-def _distances(values: Sequence[float], scale: Scale) -> _Array:
+def _distances(values: npt.ArrayLike, scale: Scale) -> _Array:
     column = np.asarray(values, dtype=np.float64)[:, None]
     apart = column - column.T
     return (apart != 0).astype(np.float64) if scale == "nominal" else apart**2

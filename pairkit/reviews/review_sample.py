@@ -21,6 +21,7 @@ from pairkit.dataset.records import (
     QUERY_COLUMNS,
     RANK,
     PairDataset,
+    all_texts,
     is_search,
     unordered,
     with_provenance,
@@ -84,7 +85,7 @@ def draw_sample(
         strata=_by(options.strata, facts, size),
         seed=42 if options.seed is None else options.seed,
         each=options.each,
-        common=tuple(sorted(common_words(pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique()))),
+        common=tuple(sorted(common_words(all_texts(rows).unique()))),
         is_search=of_search,
     )
     strata = [_stratum(known, settings.strata) for known in facts]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16 << 10  # of a request's body
 _SCHEME = "Bearer "
-_CONNECTIONS, _STOP_S = 256, 2
+_CONNECTIONS, _RECEIVE_S, _STOP_S = 256, 30, 2
 
 
 class ReviewServer(HttpServer):
@@ -66,7 +66,9 @@ class ReviewServer(HttpServer):
         self.by_query = store.settings.by_query
         self._store = store
         app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
-        super().__init__(app, listening, name="review", connections=_CONNECTIONS, stop_s=_STOP_S)
+        super().__init__(
+            app, listening, name="review", connections=_CONNECTIONS, receive_s=_RECEIVE_S, stop_s=_STOP_S
+        )
 
     def close(self) -> None:
         """Stop serving; may be called twice."""
@@ -94,7 +96,7 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             check_own_page(request.headers, hosts)
-            body = await json_body(request, MOST_BYTES) if request.method == "POST" else b""
+            body = await json_body(request, MOST_BYTES, _RECEIVE_S) if request.method == "POST" else b""
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)

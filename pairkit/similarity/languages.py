@@ -15,8 +15,13 @@ _ENGLISH_BACKBONE = "minilm"
 _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"  # needs no prompt
 
 
-def backbone_for(dataset: Path) -> str:
-    """The backbone to suggest for a dataset's folder: a multilingual one unless its texts are English."""
+def train_command(dataset: Path) -> list[str]:
+    """A command that trains on a dataset's folder."""
+    return ["aoe", "train", "--data", str(dataset), "--backbone", _backbone(dataset), "--out", "model"]
+
+
+def _backbone(dataset: Path) -> str:
+    """The backbone for a dataset: a multilingual one unless its texts are English."""
     tables = sorted(dataset.rglob("*.parquet"))
     if not tables:
         return _ENGLISH_BACKBONE

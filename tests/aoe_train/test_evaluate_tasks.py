@@ -203,6 +203,22 @@ def test_overlap_with_training_texts(pairs, expected, trained, capsys):
     assert (f"model was {told}" in table.to_markdown()) == is_known
 
 
+@pytest.mark.parametrize(
+    ("pairs", "verdict"),
+    [
+        (["B.", " a", "c", "A!", "x", "y"], "not judged: the list given: trained on 2 of 3 rows"),
+        (["b", "A", "a", "x", "x", "y", "y", "z"], "3 pairs, without 1 trained on: too few to tell)"),
+        (["a", "x", "b", "x"], "2 pairs: too few to tell)"),
+    ],
+)
+def test_verdicts_leave_out_trained_rows(pairs, verdict, trained, bert):
+    sides = zip(pairs[::2], pairs[1::2], strict=True)
+    rows = [{"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(sides)]
+    for models in ({"model": trained, "against": bert}, {"model": bert, "against": trained}):
+        found = aoe_train.evaluate(data=rows, resamples=100, cache=False, progress=False, **models)
+        assert found.verdicts()[0].endswith(verdict)
+
+
 def test_overlap_of_single_inputs(trained):
     class Mine:
         """A task without rows, so each input is an example."""

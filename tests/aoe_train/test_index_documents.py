@@ -56,7 +56,7 @@ def test_an_index_follows_its_folder(bert: Path, handbook: Path, tmp_path: Path)
     (handbook / "new.md").write_text("# The boat\n\nA red boat on the river.\n")
     second = aoe_train.index(handbook, model=bert, out=out, **QUIET)
     assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
-    assert "1 earlier texts removed" in second.notes()
+    assert "earlier texts removed: 1" in second.notes()
     assert aoe_train.open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
 
 

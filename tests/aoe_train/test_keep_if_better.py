@@ -121,7 +121,11 @@ def test_changed_judged_pairs_are_refused(few, bert, tmp_path, capsys):
         with pytest.raises(ConfigError, match="judged"):
             run(few, bert, tmp_path / "m", epochs=1, accept_on=other)
     capsys.readouterr()
-    run(judged_rows(1), bert, tmp_path / "n", epochs=0.2, accept_on=judged_rows(1), progress=True)
+    same = run(judged_rows(1), bert, tmp_path / "n", epochs=0.2, accept_on=judged_rows(1), progress=True)
+    assert same.gain is not None
+    assert (same.gain.word, str(same.gain), same.kept) == (
+        *("not judged", "trained on 120 of 120 rows", "backbone"),
+    )
     assert "warning: the list given: the model is trained on 120 of its 120" in told(capsys)
 
 

@@ -42,6 +42,8 @@ def refused(load: Callable[[], object], error: type[PairkitError], message: str)
         ({"experts_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
         ({"use_kernels": True}, ConfigError, "would download and run code"),
         ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantized by 'mxfp4'"),
+        ({"num_hidden_layers": 10**9}, ConfigError, "num_hidden_layers = 1000000000: expected at most 1,000"),
+        ({"text_config": {"num_labels": 10**9}}, ConfigError, "num_labels = 1000000000"),
         ({"hidden_size": "wide"}, DataError, "not loadable"),
     ],
 )

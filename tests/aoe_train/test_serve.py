@@ -217,6 +217,7 @@ def test_search_in_an_index(bert, tmp_path):
         assert hits[0]["row"]["state"] == "open"
         for wrong, words in (
             ({"text": " "}, "the text is empty"),
+            ({"text": "文" * 100_001}, "length <= 100000"),
             ({"text": "a", "top": 0}, "top"),
             ({"text": "a", "where": {"lost": 1}}, "no such column"),
             ({"text": "a", "wieght": 1}, "wieght"),

@@ -180,9 +180,18 @@ def test_unfinished_bodies_are_held():
         until(lambda: alive(server))
 
 
-def test_an_incomplete_body_times_out():
+def test_an_incomplete_request_times_out():
     with limited(Words(), receive_s=0.3) as server:
         assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
+        assert raw(server, head(server)[:-2])[0] == b""
+        assert alive(server)
+
+
+def test_half_sent_headers_leave_room_for_others():
+    with limited(Words(), connections=8) as server, ExitStack() as opened:
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        for _ in range(20):
+            opened.enter_context(socket.create_connection(address, 60)).sendall(head(server)[:-2])
         assert alive(server)
 
 

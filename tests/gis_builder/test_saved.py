@@ -31,6 +31,14 @@ ISSUES = [
 COMMENTS = [comment(HOME, 2, 7, "Duplicate of #1", day=21), comment(HOME, 4, 8, "Dup of #3, closing", day=22)]
 EVENTS = [event(HOME, 2, kind, 21) for kind in ("closed", "marked_as_duplicate")]
 EVENTS.append(event(HOME, 4, "closed", 22))
+# Of repos/OWNER/NAME/issues/events, each with its issue instead of its address.
+REPOSITORY_EVENTS = [
+    {"event": "labeled", "id": 1},
+    *(
+        {k: e[k] for k in e if k != "issue_url"} | {"issue": ISSUES[int(e["issue_url"][-1]) - 1]}
+        for e in EVENTS
+    ),
+]
 
 
 def paginated(root: Path) -> None:
@@ -40,8 +48,7 @@ def paginated(root: Path) -> None:
     with gzip.open(root / "messages.json.gz", "wt") as file:
         pull = {"id": 9, "issue_url": "", "pull_request_url": f"https://git.acme.org/{HOME}/pulls/3"}
         json.dump([*COMMENTS, COMMENTS[0] | pull], file)
-    nested = [{"issue": {"number": 2, "url": e["issue_url"]}} | e for e in EVENTS]
-    (root / "e.json").write_text(json.dumps([*nested, {"event": "labeled", "id": 1}]))
+    (root / "e.json").write_text(json.dumps(REPOSITORY_EVENTS))
 
 
 def listed(value: dict[str, Any]) -> dict[str, Any]:
@@ -100,14 +107,40 @@ OTHERS = {
 def graphql(root: Path) -> None:
     """The answer to a query, whose lists are connections."""
     issues = [listed(i) for i in ISSUES if i["number"] != 3]
-    nodes = [i | {name: {"nodes": i[name]} for name in ("labels", "comments")} for i in issues]
+    nodes = [
+        i
+        | {"labels": {"nodes": i["labels"]}}
+        | {"comments": {"totalCount": 1, "edges": [{"node": c} for c in i["comments"]]}}
+        for i in issues
+    ]
     canonical = {"number": 1, "repository": {"nameWithOwner": HOME}}
     mark = {"__typename": "MarkedAsDuplicateEvent", "createdAt": nodes[1]["closedAt"], "canonical": canonical}
     nodes[1]["timelineItems"] = {"nodes": [mark]}
     (root / "a.json").write_text(json.dumps({"data": {"repository": {"issues": {"nodes": nodes}}}}))
 
 
-@pytest.mark.parametrize("save", [paginated, gh_list, github_backup, graphql])
+def perceval(root: Path) -> None:
+    """Issues of Perceval in JSON lines, with their comments and with a timeline."""
+    lines = [
+        {
+            "backend_name": "GitHub",
+            "data": i | {"comments_data": own(COMMENTS, n), "timeline": own(EVENTS, n)},
+        }
+        for n, i in enumerate(ISSUES, 1)
+    ]
+    (root / "perceval.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+def bundles(root: Path) -> None:
+    """Files of a script: an issue with what belongs to it, and all that the API returns in one object."""
+    for n, i in enumerate(ISSUES[:3], 1):
+        beside = {"comments": own(COMMENTS, n), "events": own(EVENTS, n)}
+        (root / f"{n}.json").write_text(json.dumps({"issue": i, **beside}))
+    rest = {"issues": ISSUES[3:], "comments": own(COMMENTS, 4), "events": own(EVENTS, 4)}
+    (root / "rest.json").write_text(json.dumps(rest))
+
+
+@pytest.mark.parametrize("save", [paginated, gh_list, github_backup, graphql, perceval, bundles])
 def test_every_layout_gives_the_same_verdicts(
     save: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +161,16 @@ def test_every_layout_gives_the_same_verdicts(
     assert texts == ["Duplicate of #1", "Dup of #3, closing"]
     marks = stored(work, "SELECT target_number FROM events WHERE kind = 'marked_as_duplicate'")
     assert marks == {gh_list: [], graphql: [1]}.get(save, [None])
+
+
+def test_a_folder_of_what_the_api_returns(tmp_path: Path, work: Path) -> None:
+    """Other kinds of events are ignored, and comments that issues state but that are missing are reported."""
+    issues = [i | {"comments": 1} for i in ISSUES]
+    write_tracker(tmp_path, HOME, issues=issues, comments=COMMENTS, events=REPOSITORY_EVENTS)
+    warnings = imported(tmp_path, work).status.warnings
+    assert [text for _, text in warnings if "1 issues state comments that are missing" in text]
+    kinds = stored(work, "SELECT number, kind FROM events ORDER BY number, place")
+    assert kinds == [(2, "closed"), (2, "marked_as_duplicate"), (4, "closed")]
 
 
 def test_an_address_takes_linear_time(tmp_path: Path) -> None:
@@ -234,6 +277,7 @@ NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
         ({"pull_request": NO_LINKS | {"url": "https://api.github.com/repos/o/r/pulls/1"}}, None),
         ({"created_at": 1704103200000, "updated_at": 1704103200000, "closed_at": None}, []),
         ({"comments": ["Me too.", "Duplicate of #2"]}, ["Me too.", "Duplicate of #2"]),
+        ({"user": 77, "closed_by": "max"}, []),
         ({"comments": [{"body": "Me too.", "id": 7, "created_at": "2024-01-05T00:00:00Z"}]}, ["Me too."]),
     ],
 )

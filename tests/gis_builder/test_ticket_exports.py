@@ -213,6 +213,24 @@ READ: dict[str, Any] = {
     "jira.csv": "Issue key,Summary,Description,Created,Inward issue link (Duplicate),Comment,Comment\n"
     "T-1,It prints twice,Since Monday.,30/Jan/24 10:00 AM,T-2,,\n"
     "T-2,Two slips,Same slip.,31/Jan/24 10:00 AM,,31/Jan/24 11:00 AM;ana;Seen.,\n",
+    "comments.json": {
+        "data": {
+            "project": {
+                "issues": {
+                    "nodes": two(
+                        *("iid", "title", "description", "createdAt"),
+                        notes=({"nodes": []}, {"nodes": [{"body": "Duplicate of #1", "createdAt": DAYS[1]}]}),
+                        closedAt=(None, DAYS[1]),
+                    )
+                }
+            }
+        }
+    },
+    "discussions.json": two(
+        *NAMES,
+        discussions=([], [{"notes": [{"body": "Duplicate of #1", "created_at": DAYS[1]}]}]),
+        closed_at=(None, DAYS[1]),
+    ),
     "items.json": {"data": {"items": two("id", "title", "body", "createdAt", duplicateOf=("", "#1"))}},
     "gitlab/issues.ndjson": "\n".join(map(json.dumps, GITLAB)),
 }
@@ -230,7 +248,8 @@ PAGES = {
 OPTIONS = {
     "german.csv": {"columns": {"title": "Betreff", "created_at": "Angelegt", "links": "Zugehörige Tickets"}}
 }
-COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "bitbucket", "freshdesk", "jira")
+ONLY_COMMENTED = ("bitbucket.json", "freshdesk.json", "comments.json", "discussions.json")
+COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "jira", *ONLY_COMMENTED)
 
 
 def save(root: Path, name: str, content: Any) -> Path:
@@ -269,7 +288,7 @@ def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
     assert ("comments" in roles) is bool(stored(work, "SELECT 1 FROM comments"))
     assert {"title", "created_at"} <= roles
     # These duplicates have no link, but a comment.
-    expected = "closer_duplicate" if name in ("bitbucket.json", "freshdesk.json") else "duplicate_of"
+    expected = "closer_duplicate" if name in ONLY_COMMENTED else "duplicate_of"
     assert (outcome, targets, reason) == ("duplicate", [first["id"]], expected)
     assert bool(roles & {"links", "duplicate_of", "duplicated_by"}) is (expected == "duplicate_of")
     told = capsys.readouterr().err

@@ -411,13 +411,14 @@ def test_states_and_resolutions(root: Path, work: Path) -> None:
     states = ["offen", "in progress", "nouveau", "в работе", "进行中"]
     others = ("Abgewiesen", "Shipped", "5", "")
     cells = [*((state, "", "") for state in (*closed, *states, *others)), *((s, "", CLOSED) for s in states)]
-    cells += [("open", "Unresolved", ""), ("open", "---", CLOSED), ("open", "Fixed", "")]
+    unresolved = ("Unresolved", "Nicht erledigt", "non résolu", "не решено", "未解决")
+    cells += [*(("open", word, "") for word in unresolved), ("open", "---", CLOSED), ("open", "Fixed", "")]
     cells += [(state, "", CLOSED) for state in others]
     rows = [[str(n), "Suche", "<p> is bad", "2024-01-01", *row] for n, row in enumerate(cells, 1)]
     header = ["id", "title", "body", "created", "state", "Resolution", "closed"]
     imported(table(root / "t.csv", header, rows), work)
     assert stored(work, "SELECT DISTINCT body FROM issues") == ["<p> is bad"]
-    expected = ["closed"] * 8 + ["open"] * 16 + ["closed"] * 5
+    expected = ["closed"] * 8 + ["open"] * 20 + ["closed"] * 5
     assert stored(work, "SELECT state FROM issues ORDER BY number") == expected
 
 

@@ -197,7 +197,7 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(
     ("answer", "options", "message"),
     [
         (lambda prompt: text_of(prompt), {}, r"no pair is left .*\(echo 6\); a: 3 of 3 negatives repeat"),
-        (lambda _: "", {}, r"\(empty_answer 6\); look at some"),
+        (lambda _: "", {}, r"\(empty_answer 6\); a: 6 of 6 answers have no sentence"),
         (ann, {"max_requests": 0}, r"\(not_answered 6\): no question was answered; .* higher max_cost="),
         # With a warning that ends so, the advice is given once.
         (lambda _: "1. Cats sleep.", {"polarity": "positive", "settings": {"filters.min_shared": 0.3}},

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
+from llm_labeler.parsing.special_tokens import split_thought
 from tests.support.llm import Options, reply, serve
 
 TEXT = "The drug lowers blood pressure."
@@ -80,7 +81,6 @@ AMBIGUOUS = [
     ('{"1": "same", "2": "related", "3": "same"}', "sr"),
     ('{"1": "unsure", "2": "related"}', "?r"),
     ("There are 2 related ways to read 1. same", "??"),
-    ("<think>1: same\n2: related", "??"),  # no answer
     ('{"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "related", "2": "same"}}', "rs"),
 ]
 TRUNCATED = [
@@ -92,13 +92,15 @@ TRUNCATED = [
 ]
 _DRAW = random.Random(5)
 _PIECES = ["1", "2", "same", "related", *':"{}[],', "<think>", "</think>", "```", "id", *"\n é猫\\"]
-RUBBLE = ["".join(_DRAW.choices(_PIECES, k=_DRAW.randint(1, 30))) for _ in range(60)]
+_RUBBLE = ["".join(_DRAW.choices(_PIECES, k=_DRAW.randint(1, 30))) for _ in range(60)]
+RUBBLE = [text for text in _RUBBLE if split_thought(text)[1].strip()]  # others are asked again
 # Raw answer, finish reason and expected votes; None: any.
 ANSWERS: list[tuple[str, str, str | None]] = [
     *((raw, "stop", "sr") for raw in FORMATS),
     *((raw, "stop", expected) for raw, expected in AMBIGUOUS),
     *((raw, finish, "??") for raw, _ in AMBIGUOUS for finish in ("refusal", "content_filter")),
     *((raw, finish, expected) for raw, expected in TRUNCATED for finish in ("length", "MAX_TOKENS", "")),
+    *(("<think>1: same\n2: related", finish, "??") for finish in ("length", "refusal", "content_filter")),
     *((raw, finish, None) for raw in RUBBLE for finish in ("stop", "length")),
 ]
 

@@ -71,12 +71,13 @@ def test_equal_texts_of_issues_in_two_splits() -> None:
 
 
 def test_repeated_and_contradictory_pairs() -> None:
-    rows = [("a b", "c d", 1), ("c d", "a b", 1), ("e f", "g h", 1), ("g h", "e f", 0)]
+    rows = [("a b", "c d", 1), ("e f", "g h", 1), ("m", "n", 1), ("c d", "a b", 1), ("g h", "e f", 0)]
+    rows.append(("n", "m", 0))
     report = audit(dataset(train=[*rows, ("i", "i", 0), ("", "k", 0)]))
     assert report.repeated_pairs.count == 1
-    assert report.contradictory_pairs.examples == ("e f | g h",)
+    assert report.contradictory_pairs.examples == ("e f | g h", "m | n")
     assert report.splits["train"].same_text == 1
-    assert report.to_dict()["bad_rows"] == {"empty_text1": {"count": 1, "examples": ("made up:6",)}}
+    assert report.to_dict()["bad_rows"] == {"empty_text1": {"count": 1, "examples": ("made up:8",)}}
     assert report.leaks == []
 
 

@@ -191,6 +191,7 @@ def without(module: str, package: str, *arguments: str) -> Done:
         ("datasets", "hub", ("pairkit", "audit", "owner/none")),
         ("starlette", "review", ("pairkit", "review", "DATA")),
         ("fastexcel", "xlsx", ("pairkit", "audit", "a.xlsx")),
+        ("HanTa", "label", ("llm_labeler", "generate", "-d", "a.txt", "--llm", "wordnet", "--out", "y")),
     ],
 )
 def test_a_missing_package_names_its_extra(
@@ -198,6 +199,7 @@ def test_a_missing_package_names_its_extra(
 ) -> None:
     if find_spec(module) is None:
         pytest.skip(f"{module} is really not installed, and maybe others of its extra")
+    Path("a.txt").write_text("How is gout treated?\n")
     done = without(module, *(pairs if word == "DATA" else word for word in command))
     assert done.code == 2
     assert done.error.endswith(f"needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")

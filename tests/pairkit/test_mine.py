@@ -167,7 +167,7 @@ def test_invalid_mappings(columns: Any, message: str) -> None:
     with pytest.raises(DataError, match=r"columns=\{'question': 'Frage', 'answer': 'Antwort'\}"):
         mined([{"Frage": "Wann beginnt die Messe?", "Antwort": "Sie beginnt um neun Uhr."}])
     for rules in ("sections", ""):
-        with pytest.raises(ConfigError, match=f"rules = {rules}"):
+        with pytest.raises(ConfigError, match=f"rules = '{rules}'"):
             mined([{"text": "x"}], rules=rules)
 
 

@@ -277,7 +277,7 @@ def test_close_finishes_requests_and_frees_the_port():
 
     listening = listening_socket(LOOPBACK, 0)
     port = listening.getsockname()[1]
-    server = HttpServer(application, listening, name="test", connections=8, stop_s=30)
+    server = HttpServer(application, listening, name="test", connections=8, receive_s=30, stop_s=30)
     with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 can't be used"):
         listening_socket(LOOPBACK, port)
     answers: list[tuple[int, bytes, dict[str, str]]] = []

@@ -152,6 +152,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ("a.jsonl", LINES + '{"text1": "\\ud83d x", "text2": "b"}\n', ":3: not JSON .lone surrogate"),
         ("a.json", '[\n{"text1": "a"},\n]', ":[23]: not JSON"),  # Python 3.13 names the comma
         ("a.json", '{"text1": "a"}', ": found an object with the keys text1; expected an array of rows"),
+        ("a.json", '{"rows": [{"row_idx": 0, "row": {}}]}', ": is an answer of the Hub's dataset viewer"),
         ("a.json", '{"a": [{}], "b": [{}]}', ": found an object with the keys a, b; expected an array"),
         ("a.json", '[{"text1": "\\ud800", "text2": "b", "label": 1}]', ": not readable as json .*surrogates"),
         ("a.json", '{"text1": {"0": "a"}}', ": found an object .* pandas: orient='records'"),

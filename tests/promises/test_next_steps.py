@@ -32,9 +32,9 @@ RUNS = {  # a command, and the first words of each of its next steps
         *("label report", "aoe train")
     ],
     f"{TRAIN} --data train.tsv --dev-data dev.tsv": ["aoe evaluate"],
-    f"{TRAIN} --data bad.tsv --bad-rows skip": ["aoe evaluate"],
-    f"{TRAIN} --data positives.csv": ["aoe evaluate"],
-    f"{TRAIN} --data triplets.jsonl": ["aoe evaluate"],
+    f"{TRAIN} --data bad.tsv --bad-rows skip": [],
+    f"{TRAIN} --data positives.csv": [],
+    f"{TRAIN} --data triplets.jsonl": [],
     f"{TRAIN} --data triplets.jsonl --preset domain": JUDGE,
     f"{TRAIN} --data sentences.txt": JUDGE,
     f"{TRAIN} --data table.csv --columns text=said": JUDGE,

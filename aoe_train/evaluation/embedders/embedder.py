@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +23,7 @@ from aoe_train.settings.prompt_settings import NamedPrompts, written_out
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
+from pairkit.base.system.folders import own_name
 from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class LocalEmbedder:
 
     def __init__(self, encoder: Encoder, source: str) -> None:
         self._encoder = encoder
-        self.name = Path(source).resolve().name if Path(source).is_dir() else source
+        self.name = own_name(source)
         token = encoder.tokenizer.sep_token or encoder.tokenizer.eos_token
         self.separator = f" {token} " if token else "\n"
         self.identity = digest_of({**encoder.identity(), "versions": versions()})

@@ -203,7 +203,7 @@ def _from_starts(
     return torch.arange(total, device=sizes.device) + torch.repeat_interleave(shift, sizes, output_size=total)
 
 
-def best_cuts(lengths: list[int], start_cost: int = _BUCKET_COST, limit: int = _BUCKET_LIMIT) -> list[int]:
+def best_cuts(lengths: list[int], start_cost: int, limit: int) -> list[int]:
     """The ends of the buckets with the lowest total cost, for ascending lengths.
 
     A bucket costs a fixed amount, plus the square of its longest length per sequence. Dynamic programming

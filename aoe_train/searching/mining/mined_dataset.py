@@ -105,10 +105,10 @@ class KnownPositives:
         self,
         texts: Sequence[str],
         positives: Iterable[tuple[int, int]],
-        clustered: Iterable[tuple[int, int]] = (),
+        clustered: Iterable[tuple[int, int]],
         *,
         threshold: float,
-        transitive: bool = True,
+        transitive: bool,
     ) -> None:
         self.unit = near_identical_to(texts, threshold).astype(np.int64)
         families: Groups[int] = Groups()
@@ -196,11 +196,11 @@ def read_mining_dataset(
     source: Source,
     settings: MineSettings,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None,
     rules: LabelRules,
-    split: str | None = None,
-    corpus: Source | None = None,
-    corpus_columns: Mapping[str, str] | None = None,
+    split: str | None,
+    corpus: Source | None,
+    corpus_columns: Mapping[str, str] | None,
 ) -> MiningDataset:
     """Read rows and candidates.
 

@@ -18,6 +18,7 @@ from aoe_train.searching.mining.negative_mining import MinedSplit, embed, mine_s
 from pairkit import __version__
 from pairkit.base.cli.progress import Listener
 from pairkit.base.errors import DataError
+from pairkit.base.printable import listed
 from pairkit.base.system.folders import is_same, made_there, read_own, work_beside
 from pairkit.dataset.making.dataset_card import dataset_card
 from pairkit.dataset.making.dataset_card import table as markdown_table
@@ -99,9 +100,7 @@ def run_mining(
         statistics = _statistics(mined)
         splits = {name: split.rows for name, split in mined.items() if split.rows.height}
         if not splits:
-            reasons = ", ".join(
-                f"{reason} {count:,}" for reason, count in statistics["turned_down_candidates"].items()
-            )
+            reasons = listed(statistics["turned_down_candidates"])
             raise DataError(
                 f"no row got a negative (rejected candidates: {reasons or 'none'}); widen the range or loosen"
                 " the rules on scores",

@@ -164,7 +164,7 @@ def mine_split(
     settings: MineSettings,
     vectors: MiningVectors | None,
     show: Listener,
-    stage: str = "mine",
+    stage: str,
 ) -> MinedSplit:
     """Mine the negatives of one split."""
     rankers: list[ByModel | ByWords] = []

@@ -85,8 +85,14 @@ class EmbeddingServer(HttpServer):
         ]
         self._page, self._page_headers = html_page(__package__ or "")
         self._held = 0  # bytes of bodies
-        most = limits.connections
-        super().__init__(self._routes(), listening, name="serve", connections=most, stop_s=_STOP_S)
+        super().__init__(
+            self._routes(),
+            listening,
+            name="serve",
+            connections=limits.connections,
+            receive_s=limits.receive_s,
+            stop_s=_STOP_S,
+        )
 
     def close(self) -> None:
         """Finish running requests, and stop; may be called twice."""
@@ -153,11 +159,7 @@ class EmbeddingServer(HttpServer):
             held, self._held = held + size, self._held + size
 
         try:
-            try:
-                body = await asyncio.wait_for(json_body(request, most, hold), self._limits.receive_s)
-            except TimeoutError:
-                raise RefusalError(408, f"the body took more than {self._limits.receive_s:g} s") from None
-            yield body
+            yield await json_body(request, most, self._limits.receive_s, hold)
         finally:
             self._held -= held
 

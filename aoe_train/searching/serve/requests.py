@@ -12,7 +12,7 @@ from pairkit.base.printable import one_line
 from pairkit.base.settings import Settings, setting
 
 MIB = 1 << 20
-_MAX_HITS = 1000
+_MAX_HITS, _MAX_QUERY = 1000, 100_000
 _KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 R = TypeVar("R")
 
@@ -30,9 +30,13 @@ class Limits(Settings):
         "Maximum number of tokens in a batch. Smaller batches need less memory and answer short requests "
         "sooner.",
     )
-    connections: Annotated[int, Field(ge=1)] = setting(512, "Maximum number of open connections.")
+    connections: Annotated[int, Field(ge=1)] = setting(
+        512, "Maximum number of open connections; one address gets half of them."
+    )
     held_mib: Annotated[int, Field(ge=1)] = setting(256, "Maximum size of all requests in memory, in MiB.")
-    receive_s: Annotated[float, Field(gt=0)] = setting(30, "Seconds until a request must be complete.")
+    receive_s: Annotated[float, Field(gt=0)] = setting(
+        30, "Seconds until a request's headers must be complete, and then its body."
+    )
 
 
 class RefusalError(Exception):
@@ -93,7 +97,7 @@ class EmbeddingRequest(msgspec.Struct, frozen=True):
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Body of `/search`; see `aoe_train.search`."""
 
-    text: Annotated[str, Meta(min_length=1)]
+    text: Annotated[str, Meta(min_length=1, max_length=_MAX_QUERY)]
     top: Annotated[int, Meta(ge=1, le=_MAX_HITS)] = 10
     where: dict[str, str | int | float | bool] = {}
     before: dict[str, str | int | float] = {}

@@ -55,7 +55,7 @@ def say(message: str, *, quiet: bool = False) -> None:
         err.print(without_keys(spoken(message)), markup=False)
 
 
-def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool = False) -> None:
+def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool) -> None:
     """Print a next command on stderr, if its packages are installed."""
     if not isinstance(command, str) and not can_run(command):
         return

@@ -112,7 +112,7 @@ class Channel:
             raise NoAnswer("timeout", f"no answer in {timeout_s:g} s", was_sent=True) from error
 
 
-def trusted(ca_file: Path | None, environ: Mapping[str, str] = os.environ) -> ssl.SSLContext | bool:
+def trusted(ca_file: Path | None, environ: Mapping[str, str]) -> ssl.SSLContext | bool:
     """The trusted certificates; True for those of the system."""
     named = {"ca_file": ca_file} | {name: environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
     for source, path in named.items():

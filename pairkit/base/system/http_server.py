@@ -7,7 +7,7 @@ import base64
 import hashlib
 import socket
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib.resources import files
 from sys import getsizeof
@@ -84,8 +84,17 @@ def check_own_page(headers: Headers, hosts: Collection[str]) -> None:
         raise RefusedError(403, "requests from other pages are refused")
 
 
-async def json_body(request: Request, limit: int, hold: Callable[[int], None] = lambda _: None) -> bytes:
-    """The JSON body of a request, up to a limit; `hold` gets the memory of each part and may refuse it."""
+async def json_body(
+    request: Request, limit: int, receive_s: float, hold: Callable[[int], None] = lambda _: None
+) -> bytes:
+    """The JSON body of a request, within both limits; `hold` gets each part's memory and may refuse it."""
+    try:
+        return await asyncio.wait_for(_json_body(request, limit, hold), receive_s)
+    except TimeoutError:
+        raise RefusedError(408, f"the body took more than {receive_s:g} s") from None
+
+
+async def _json_body(request: Request, limit: int, hold: Callable[[int], None]) -> bytes:
     types, length = request.headers.getlist("content-type"), request.headers.get("content-length", "0")
     if len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json":
         # Any page can send other types without a preflight request.
@@ -107,6 +116,59 @@ async def json_body(request: Request, limit: int, hold: Callable[[int], None] = 
             return b"".join(parts)
 
 
+def _limited_connection(most: int, receive_s: float) -> type[asyncio.Protocol]:
+    """Connections with a deadline for headers; at most `most` are open, and half as many of one address."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Connection(H11Protocol):
+        """A connection that is dropped if headers take too long, or to make room for another one."""
+
+        deadline: asyncio.TimerHandle | None = None  # while it waits for headers
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.deadline = self.loop.call_later(receive_s, self.drop)
+            address = self.client and self.client[0]
+            everyone = [each for each in self.connections if isinstance(each, Connection)]
+            own = [each for each in everyone if address == (each.client and each.client[0])]
+            if len(own) > max(1, most // 2):
+                self.make_room(own)
+            elif len(everyone) >= most:
+                self.make_room(everyone)
+
+        def make_room(self, connections: Sequence[Connection]) -> None:
+            """Drop the connection that has waited longest for headers; without any, refuse this one."""
+            waiting = {each.deadline.when(): each for each in connections if each.deadline}
+            longest = waiting[min(waiting)]
+            if longest is self:
+                self.limit_concurrency = 0  # its request gets status 503
+            else:
+                longest.drop()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self.stop_waiting()
+            elif self.deadline is None:
+                self.deadline = self.loop.call_later(receive_s, self.drop)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.stop_waiting()
+            super().connection_lost(exc)
+
+        def stop_waiting(self) -> None:
+            if self.deadline is not None:
+                self.deadline.cancel()
+            self.deadline = None
+
+        def drop(self) -> None:
+            self.stop_waiting()
+            self.connections.discard(self)
+            self.transport.abort()
+
+    return Connection
+
+
 _WAIT_S = 1.0
 
 
@@ -114,7 +176,14 @@ class HttpServer:
     """Serves an application over HTTP/1.1 without an access log."""
 
     def __init__(
-        self, application: ASGIApp, listening: socket.socket, *, name: str, connections: int, stop_s: float
+        self,
+        application: ASGIApp,
+        listening: socket.socket,
+        *,
+        name: str,
+        connections: int,
+        receive_s: float,
+        stop_s: float,
     ) -> None:
         """Start it."""
         import uvicorn
@@ -128,7 +197,7 @@ class HttpServer:
                 server_header=False,
                 lifespan="off",
                 ws="none",
-                http="h11",
+                http=_limited_connection(connections, receive_s),
                 loop="asyncio",
                 proxy_headers=False,
                 limit_concurrency=connections,

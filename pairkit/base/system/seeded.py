@@ -32,7 +32,7 @@ def in_turns(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     return quotas
 
 
-def in_proportion(sizes: Mapping[str, int], total: int, least: int = 0) -> dict[str, int]:
+def in_proportion(sizes: Mapping[str, int], total: int, least: int) -> dict[str, int]:
     """Quotas: at least `least` of each stratum (if it is as large), the rest by size (largest remainders)."""
     quotas = dict.fromkeys(sizes, 0) | in_turns(
         {kind: min(size, least) for kind, size in sizes.items()}, total

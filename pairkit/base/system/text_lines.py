@@ -62,6 +62,7 @@ def read_text_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 _JAPANESE_MAIL = b"\x1b$"  # ISO-2022-JP, whose bytes are all ASCII
+_ODD = re.compile(r"[^ -~\t]")
 _NO_CHARACTER = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 # What other encodings become in Windows-1252: symbols between letters, runs of letters with accents, and
 # letters that no language has together (from Turkish, Romanian, Baltic; Czech; Hungarian; Croatian).
@@ -100,23 +101,27 @@ class _Decoder:
         if _NO_CHARACTER.search(line) or _NOT_WINDOWS.search(text):
             raise self._unknown(row, text)
         if self._first is None:
-            start = next(number for number, character in enumerate(text) if character > "\x7f")
             note_once(
                 "%s: not UTF-8, so read as Windows-1252; row %d has %r: if that is wrong, save it as UTF-8 in"
                 " the program that wrote it",
-                *(self._path, row, one_line(text[max(0, start - 15) : start + 15])),
+                *(self._path, row, _excerpt(text)),
             )
         return text
 
     def _unknown(self, row: int, text: str) -> DataError:
-        start = next((place for place, character in enumerate(text) if not " " <= character <= "~"), 0)
-        shown = one_line(text[max(0, start - 15) : start + 15])
         return DataError(
-            f"is not UTF-8, and as Windows-1252 it has {shown!r}; save it as UTF-8, or give commands"
+            f"is not UTF-8, and as Windows-1252 it has {_excerpt(text)!r}; save it as UTF-8, or give commands"
             " its encoding, such as `--encoding cp1250`",
             path=self._path,
             row=row,
         )
+
+
+def _excerpt(text: str) -> str:
+    """The text around its first character that isn't printable ASCII."""
+    found = _ODD.search(text)
+    start = found.start() if found else 0
+    return one_line(text[max(0, start - 15) : start + 15])
 
 
 def _as_utf8(data: bytes, encoding: str, path: Path) -> bytes:
@@ -288,3 +293,18 @@ def _readable(path: Path, row: Callable[[], int | None]) -> Iterator[None]:
         reason = getattr(error, "strerror", None) or error
         message = f"not readable ({reason}); fix the file or its permissions"
         raise DataError(message, path=path, row=row()) from error
+
+
+@contextmanager
+def readable(
+    path: Path, kind: str, *errors: type[BaseException], remedy: str = "write or download it again"
+) -> Iterator[None]:
+    """Convert these errors, and those of the system, while a file of this kind is read."""
+    caught: tuple[type[BaseException], ...] = (*errors, OSError, UnicodeError)
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("no such file", path=path) from error
+    except caught as error:
+        reason = one_line(str(error).split("\n")[0], 200)
+        raise DataError(f"not readable as {kind} ({reason}); {remedy}", path=path) from error

@@ -224,8 +224,8 @@ def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
     """All rows of pairs that occur several times, contradictions before repeats."""
     several = rows.filter(pl.col("pair").is_duplicated())
     kind = pl.when(differ(scale, ["pair"])).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
-    first = pl.int_range(pl.len()).first().over("pair")
-    by_pair = several.with_columns(kind.alias("kind")).sort("kind", first, maintain_order=True)
+    placed = several.with_columns(kind.alias("kind")).with_row_index("place")
+    by_pair = placed.sort("kind", pl.col("place").min().over("pair"), maintain_order=True).drop("place")
     return by_pair.with_columns(group=pl.col("pair").rle_id().cast(pl.Int64) + 1)
 
 

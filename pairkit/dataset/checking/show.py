@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import printable
-from pairkit.dataset.records import PairDataset, with_provenance
+from pairkit.dataset.records import PairDataset, all_texts, with_provenance
 from pairkit.similarity.measures import common_words, distinct_words, split_at_words
 
 _SAMPLE = 1000  # pairs in which words that most texts have are counted
@@ -77,8 +77,7 @@ def pick_pair(dataset: PairDataset, split: str | None, number: int, label: int |
         raise ConfigError(
             f"row = {number}: {split} of {dataset.source} has {rows.height} such rows, counted from 0"
         )
-    sample = rows.head(_SAMPLE)
-    common = common_words((*sample["text1"], *sample["text2"]))
+    common = common_words(all_texts(rows.head(_SAMPLE)))
     return ShownPair(f"{split}, row {number}", rows.row(number, named=True), common)
 
 

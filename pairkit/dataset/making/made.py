@@ -13,6 +13,7 @@ import polars as pl
 
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import listed
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.folders import check_file, is_same, made_there
 from pairkit.base.version import __version__
@@ -33,7 +34,7 @@ from pairkit.dataset.records import (
     write_dataset,
 )
 from pairkit.dataset.table_files import table_bytes
-from pairkit.similarity.languages import backbone_for
+from pairkit.similarity.languages import train_command
 from pairkit.similarity.measures import share_long
 
 _LOG = logging.getLogger(__name__)
@@ -76,17 +77,14 @@ class MadeDataset(Printed):
         """How to train on it, unless it has only a few rows."""
         if self.out is None or len(self.pairs) < FEW_ROWS:
             return []
-        backbone = backbone_for(self.out)
-        train = ["aoe", "train", "--data", str(self.out), "--backbone", backbone, "--out", "model"]
-        return [("train on it", train)]
+        return [("train on it", train_command(self.out))]
 
     def table(self) -> ResultTable:
         """The rows of each split, and the numbers of dropped rows."""
         counts = self.pairs.table()
         reasons = self.statistics["dropped_pairs"]
         if reasons:
-            listed = ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in reasons.items())
-            counts.caption = f"left out: {listed}"
+            counts.caption = f"left out: {listed(reasons)}"
         if conflicting := self.statistics.get(CONFLICTING):
             kept = f"kept: {conflicting:,} rows with conflicting labels"
             counts.caption = "; ".join(filter(None, [counts.caption, kept]))
@@ -236,7 +234,7 @@ FileFormat = Literal["jsonl", "csv"]
 
 
 def export_pairs(
-    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool = False, fresh: bool = False
+    dataset: PairDataset, out: Path, file_format: FileFormat, *, raw: bool, fresh: bool
 ) -> list[Path]:
     """Write each split as `out/<split>.jsonl` or `.csv`; nested columns become JSON text in CSV."""
     if file_format not in get_args(FileFormat):

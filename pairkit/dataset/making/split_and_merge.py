@@ -31,6 +31,7 @@ from pairkit.dataset.records import (
     SPLITS,
     PairDataset,
     against_first,
+    all_texts,
     differ,
     join_frames,
     label_scale,
@@ -63,7 +64,7 @@ class ConnectedTexts:
 def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     """Group texts that are the same, near-identical, of one page, or of one cluster."""
     rows = typed_rows(rows)  # columns of these names may have other types
-    texts = pl.concat([rows["text1"], rows["text2"].alias("text1")]).unique().sort().to_list()
+    texts = all_texts(rows).unique().sort().to_list()
     number_of = {text: number for number, text in enumerate(texts)}
     groups = Groups(range(len(texts)))
     for first_members in (near_identical_to(texts), first_of_same(texts)):

@@ -259,7 +259,7 @@ def document_roles(
 # From here on, frames have the column `ROW`.
 
 
-def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str] = ()) -> LabelColumn:
+def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str]) -> LabelColumn:
     """The labels of a table."""
     values = frame[roles.label]
     _check_flat(values, frame[ROW], where)
@@ -269,7 +269,7 @@ def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequenc
     return LabelColumn(values, frame[ROW], once, where, (roles.text1, roles.text2), classes)
 
 
-def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None) -> pl.DataFrame:
+def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None) -> pl.DataFrame:
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where)
     if labels is not None:

@@ -24,13 +24,13 @@ import polars as pl
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.text_lines import MAX_LINE_BYTES, note_once, read_text_lines, read_whole
+from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.untrusted_tables import check_width
 
 _QUOTED = re.compile(r'"[^"]*"')
 _OPENS_CELL = re.compile(r'(?:^|\t)"')
 _HINT = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-# Around names; or fastexcel's name of a column without one.
-_NO_NAME = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$|^__UNNAMED__\d+$")
+_NO_NAME = re.compile(r"^[\s\ufeff\u200b-\u200f\u2060]+|[\s\ufeff\u200b-\u200f\u2060]+$")
 _BLOCK = 8192  # rows that are held as Python objects
 _WIDE = 1_000  # columns
 
@@ -84,7 +84,7 @@ def _check_header(cells: list[str], path: Path) -> None:
     check_width(len(cells), path)
 
 
-def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The column names, numbers from 1 if there is no header; and the records of rows."""
     rows = records(path, header=header)
     first = next(rows, (1, []))
@@ -95,7 +95,7 @@ def named_records(path: Path, *, header: bool = True) -> tuple[list[str], Iterat
     return column_names(first[1]), rows
 
 
-def read_separated(path: Path, *, header: bool = True) -> pl.DataFrame:
+def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     """The table of a file, with all values as texts, and null for empty cells."""
     names, rows = named_records(path, header=header)
     if not names:
@@ -124,7 +124,7 @@ def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
             return None
         schema = dict.fromkeys(names, pl.String)
         table = pl.read_csv(data, has_header=False, separator=separator, schema=schema)
-    except (DataError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError):
+    except (*POLARS_ERRORS, DataError, ValueError):
         return None
     cells = pl.all().fill_null("")
     is_blank = ~pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))

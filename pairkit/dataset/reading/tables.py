@@ -5,9 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import logging
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
@@ -17,7 +15,6 @@ from typing import Any, TypeAlias, TypeGuard
 import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.extras import needed_for
 from pairkit.base.printable import one_line
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
@@ -30,18 +27,20 @@ from pairkit.base.system.text_lines import (
     read_text,
     read_text_lines,
     read_whole,
+    readable,
 )
+from pairkit.dataset.parquet import POLARS_ERRORS
 from pairkit.dataset.reading.separated import column_names, named_records, read_separated, records
+from pairkit.dataset.reading.sheets import read_sheet
 from pairkit.dataset.reading.untrusted_tables import (
     FREE_VALUES,
     MAX_COLUMNS,
     MAX_VALUES_PER_BYTE,
     check_expansion,
     check_parquet,
-    check_size,
     check_texts,
 )
-from pairkit.dataset.records import join_frames
+from pairkit.dataset.records import join_frames, leaf_types
 
 _SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
@@ -113,15 +112,8 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
         )
     if suffix in _SEPARATED:
         return read_separated(path, header=header)
-    try:
+    with readable(path, suffix[1:], *POLARS_ERRORS):
         table = _READERS[suffix](path)
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
-        reason = one_line(str(error).split("\n")[0], 200)
-        raise DataError(
-            f"not readable as {suffix[1:]} ({reason}); write or download it again", path=path
-        ) from error
     table.columns = column_names(table.columns)
     return table
 
@@ -141,30 +133,7 @@ def sheet_of(path: Path) -> tuple[Path, str | None]:
 
 
 def _read_sheet(path: Path) -> pl.DataFrame:
-    """A sheet of a spreadsheet; the first one unless named."""
-    with needed_for("a spreadsheet"):
-        import fastexcel
-    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of columns without a name
-    file, sheet = sheet_of(path)
-    data = read_whole(file)
-    try:
-        if zipfile.is_zipfile(io.BytesIO(data)):
-            with zipfile.ZipFile(io.BytesIO(data)) as parts:
-                check_size(sum(part.file_size for part in parts.infolist()), path, len(data))
-        book = fastexcel.read_excel(data)
-        names = book.sheet_names
-        if sheet is not None and sheet not in names:
-            raise DataError(f"no sheet {sheet!r}; there are {one_line(', '.join(names))}", path=file)
-        if sheet is None and len(names) > 1:
-            note_once("%s: read the sheet %s; give %s:NAME for another", file, names[0], file.name)
-        table = pl.DataFrame(
-            book.load_sheet(sheet or 0, schema_sample_rows=None, skip_whitespace_tail_rows=True)
-        )
-    except (fastexcel.FastExcelError, zipfile.BadZipFile) as error:
-        reason = one_line(str(error).split("\n")[0], 200)
-        raise DataError(
-            f"not readable as a spreadsheet ({reason}); save it again as CSV", path=file
-        ) from error
+    table = read_sheet(*sheet_of(path))
     return table.with_columns(map(_whole_numbers, table.select(pl.col(pl.Float64))))
 
 
@@ -189,7 +158,7 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
     """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
     lines = read_whole(path, UNLIMITED, as_utf8=True).removeprefix(codecs.BOM_UTF8)
     if not _LONE_SURROGATE.search(lines):
-        with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        with suppress(*POLARS_ERRORS):
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
@@ -236,6 +205,12 @@ def json_values(path: Path) -> list[Any]:
         values = values[arrays[0]]
     if not isinstance(values, list):
         raise DataError("expected an array of rows", path=path)
+    if _is_rows(values) and "row_idx" in values[0]:
+        raise DataError(
+            "is an answer of the Hub's dataset viewer, with few rows and shortened texts; give the dataset's"
+            " name instead of a file",
+            path=path,
+        )
     return values
 
 
@@ -294,7 +269,7 @@ def _read_arrow(path: Path) -> pl.DataFrame:
     """An Arrow stream as written by `Dataset.save_to_disk`, memory-mapped."""
     import pyarrow as pa
 
-    try:
+    with readable(path, "an Arrow stream", pa.ArrowException, remedy="save the dataset again"):
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
             size, rows, unpacked, batches = file.size(), 0, 0, []
             for batch in reader:
@@ -306,28 +281,16 @@ def _read_arrow(path: Path) -> pl.DataFrame:
             table.validate(full=True)
             frame = pl.DataFrame(table)
         check_texts(frame, path)
-    except pa.ArrowException as error:
-        reason = one_line(str(error), 200)
-        raise DataError(
-            f"not readable as an Arrow stream ({reason}); save the dataset again", path=path
-        ) from error
     return frame
 
 
 def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> None:
     """Refuse too many distinct keys: each becomes a column with a value in every row."""
-    keys = sum(_fields(dtype) for dtype in schema.values())
+    keys = sum(1 for dtype in schema.values() for _ in leaf_types(dtype))
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise DataError(
             f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line", path=path
         )
-
-
-def _fields(dtype: object) -> int:
-    """The number of columns including nested fields."""
-    if isinstance(dtype, pl.Struct):
-        return 1 + sum(_fields(field.dtype) for field in dtype.fields)
-    return 1 + _fields(dtype.inner) if isinstance(dtype, pl.List) else 1
 
 
 _READERS: Mapping[str, Callable[[Path], pl.DataFrame]] = {

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
-from pairkit.base.system.text_lines import FREE_BYTES, MAX_RATIO
+from pairkit.base.system.text_lines import FREE_BYTES, MAX_RATIO, readable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +26,7 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
     """A file's metadata, if they are plausible for its size."""
     import pyarrow.parquet as pq
 
-    with readable(path):
+    with _parquet(path):
         metadata = pq.read_metadata(file)
         size = file.seek(0, 2)
         check_width(metadata.num_columns, path)
@@ -63,16 +63,11 @@ def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Convert errors of reading Parquet."""
+def _parquet(path: Path) -> Iterator[None]:
     import pyarrow as pa
 
-    try:
+    with readable(path, "parquet", pa.ArrowException):
         yield
-    except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(_UNREADABLE % one_line(str(error), 200), path=path) from error
 
 
 def check_texts(table: pl.DataFrame, path: Path) -> None:
@@ -117,13 +112,13 @@ class ParquetBatches:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with readable(path), path.open("rb") as file:
+        with _parquet(path), path.open("rb") as file:
             self._metadata = check_parquet(file, path)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns with their types."""
-        with readable(self.path):
+        with _parquet(self.path):
             return self._metadata.schema.to_arrow_schema()
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -132,7 +127,7 @@ class ParquetBatches:
 
         first_row = 1
         how = {"metadata": self._metadata, "buffer_size": _READ_AHEAD, "pre_buffer": False}
-        with readable(self.path), pq.ParquetFile(self.path, **how) as file:
+        with _parquet(self.path), pq.ParquetFile(self.path, **how) as file:
             for batch in file.iter_batches(self._batch_rows(columns), columns=list(columns)):
                 self._check(batch, first_row)
                 yield batch
