@@ -171,7 +171,7 @@ _GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
 # In HTML, in addresses, in JSON, in Markdown; other forms of Unicode
 _ENCODED = re.compile(
     r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[02-7f]|3[abdef]|40)|[^\x00-\x7f]+"
-    r"|(?<=[\w-])\*\*(?=[\w-])|<wbr>|\\(?=_)",
+    r"|(?<=[\w-])\*\*(?=[\w-])|\\(?=_)",
     re.IGNORECASE,
 )
 
@@ -197,7 +197,7 @@ def _decoded_if_secret(line: str) -> str:
 def _decoded(sign: re.Match[str]) -> str:
     """The character that is meant; none for signs that only split words."""
     character = unescape(unquote(sign[0].replace(r"\u00", "%")))
-    return "" if character in ("**", "<wbr>", "\\") else comparable(character)
+    return comparable(character).strip("*\\")
 
 
 def _scrub(text: str) -> tuple[str, dict[str, int]]:
