@@ -181,9 +181,7 @@ def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:
 
     A line with a credential that is encoded, such as `password=&quot;…`, is decoded.
     """
-    if _ENCODED.search(text):
-        text = "\n".join(map(_decoded_if_secret, text.split("\n")))
-    return _scrub(text)
+    return _scrub("\n".join(map(_decoded_if_secret, text.split("\n"))))
 
 
 def _decoded_if_secret(line: str) -> str:
@@ -201,15 +199,14 @@ def _decoded(sign: re.Match[str]) -> str:
 
 
 def _scrub(text: str) -> tuple[str, dict[str, int]]:
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     lower = text.lower()
     present = {gate for gate in _GATES if gate in lower}
     for shape in SHAPES:
         if not present.isdisjoint(shape.gates):
             text, count = _replace(shape, text)
-            if count:
-                counts[shape.kind] = counts.get(shape.kind, 0) + count
-    return text, counts
+            counts[shape.kind] += count
+    return text, +counts
 
 
 def _replace(shape: Shape, text: str) -> tuple[str, int]:
