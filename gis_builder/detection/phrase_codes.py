@@ -93,8 +93,7 @@ def github_links(thread: Thread, site: str) -> Thread:
 
 def comparable_thread(thread: Thread) -> Thread:
     """The thread with texts and labels as they are compared; also evidence quotes them so."""
-    texts = (thread.issue.title, thread.issue.body, *thread.issue.labels, *(c.body for c in thread.comments))
-    return thread if all(map(str.isascii, texts)) else _with_texts(thread, comparable)
+    return _with_texts(thread, comparable)
 
 
 def _with_texts(thread: Thread, change: Callable[[str], str]) -> Thread:

@@ -19,7 +19,7 @@ from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
 from gis_builder.detection.detector import FILE, count_verdicts, detect, judged_rows, read_duplicates
-from gis_builder.detection.phrase_codes import comparable_thread, find_references, github_links
+from gis_builder.detection.phrase_codes import find_references, github_links
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import drop_counts, reasons_of, write_dropped, write_gis
 from gis_builder.pairing.pairing_results import DROPPED_FILE, Built
@@ -32,6 +32,7 @@ from gis_builder.store.issue_records import Grounds, Issue, IssueRef, Kind, Thre
 from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
 from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.printable import comparable
 from pairkit.base.system.folders import check_apart, is_same, made_there
 from pairkit.dataset.table_files import save_table
 
@@ -170,10 +171,9 @@ def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) ->
 
 def mentions_of(thread: Thread) -> set[IssueRef]:
     """Every issue that a thread mentions."""
-    thread = comparable_thread(thread)
     texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
     repo = thread.issue.repo
-    return {reference.ref for text in texts for reference in find_references(text, repo)}
+    return {reference.ref for text in texts for reference in find_references(comparable(text), repo)}
 
 
 def build(

@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(
 # Expressions in programs: "${TOKEN}", "<token>", "%s", "&str", "[secret]", "get(", "Option<"; also paths:
 # "/home", "C:\\Users", "main.rs".
 _EXPRESSION = re.compile(
-    r"[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]|0x[0-9a-f]+$"
+    r"#?[<{\[(&/\\]|\$[A-Za-z_{(]|%[(sd{]|~/|[*@][A-Za-z_]+$|[=:|!]+$|[A-Za-z]:[/\\]|[\w.]*\w[(\[{<]|0x[0-9a-f]+$"
     r"|[\w.-]+\.[A-Za-z]{1,4}[.,;:]?$"
 )
 # Names in programs: "settings.PASSWORD", "std::string", "get_password", "userPassword".
@@ -170,8 +170,8 @@ _GATES = tuple({gate for shape in SHAPES for gate in shape.gates})
 
 # In HTML, in addresses, in JSON, in Markdown; other forms of Unicode
 _ENCODED = re.compile(
-    r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[2-7f]|3[abdef]|40)|[^\x00-\x7f]+"
-    r"|(?<=[\w-])\*\*(?=[\w-])|<wbr>|\\(?=_)",
+    r"&(?:[a-z]{2,6}|#\d{2,5}|#x[0-9a-f]{1,5});|(?:%|\\u00)(?:2[02-7f]|3[abdef]|40)|[^\x00-\x7f]+"
+    r"|(?<=[\w-])\*\*(?=[\w-])|\\(?=_)",
     re.IGNORECASE,
 )
 
@@ -181,9 +181,7 @@ def scrub_secrets(text: str) -> tuple[str, dict[str, int]]:
 
     A line with a credential that is encoded, such as `password=&quot;…`, is decoded.
     """
-    if _ENCODED.search(text):
-        text = "\n".join(map(_decoded_if_secret, text.split("\n")))
-    return _scrub(text)
+    return _scrub("\n".join(map(_decoded_if_secret, text.split("\n"))))
 
 
 def _decoded_if_secret(line: str) -> str:
@@ -191,25 +189,24 @@ def _decoded_if_secret(line: str) -> str:
     plain = _ENCODED.sub(_decoded, line)
     if plain == line:
         return line
-    return max(line, plain, key=lambda form: len(form) - len(_scrub(form)[0]))
+    return max(line, plain, key=lambda form: len(form) - len(_scrub(form)[0].replace("[secret]", "")))
 
 
 def _decoded(sign: re.Match[str]) -> str:
     """The character that is meant; none for signs that only split words."""
     character = unescape(unquote(sign[0].replace(r"\u00", "%")))
-    return "" if character in ("**", "<wbr>", "\\") else comparable(character)
+    return comparable(character).strip("*\\")
 
 
 def _scrub(text: str) -> tuple[str, dict[str, int]]:
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     lower = text.lower()
     present = {gate for gate in _GATES if gate in lower}
     for shape in SHAPES:
         if not present.isdisjoint(shape.gates):
             text, count = _replace(shape, text)
-            if count:
-                counts[shape.kind] = counts.get(shape.kind, 0) + count
-    return text, counts
+            counts[shape.kind] += count
+    return text, +counts
 
 
 def _replace(shape: Shape, text: str) -> tuple[str, int]:

@@ -100,7 +100,7 @@ def parse_answer(
     raw: str, *, text: str, finish: str = "stop", size: int | None = None, polarity: Polarity | None = None
 ) -> list[Item]:
     """The sentences of an answer, and its other parts with reasons, in order."""
-    source, ending = SourceText.of(text), ending_of(finish)
+    source, ending = SourceText.of(normalize("NFC", text)), ending_of(finish)
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
     is_page = source.lacks("<") and _PAGE.match(answer) is not None and "<li" not in answer
     parsed = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)

@@ -27,7 +27,6 @@ from llm_labeler.parsing.phrases import (
 )
 from llm_labeler.parsing.scripts import UNSPACED, fold, is_translation, words
 from llm_labeler.records import Item, Polarity
-from pairkit.base.printable import normalize
 
 
 def side_of(name: str) -> str | None:
@@ -74,7 +73,7 @@ class SourceText:
     @classmethod
     def of(cls, text: str) -> SourceText:
         """Compute the features of a text once."""
-        text = normalize("NFC", tidy(text))
+        text = tidy(text)
         return cls(text, fold(text), frozenset(words(text)), size_of(text))
 
     def equals(self, piece: str) -> bool:

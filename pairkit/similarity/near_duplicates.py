@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 from rensa import RMinHash
 
-from pairkit.base.printable import comparable
 from pairkit.base.system.files import write_errors
 from pairkit.similarity.groups import Indices, connected, shared, singletons
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
@@ -202,7 +201,7 @@ def _equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
 
 def _text_hash(text: str) -> bytes:
     """A 128-bit hash of a text's words without case and blanks; zeros if there are none."""
-    plain = " ".join(comparable(text).lower().split())
+    plain = " ".join(text.lower().split())
     if not WORD.search(plain):
         return _NO_WORDS
     return blake2b(plain.encode("utf-8", "replace"), digest_size=16).digest()

@@ -86,8 +86,7 @@ class LabelColumn:
         """The labels as texts in NFKC, numbers of classes as class names, with decimal points for commas."""
         visible = self.values.cast(pl.String).str.replace_all(INVISIBLE, "")
         # NFKC, so that numbers in full width are numbers
-        plain = visible.str.normalize("NFKC").str.strip_chars()
-        words = plain.str.replace(_DECIMAL_COMMA, "$1.$2$3")
+        words = visible.str.normalize("NFKC").str.strip_chars().str.replace(_DECIMAL_COMMA, "$1.$2$3")
         if not self.values.dtype.is_integer() or not self.classes:
             return words
         names = {str(number): name for number, name in enumerate(self.classes)}
