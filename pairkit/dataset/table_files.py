@@ -11,7 +11,7 @@ from polars.datatypes import DataType, DataTypeClass
 from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
-from pairkit.base.printable import inert, one_line
+from pairkit.base.printable import inert, inert_and_marked, one_line
 from pairkit.base.system.files import whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
@@ -48,7 +48,7 @@ TableFile = Annotated[Path, AfterValidator(_known)]
 
 
 def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True) -> bytes:
-    """The content of a file of this name; `raw` CSV has no apostrophes before formulas."""
+    """The content of a file of this name; `raw` CSV has no apostrophes, and parts don't name them."""
     ending = path.suffix.lower()
     if ending == ".parquet":
         return parquet_bytes(rows)
@@ -56,7 +56,8 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bo
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
     flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
-    safe = flat if raw else inert(flat)
+    protect = inert_and_marked if header else inert
+    safe = flat if raw else protect(flat)
     return safe.write_csv(separator="\t" if ending == ".tsv" else ",", include_header=header).encode()
 
 
