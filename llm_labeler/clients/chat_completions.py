@@ -18,8 +18,11 @@ from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
 from pairkit.base.printable import one_line
 
-# Fields that `extra` must not set; it is saved, so it can't have a key.
-_RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "api_key", "headers"}
+# Fields that `extra` must not set.
+_RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "headers"}
+_SECRET = re.compile(
+    r'"([^"]*(?:(?:api|access|secret|private)[_-]?key|token|secret|password|authorization))":', re.IGNORECASE
+)
 _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
     re.IGNORECASE,
@@ -54,6 +57,11 @@ class Dialect:
     """The request format that one server accepts, adapted after each refusal."""
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
+        if secret := _SECRET.search(json.dumps(settings.extra, default=str)):  # it is saved
+            raise ConfigError(
+                f"llm {name}: extra has {secret[1]}; name an environment variable with the key in api_key_env"
+                f" of [llm.{name}], and remove it from extra"
+            )
         if reserved := sorted(_RESERVED & settings.extra.keys()):
             raise ConfigError(
                 f"llm {name}: extra has {reserved[0]}, which has its own setting or can't be changed; remove"

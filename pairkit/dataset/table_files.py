@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
-from pairkit.base.printable import inert, one_line
+from pairkit.base.printable import inert, inert_and_marked, one_line
 from pairkit.base.system.files import check_free, whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
@@ -39,7 +39,7 @@ TableFile = Annotated[Path, AfterValidator(_known)]
 
 
 def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bool = True) -> bytes:
-    """The content of a file of this name; `raw` CSV has no apostrophes before formulas."""
+    """The content of a file of this name; `raw` CSV has no apostrophes, and parts don't name them."""
     ending = path.suffix.lower()
     if ending == ".parquet":
         return parquet_bytes(rows)
@@ -47,7 +47,8 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bo
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
     flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
-    safe = flat if raw else inert(flat)
+    protect = inert_and_marked if header else inert
+    safe = flat if raw else protect(flat)
     return safe.write_csv(separator="\t" if ending == ".tsv" else ",", include_header=header).encode()
 
 

@@ -90,7 +90,7 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
         return JSONResponse(content, status, headers=PAGE_HEADERS)
 
     async def home(request: Request) -> Response:
-        check_own_page(request.headers, hosts)
+        check_own_page(request.headers, hosts, is_page=True)
         return Plain(html, media_type="text/html; charset=utf-8", headers=page_headers)
 
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:

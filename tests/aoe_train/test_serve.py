@@ -161,6 +161,10 @@ def test_other_hosts_origins_and_types_are_refused(server):
     assert post(server, body, Host="evil.example").status_code == 421
     assert post(server, body, Origin="http://evil.example").status_code == 403
     assert post(server, body, **{"content-type": "text/plain"}).status_code == 415
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert requests.get(server.url, headers=link, timeout=60).status_code == 200
+    for path in ("/v1/models", "/health", "/search"):
+        assert requests.get(server.url + path, headers=link, timeout=60).status_code == 403
     localhost = server.url.replace("127.0.0.1", "localhost").removeprefix("http://")
     assert post(server, body, Host=localhost).status_code == 200
     assert requests.get(f"{server.url}/nowhere", timeout=60).status_code == 404

@@ -113,7 +113,22 @@ def test_prices(number: int) -> None:
         ({"kind": "anthropic", "model": "m", "structured": "strict"}, "Anthropic's endpoint ignores schemas"),
         *(
             ({"kind": "openai", "model": "m", "extra": {name: 1}}, f"extra has {name}")
-            for name in ("model", "n", "stream", "max_tokens", "api_key")
+            for name in ("model", "n", "stream", "max_tokens")
+        ),
+        *(
+            (
+                {"kind": "openai", "model": "m", "extra": {"x": [{name: "?"}]}},
+                f"has {name}; .* in api_key_env",
+            )
+            for name in (
+                "api_key",
+                "x-apiKey",
+                "token",
+                "access_token",
+                "Authorization",
+                "password",
+                "secret",
+            )
         ),
         ({"kind": "openai", "model": "m", "extra": {"x": float("nan")}}, "extra can't be written as JSON"),
         ({"kind": "openai", "model": "m", "extra": {"x": {1, 2}}}, "extra can't be written as JSON"),

@@ -108,6 +108,17 @@ def test_hostile_texts(tmp_path: Path) -> None:
     assert seen == {(text, f"{text} and more") for text in shown}
 
 
+@pytest.mark.parametrize(
+    ("path", "mode", "status"),
+    [("/", "navigate", 200), ("/", "no-cors", 403), ("/api/state", "navigate", 403)],
+)
+def test_links_from_other_sites_lead_only_to_the_page(
+    lasting: tuple[ReviewServer, Review], path: str, mode: str, status: int
+) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
+    assert requests.get(f"{lasting[0].url}{path}", headers=headers, timeout=30).status_code == status
+
+
 def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
     server, _ = lasting
     answer = requests.get(server.url, timeout=30)

@@ -94,6 +94,17 @@ def test_export(tmp_path: Path) -> None:
     ]
 
 
+def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path: Path) -> None:
+    texts = ["=1", "'=1", "''-a", "'tis", "plain", "- b", "'"]
+    rows = [{"text1": text, "text2": "@b", "label": 1, "=n": text} for text in texts]
+    (sheet,) = pairkit.export(rows, tmp_path, format="csv")
+    assert pairkit.read(sheet).splits["train"].to_dicts() == rows
+    sheet.write_text("text1,text2\n'=1,'tis\n")  # a user's own
+    assert pairkit.read(sheet, columns={"anchor": "text1", "positive": "text2"}).splits["train"].row(0)[
+        :2
+    ] == (*("'=1", "'tis"),)
+
+
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
 def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
     text = mark + 'cmd|"/c calc"!A1'
@@ -102,8 +113,11 @@ def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
     (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "a", format="csv")
     with sheet.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    assert header == ["text1", "text2", "label", "n", f"'{mark}more"]
-    assert rows == [[f"'{text}", "b", "1", "-1", ""], ["1=1", " -", "0", "2", f"'{text}"]]
+    assert header == ["text1", "text2", "label", "n", f"'{mark}more", "apostrophe_added"]
+    assert rows == [
+        [f"'{text}", "b", "1", "-1", "", "text1"],
+        ["1=1", " -", "0", "2", f"'{text}", f"'{mark}more"],
+    ]
     (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True)
     with sheet.open(encoding="utf-8", newline="") as file:
         assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]

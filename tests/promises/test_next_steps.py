@@ -18,6 +18,8 @@ SENTENCES = [f"the {noun} is near a {place}" for noun in WORDS[5:30] for place i
 JUDGE = ["aoe sample-pairs", "pairs review", "aoe evaluate"]
 RUNS = {  # a command, and the first words of each of its next steps
     "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
+    "pairs audit --bad-rows skip -- -bad.tsv": ["pairs report"],
+    "aoe index --model bert --out -index -- -bad.tsv": ["aoe serve"],
     "pairs split positives.csv --out split": ["aoe train"],
     "pairs split bad.tsv --bad-rows skip --out split": ["aoe train"],
     "pairs merge train.tsv dev.tsv --out both": ["aoe train"],
@@ -58,7 +60,8 @@ def place(tmp_path: Path) -> Path:
     write_pairs(tmp_path / "dev.tsv", 60, 2)
     write_triplets(tmp_path / "triplets.jsonl", 60, 3)
     lines = (tmp_path / "train.tsv").read_text().splitlines()
-    (tmp_path / "bad.tsv").write_text("\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n")
+    for name in ("bad.tsv", "-bad.tsv"):
+        (tmp_path / name).write_text("\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n")
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
     (tmp_path / "q.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
     answers = [f"about {text}, or not" for text in SENTENCES]

@@ -137,7 +137,8 @@ class EmbeddingServer(HttpServer):
 
     def _check(self, request: Request, *, is_open: bool = False) -> None:
         if self._hosts:
-            check_own_page(request.headers, self._hosts)
+            is_page = request.method == "GET" and request.url.path == "/"
+            check_own_page(request.headers, self._hosts, is_page=is_page)
         if self._key is None or is_open:
             return
         values = [value.encode("latin-1") for value in request.headers.getlist("authorization")]

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -59,9 +60,20 @@ def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool) -> 
     """Print a next command on stderr, if its packages are installed."""
     if not isinstance(command, str) and not can_run(command):
         return
-    line = command if isinstance(command, str) else shlex.join(str(word) for word in command)
+    line = command if isinstance(command, str) else shlex.join(_flags_first([*map(str, command)]))
     if not quiet:
         err.print(f"next: {why}\n  {line}", markup=False)
+
+
+_FLAG = re.compile(r"-\w|--[a-z-]*")
+
+
+def _flags_first(words: list[str]) -> list[str]:
+    """A command whose argument is at the end after `--` if it begins with `-`, like a flag."""
+    command, argument, flags = words[:2], words[2:3], words[3:]
+    if argument and argument[0].startswith("-") and not _FLAG.fullmatch(argument[0]):
+        return [*command, *flags, "--", *argument]
+    return words
 
 
 def print_json(result: Mapping[str, Any]) -> None:

@@ -75,12 +75,15 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
     return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
 
 
-def check_own_page(headers: Headers, hosts: Collection[str]) -> None:
-    """Refuse requests to another host name, or from another page."""
+def check_own_page(headers: Headers, hosts: Collection[str], *, is_page: bool = False) -> None:
+    """Refuse requests to another host name, or from another page; links may lead to the page itself."""
     if len(names := headers.getlist("host")) != 1 or names[0].lower() not in hosts:
         raise RefusedError(421, "this server has another address")
     sites, origins = {*headers.getlist("sec-fetch-site")}, {*headers.getlist("origin")}
-    if not (sites <= {"same-origin", "none"} and origins <= {f"http://{host}" for host in hosts}):
+    is_link = is_page and headers.getlist("sec-fetch-mode") == ["navigate"]
+    if not (
+        (is_link or sites <= {"same-origin", "none"}) and origins <= {f"http://{host}" for host in hosts}
+    ):
         raise RefusedError(403, "requests from other pages are refused")
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line
+from pairkit.base.printable import one_line, unmarked
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
     UNLIMITED,
@@ -111,11 +111,11 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
             " a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
-        return read_separated(path, header=header)
+        return unmarked(read_separated(path, header=header))
     with readable(path, suffix[1:], *POLARS_ERRORS):
         table = _READERS[suffix](path)
     table.columns = column_names(table.columns)
-    return table
+    return unmarked(table)
 
 
 def format_of(path: Path) -> str:
