@@ -165,7 +165,7 @@ class Evidence:
     who: str | None
     when: str
     targets: tuple[IssueRef, ...] = ()
-    said: str = ""  # the matched words, at most 200 characters
+    said: str = ""  # the matched words as they are compared, at most 200 characters
 
 
 @dataclass(frozen=True, slots=True)

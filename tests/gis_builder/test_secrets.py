@@ -30,7 +30,10 @@ PASSWORD_LABELS = (
 # Secrets are between « and ». They are put together here, so that no scanner takes this file for a leak.
 SECRETS = {
     "secret_github": [f"token «ghp_{BODY}»", f"«gho_{BODY}».", f"«github_pat_11ABC_{BODY}»"],
-    "secret_aws": ["«AKIA" + "IOSFODNN7ABCDEFG»", f"aws_secret_access_key = «{BODY}+/ab»"],
+    "secret_aws": [
+        "«AKIA" + "IOSFODNN7ABCDEFG»",
+        f"aws_secret_access_key = «{BODY}+/ab»",
+    ],
     "secret_chat": [
         "«xoxb-" + "123456789012-abcdefghij»",
         "https://hooks.slack.com/services/«" + "T00000000/B00000000/XXXX»",
@@ -45,10 +48,14 @@ SECRETS = {
     "secret_service": [
         f"Client('AC{HEX * 2}', '«{HEX[::-1] * 2}»')",
         f"$ wandb login --relogin «{HEX * 2}01234567»",
+        f"«lin_oauth_{BODY}0000»",
         f"ngrok config add-authtoken «{BODY}»",
         "«tskey-" + f"auth-{BODY}»",
     ],
-    "secret_url_password": ["postgres://user:«hunter2»@db.example/x"],
+    "secret_url_password": [
+        *("postgres://user:«hunter2»@db.example/x", "proxy = svc:«hunter2»@db:5432", "sqlplus hr/«tiger»@db"),
+        "'root:«hunter2»@tcp(db:3306)/app'",
+    ],
     "secret_authorization": [
         "-H 'Authorization: Bearer «abc123def456ghi»'",
         "authorization: Basic «dXNlcjpwYXNzd29yZA==»",
@@ -65,12 +72,19 @@ SECRETS = {
         f"SECRET_KEY = '«{DJANGO}»'",
         f"os.environ.get('SECRET_KEY', '«{DJANGO}»')",
         f'wandb.login(key="«{HEX * 2}»")',
+        f"my api key is «{HEX * 2}»",
+        f"set -x API_TOKEN «{BODY}»",
+        f"token: &main «{BODY}»",
         f"**API key:** `«{BODY}»`",
         f"| API key | `«{BODY}»` |",
         *(f"{name}«{BODY}»" for name in KEY_LABELS),
     ],
     "secret_password": [
         "DB_PASSWORD=«correcthorse»",
+        "set -gx DB_PASSWORD «correcthorse»",
+        "password: &main «correcthorse»",
+        "user bob\npass «correcthorse»",
+        '"db_password": {"sensitive": true, "type": "string", "value": "«swordfish»"}',
         "export SMTP_PASS=«battery»",
         "  password: «letmein»",
         "I ran it with password: «hunter2» and",
@@ -104,6 +118,9 @@ SECRETS = {
         "tls.key: «LS0tLS1CRUdJTiBS" + "U0EgUFJJVkFURS" + f"{BODY * 2}»",
         f"«-----BEGIN RSA PRIVATE KEY-----\nMIIE{BODY}\n-----END RSA PRIVATE KEY-----»\nthen",
         f"«-----BEGIN PRIVATE KEY-----\n{BODY}»\nand words",
+        f"«{BODY}\n> {BODY}\n-----END EC PRIVATE KEY-----»",
+        f"'«MIIEpAIBAAKCAQEA{BODY}\n{BODY}\nabc=»'",
+        "«-----BEGIN OpenVPN Static key V1-----" + f"\n{HEX * 2}" * 16 + "»\n",
     ],
     "secret_cookie": [
         f".x.io\tTRUE\t/\tTRUE\t1767225600\tsid\t«{BODY}»",
@@ -186,11 +203,44 @@ def test_secrets_are_replaced(kind: str, marked: str) -> None:
         *("SECRET_KEY = os.environ['SECRET_KEY']", "localhost:5432:refused", "ключ: значение"),
         *("execute_pass (pass=0x1761680) at", "KeyUsage: x509.KeyUsageKey2Encipherment"),
         *("eyJ starts\nof_a_very_long_identifier_in_code_12", "mongodb://<user>:<password>@localhost:27017"),
+        *(
+            "npm install org/pkg@1.2.3:80",
+            "image:tag@sha256:12ab",
+            "my key is missing",
+            "user root\npass through it",
+        ),
+        *("the api key is your-api-key-goes-here-0000", "set -x PASSWORD $argv", 'PASSWORD = "#{password}"'),
+        *("a:b@c", "at 12:30@host:80", "password: &default", "token: !!str", "connect to a/b@c"),
         *ORDINARY_NAMES.strip().splitlines(),
     ],
 )
 def test_other_texts_stay(text: str) -> None:
     assert scrub_secrets(text) == (text, {})
+
+
+TOKEN = f"ghp_{BODY}"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("password=&quot;hunter2!&quot;", 'password="[secret]"'),
+        ("&lt;password&gt;hunter2&lt;/password&gt;", "<password>[secret]</password>"),
+        ("next%3Fuser%3Dann%26password%3Dhunter2", "next?user=ann&password=[secret]"),
+        (r"password\u003d\u0022hunter2\u0022", 'password="[secret]"'),
+        (f"{TOKEN[:9]}\u200b{TOKEN[9:30]}\u00ad{TOKEN[30:]}", "[secret]"),
+        (f"ghp_**{TOKEN[4:]}**", "[secret]**"),
+        ("ｐａｓｓｗｏｒｄ：　ｈｕｎｔｅｒ２", "password： [secret]"),
+        ("a&amp;b %3D ＃１\npassword: hunter2", "a&amp;b %3D ＃１\npassword: [secret]"),
+    ],
+)
+def test_encoded_secrets_are_replaced(text: str, left: str) -> None:
+    assert scrub_secrets(text)[0] == left
+
+
+@pytest.mark.parametrize("text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"])
+def test_a_secret_beside_its_id_is_replaced(text: str) -> None:
+    assert BODY not in scrub_secrets(text)[0]
 
 
 def test_the_card_lists_every_kind() -> None:
@@ -209,7 +259,25 @@ def test_a_rejected_value_does_not_hide_the_next_one() -> None:
         *("password", "key-", "eyJ", "-----BEGIN PRIVATE KEY-----", "a@b.", "Cookie: a=b;", "密码："),
         *("пароль: ", "| password |", "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n", "SECRET_KEY='"),
         *("--token-name", "AUTH PLAIN ", "<td>password</td><td>", "wandb login -a ", "clé d'api"),
-        *('login(key="', "a:5432:"),
+        *(
+            'login(key="',
+            "a:5432:",
+            "abcd\n",
+            "user a\n",
+            '"password": {',
+            "my api ",
+            "a:b@c:",
+            "set -x ",
+            "sqlplus ",
+        ),
+        *(
+            "&quot;",
+            "ＡＢ\u200b",
+            "MIIEpAIBAAKCAQEA",
+            "AKIA",
+            "0123456789abcdef" * 2 + "\n",
+            "password: <<A\n",
+        ),
     ],
 )
 def test_a_hostile_text_takes_linear_time(unit: str) -> None:
