@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -50,6 +51,22 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected a JSON object; {_REMEDY}", path=path)
     return value
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether the tokenizer's Rust code panicked: its rules are damaged, or too slow for a text."""
+    return type(error).__name__ == "PanicException"  # pyo3 doesn't export the class
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Convert panics, which are not of the class Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if is_panic(error):
+            raise ValueError(str(error)) from error
+        raise
 
 
 def mapped_array(path: Path, remedy: str = _REMEDY) -> np.ndarray:

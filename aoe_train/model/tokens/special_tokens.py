@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tokenizers import normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from aoe_train.model.folder_checks import is_panic
 from aoe_train.settings.prompt_settings import Prompt, read_prompt
 from pairkit.base.errors import ConfigError, DataError
 
@@ -51,11 +52,6 @@ def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
     raw.no_truncation()
     raw.no_padding()
     return raw
-
-
-def is_panic(error: BaseException) -> bool:
-    """Whether the tokenizer's Rust code panicked: its rules are damaged, or too slow for a text."""
-    return type(error).__name__ == "PanicException"  # pyo3 doesn't export the class
 
 
 def special_tokens_of(raw: Tokenizer) -> SpecialTokens:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from aoe_train.model.folder_checks import is_panic
 from aoe_train.model.tokens.special_tokens import (
     PromptTokens,
     SpecialTokens,
-    is_panic,
     prompt_tokens,
     raw_tokenizer,
 )
