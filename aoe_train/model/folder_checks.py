@@ -53,20 +53,16 @@ def read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def is_panic(error: BaseException) -> bool:
-    """Whether the tokenizer's Rust code panicked: its rules are damaged, or too slow for a text."""
-    return type(error).__name__ == "PanicException"  # pyo3 doesn't export the class
-
-
 @contextmanager
-def panics_as_errors() -> Iterator[None]:
-    """Convert panics, which are not of the class Exception."""
+def panics_as_errors(task: str) -> Iterator[None]:
+    """Convert a panic of the tokenizer's Rust code: its rules are damaged, or too slow for a text."""
     try:
         yield
     except BaseException as error:
-        if is_panic(error):
-            raise ValueError(str(error)) from error
-        raise
+        if type(error).__name__ != "PanicException":  # pyo3 doesn't export the class
+            raise
+        reason = one_line(str(error), 80)
+        raise DataError(f"the tokenizer failed {task} ({reason}); use another tokenizer") from error
 
 
 def mapped_array(path: Path, remedy: str = _REMEDY) -> np.ndarray:

@@ -146,7 +146,7 @@ def _read_tokenizer(folder: Path, *, trust_remote_code: bool) -> PreTrainedToken
     """The tokenizer of a folder; without its files transformers makes one that knows no words."""
     from transformers import AutoTokenizer
 
-    with panics_as_errors():
+    with panics_as_errors("on its own rules"):
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
     if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
         raise ValueError(_NO_TOKENIZER)

@@ -83,7 +83,7 @@ def read_static(folder: Path, dtype: torch.dtype) -> tuple[StaticTable, PreTrain
     for checked in {folder, module}:
         check_settings(checked)
     try:
-        with panics_as_errors():
+        with panics_as_errors("on its own rules"):
             raw = Tokenizer.from_file(str(module / "tokenizer.json"))
     except Exception as error:  # tokenizers raises plain Exception
         raise DataError(f"no tokenizer ({error}); {_REMEDY}", path=module / "tokenizer.json") from error
