@@ -70,7 +70,8 @@ def _pair_digests(texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
     hashes = np.fromiter(map(_digest, keys["text"]), np.uint64)
     first, others = np.broadcast_arrays(hashes[rows[:, :1]], hashes[rows[:, 1:]])
     pairs: np.ndarray = np.minimum(first, others) * _MIXER + np.maximum(first, others)
-    return pairs[rows[:, 1:] != ABSENT]
+    known: np.ndarray = pairs[rows[:, 1:] != ABSENT]
+    return known
 
 
 def write_digests(folder: Path, hashes: np.ndarray, source: Path | None = None) -> None:

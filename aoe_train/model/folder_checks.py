@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -50,6 +51,18 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected a JSON object; {_REMEDY}", path=path)
     return value
+
+
+@contextmanager
+def panics_as_errors(task: str) -> Iterator[None]:
+    """Convert a panic of the tokenizer's Rust code: its rules are damaged, or too slow for a text."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # pyo3 doesn't export the class
+            raise
+        reason = one_line(str(error), 80)
+        raise DataError(f"the tokenizer failed {task} ({reason}); use another tokenizer") from error
 
 
 def mapped_array(path: Path, remedy: str) -> np.ndarray:

@@ -91,6 +91,9 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
     edit(copy / "tokenizer.json", pre_tokenizer=split)
     encoder = Encoder.load(copy, device="cpu")
     refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
+    merged = {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
+    edit(copy / "tokenizer.json", model={"type": "BPE", "continuing_subword_prefix": "###", **merged})
+    refused(lambda: Encoder.load(copy), DataError, "tokenizer failed on its own rules")
 
 
 # Folders of sentence-transformers

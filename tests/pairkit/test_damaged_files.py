@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import pairkit
 from pairkit import ConfigError, DataError, PairkitError
+from tests.pairkit.test_tables import spreadsheet
 
 FRAME = pl.DataFrame(
     {
@@ -71,6 +73,36 @@ def test_damaged_files_give_an_error_with_their_name(
         message = str(error)
         if not message.startswith(str(path)) or "\n" in message:
             pytest.fail(f"names no file, or has several lines: {message!r}")
+
+
+FAR = "takes more memory or time than a file of this size may"
+LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1, 4096).ljust(4612, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        ('<c r="XFD1048576"><v>1', FAR),
+        ('<c r="ZZZZZZZ99999999999"><v>1', "not readable as a spreadsheet"),
+        ('<c r="D2" t="s"><v>9', "not readable as a spreadsheet"),
+        (LOOP, FAR),
+        ('<c r="XFD2" t="str"><v>', None),
+    ],
+)
+def test_spreadsheets_that_abort_their_reader(
+    tmp_path: Path, further: str | bytes, message: str | None
+) -> None:
+    pytest.importorskip("fastexcel")
+    path = tmp_path / "a.xlsx"
+    if isinstance(further, bytes):
+        path.write_bytes(further)
+    else:
+        spreadsheet(path, {"A": [("text1", "text2", "label"), ("a", "b", f"1</v></c>{further}")]})
+    if message is None:
+        assert pairkit.read(path)["train"].columns == ["text1", "text2", "label"]
+        return
+    with pytest.raises(DataError, match=rf"a\.xlsx: .*{message}.*save it again as CSV$"):
+        pairkit.read(path)
 
 
 TWO_ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aoe_train.model.backbones.packaged import PACKAGED, quietly
-from aoe_train.model.folder_checks import ADAPTERS_FILE, check_settings, read_modules, read_object
+from aoe_train.model.folder_checks import (
+    ADAPTERS_FILE,
+    check_settings,
+    panics_as_errors,
+    read_modules,
+    read_object,
+)
 from pairkit.base.errors import ConfigError, DataError, RemoteError
 from pairkit.base.printable import one_line
 
@@ -140,7 +146,8 @@ def _read_tokenizer(folder: Path, *, trust_remote_code: bool) -> PreTrainedToken
     """The tokenizer of a folder; without its files transformers makes one that knows no words."""
     from transformers import AutoTokenizer
 
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+    with panics_as_errors("on its own rules"):
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
     if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
         raise ValueError(_NO_TOKENIZER)
     return tokenizer  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import embedding_bag
 from transformers import PreTrainedConfig
 
-from aoe_train.model.folder_checks import KINDS, check_settings, read_modules
+from aoe_train.model.folder_checks import KINDS, check_settings, panics_as_errors, read_modules
 from aoe_train.model.text_model import PackedBackbone, upload_numbers
 from pairkit.base.errors import ConfigError, DataError
 
@@ -83,7 +83,8 @@ def read_static(folder: Path, dtype: torch.dtype) -> tuple[StaticTable, PreTrain
     for checked in {folder, module}:
         check_settings(checked)
     try:
-        raw = Tokenizer.from_file(str(module / "tokenizer.json"))
+        with panics_as_errors("on its own rules"):
+            raw = Tokenizer.from_file(str(module / "tokenizer.json"))
     except Exception as error:  # tokenizers raises plain Exception
         raise DataError(f"no tokenizer ({error}); {_REMEDY}", path=module / "tokenizer.json") from error
     raw.post_processor = None  # it would add special tokens

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tokenizers import normalizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from aoe_train.model.folder_checks import panics_as_errors
 from aoe_train.settings.prompt_settings import Prompt, read_prompt
-from pairkit.base.errors import ConfigError, DataError
+from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -53,19 +54,10 @@ def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
     return raw
 
 
-def is_panic(error: BaseException) -> bool:
-    """Whether the tokenizer's Rust code panicked: its rules are damaged, or too slow for a text."""
-    return type(error).__name__ == "PanicException"  # pyo3 doesn't export the class
-
-
 def special_tokens_of(raw: Tokenizer) -> SpecialTokens:
     """The special tokens that a tokenizer adds to the letter a."""
-    try:
+    with panics_as_errors("on the letter 'a'"):
         encoding = raw.encode("a")
-    except BaseException as error:
-        if is_panic(error):
-            raise DataError("the tokenizer can't encode the letter 'a'; use another tokenizer") from error
-        raise
     text_tokens = [index for index, sequence in enumerate(encoding.sequence_ids) if sequence is not None]
     if not text_tokens:
         raise ConfigError(

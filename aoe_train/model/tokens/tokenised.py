@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from aoe_train.model.folder_checks import panics_as_errors
 from aoe_train.model.tokens.special_tokens import (
     PromptTokens,
     SpecialTokens,
-    is_panic,
     prompt_tokens,
     raw_tokenizer,
 )
@@ -191,17 +191,11 @@ def _refuse_surrogates(texts: list[str]) -> None:
 
 def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
     try:
-        return raw.encode_batch_fast(texts, add_special_tokens=False)
+        with panics_as_errors(f"on a text, such as {texts[0][:60]!r}"):
+            return raw.encode_batch_fast(texts, add_special_tokens=False)
     except TypeError:  # a text can't be encoded as UTF-8
         _refuse_surrogates(texts)
         raise
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        raise DataError(
-            f"the tokenizer failed on a text, such as {texts[0][:60]!r} ({one_line(str(error), 80)}); use"
-            " another tokenizer"
-        ) from error
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line, unmarked
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
+    MAX_LINE_BYTES,
     UNLIMITED,
     is_gzipped,
     note_once,
@@ -39,6 +40,7 @@ from pairkit.dataset.reading.untrusted_tables import (
     check_expansion,
     check_parquet,
     check_texts,
+    check_width,
 )
 from pairkit.dataset.records import join_frames, leaf_types
 
@@ -157,7 +159,8 @@ def _read_parquet(path: Path) -> pl.DataFrame:
 def _read_json_lines(path: Path) -> pl.DataFrame:
     """Rows of JSON lines by polars, or by Python if polars doesn't read or would change them."""
     lines = read_whole(path, UNLIMITED, as_utf8=True).removeprefix(codecs.BOM_UTF8)
-    if not _LONE_SURROGATE.search(lines):
+    longest = max(map(len, io.BytesIO(lines)), default=0)
+    if longest <= MAX_LINE_BYTES and not _LONE_SURROGATE.search(lines):
         with suppress(*POLARS_ERRORS):
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
@@ -271,6 +274,7 @@ def _read_arrow(path: Path) -> pl.DataFrame:
 
     with readable(path, "an Arrow stream", pa.ArrowException, remedy="save the dataset again"):
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
+            check_width(len(reader.schema), path)
             size, rows, unpacked, batches = file.size(), 0, 0, []
             for batch in reader:
                 rows += batch.num_rows
