@@ -18,7 +18,7 @@ import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.extras import needed_for
-from pairkit.base.printable import one_line, unmarked
+from pairkit.base.printable import as_before_inert, one_line
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
     UNLIMITED,
@@ -112,7 +112,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
             " a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
-        return unmarked(read_separated(path, header=header))
+        return as_before_inert(read_separated(path, header=header))
     try:
         table = _READERS[suffix](path)
     except FileNotFoundError as error:
@@ -123,7 +123,7 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
             f"not readable as {suffix[1:]} ({reason}); write or download it again", path=path
         ) from error
     table.columns = column_names(table.columns)
-    return unmarked(table)
+    return as_before_inert(table)
 
 
 def format_of(path: Path) -> str:
