@@ -58,20 +58,22 @@ def training_digests(data: Iterable[Examples]) -> np.ndarray:
     for examples in data:
         hashes.append(digests(examples.texts))
         if examples.kind != "single":
-            texts, rows = [*examples.texts], examples.rows
-            alone = np.arange(len(texts))[:, None].repeat(2, axis=1)
-            hashes += [_pair_digests(texts, pairs) for pairs in (alone, rows)]
+            keys, others = _keys(examples.texts), examples.rows[:, 1:]
+            pairs = _pair_digests(keys[examples.rows[:, :1]], keys[others])
+            hashes += [_pair_digests(keys, keys), pairs[others != ABSENT]]
     return np.unique(np.concatenate(hashes))
 
 
-def _pair_digests(texts: Sequence[str], rows: np.ndarray) -> np.ndarray:
-    """A hash of each row's first text with each of its others: uint64 (pair,)."""
-    keys = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(same_text("text"))
-    hashes = np.fromiter(map(_digest, keys["text"]), np.uint64)
-    first, others = np.broadcast_arrays(hashes[rows[:, :1]], hashes[rows[:, 1:]])
-    pairs: np.ndarray = np.minimum(first, others) * _MIXER + np.maximum(first, others)
-    known: np.ndarray = pairs[rows[:, 1:] != ABSENT]
-    return known
+def _keys(texts: Iterable[str]) -> np.ndarray:
+    """A hash of each text that is equal for texts that are the same: uint64 (text,)."""
+    table = pl.DataFrame({"text": [*texts]}, schema={"text": pl.String})
+    return np.fromiter(map(_digest, table.select(same_text("text"))["text"]), np.uint64)
+
+
+def _pair_digests(keys1: np.ndarray, keys2: np.ndarray) -> np.ndarray:
+    """A hash of each pair, in any order."""
+    pairs: np.ndarray = np.minimum(keys1, keys2) * _MIXER + np.maximum(keys1, keys2)
+    return pairs
 
 
 def write_digests(folder: Path, hashes: np.ndarray, source: Path | None = None) -> None:
@@ -119,10 +121,8 @@ def trained_examples(task: EvaluationTask, trained: np.ndarray) -> np.ndarray:
     if numbers is None:
         return np.empty(0, np.int64)
     rows = getattr(task, "rows", None) or [(text, text) for text in task.texts]
-    number = {text: place for place, text in enumerate({text: 0 for row in rows for text in row[:2]})}
-    pairs = np.array([[number[row[0]], number[row[1]]] for row in rows])
-    is_known = np.isin(_pair_digests([*number], pairs), trained)
-    examples: np.ndarray = np.unique(numbers[is_known])
+    pairs = _pair_digests(_keys(row[0] for row in rows), _keys(row[1] for row in rows))
+    examples: np.ndarray = np.unique(numbers[np.isin(pairs, trained)])
     return examples[examples >= 0]
 
 

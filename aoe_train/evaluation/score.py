@@ -13,7 +13,7 @@ here mean(p (1 - p)) / mean(p) and mean(p (1 - p)) / mean(1 - p).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -270,26 +270,25 @@ def gain(
     The examples with the numbers `trained` are left out. If these are most, or no metric is defined without
     them, the gain is that of all examples, and is not judged.
     """
+    if not len(trained):
+        return _gain(model, rival, resamples)
     new = np.setdiff1d(np.arange(model.n), trained)
     if 2 * len(trained) <= model.n:
         found = _gain(_only(model, new), _only(rival, new), resamples)
-        if found is None or not (len(trained) and np.isnan(found.after)):
+        if found is None or not np.isnan(found.after):
             return found and replace(found, trained_rows=len(trained))
     found = _gain(model, rival, resamples)
     return found and replace(found, trained_rows=len(trained), is_judged=False)
 
 
-def _only(metrics: Metrics, examples: np.ndarray) -> Metrics:
+def _only(metrics: Any, examples: np.ndarray) -> Any:
     """The metrics of some examples."""
     if isinstance(metrics, MeanMetrics):
         outcomes = {name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()}
         return replace(metrics, outcomes=outcomes)
-    if not isinstance(metrics, PairMetrics):
-        return metrics
-    pairs = replace(metrics, cosines=metrics.cosines[examples], labels=metrics.labels[examples])
-    if isinstance(pairs, Binary) and pairs.likely is not None:
-        return replace(pairs, likely=pairs.likely[examples])
-    return pairs
+    values = {each.name: getattr(metrics, each.name) for each in fields(metrics)}
+    chosen = {name: value[examples] for name, value in values.items() if isinstance(value, np.ndarray)}
+    return replace(metrics, **chosen)
 
 
 def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:

@@ -66,10 +66,7 @@ class SearchTask:
     @property
     def row_examples(self) -> np.ndarray:
         """The number of each row's query."""
-        numbers = np.empty(len(self.rows), np.int64)
-        for number, rows in enumerate(self.queries):
-            numbers[rows] = number
-        return numbers
+        return _numbered(self.queries)
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """Precision of the first result, and whether one of the first `top` is relevant."""
@@ -121,6 +118,11 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
             if column.name.startswith(RANK)
         },
     )
+
+
+def _numbered(groups: Sequence[np.ndarray]) -> np.ndarray:
+    """The number of the group of each row, int64 (row,), if those of a group follow each other."""
+    return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ class CorpusTask:
     @property
     def row_examples(self) -> np.ndarray:
         """The number of each row's query."""
-        return np.repeat(np.arange(len(self.queries)), [len(found) for found in self.relevant])
+        return _numbered(self.relevant)
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""

@@ -211,7 +211,7 @@ def export(
     """Write each split as a file of JSON lines or CSV.
 
     In CSV, a text that begins with = + - @, a tab or a line end gets an apostrophe before it, because a
-    spreadsheet would run the text as a formula.
+    spreadsheet would run the text as a formula; the column `apostrophes_added` lets reading remove it.
 
     Args:
         out: The folder for the files.

@@ -83,35 +83,18 @@ def inert(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col(pl.String).str.replace(rf"^('*{_SIGN})", "'${1}")).rename(names)
 
 
-APOSTROPHES = "apostrophe_added"
+APOSTROPHES = "apostrophes_added"  # the column of a table in a file that has them
 
 
-def inert_and_marked(rows: pl.DataFrame) -> pl.DataFrame:
-    """The `inert` table, with a column that names the columns in which a row got an apostrophe, if any."""
-    import polars as pl
-
-    safe = inert(rows)
-    texts = [name for name, kind in safe.schema.items() if kind == pl.String]
-    added = [pl.when(pl.col(name).str.contains(rf"^'+{_SIGN}")).then(pl.lit(name)) for name in texts]
-    if not texts or safe.equals(rows):
-        return safe
-    return safe.with_columns(pl.concat_str(added, separator=",", ignore_nulls=True).alias(APOSTROPHES))
-
-
-def unmarked(table: pl.DataFrame) -> pl.DataFrame:
-    """The table without the apostrophes that its column of `inert_and_marked` names, and without it."""
+def as_before_inert(table: pl.DataFrame) -> pl.DataFrame:
+    """A table that was read, without the apostrophes that were added when it was written."""
     import polars as pl
 
     if APOSTROPHES not in table.columns:
         return table
-    rows = table.drop(APOSTROPHES)
-    added = table[APOSTROPHES].cast(pl.String).fill_null("").str.split(",")
-    texts = [pl.col(name) for name, kind in rows.schema.items() if kind == pl.String]
-    names = {name: name[1:] for name in rows.columns if name[0] == "'" and _FORMULA.match(name)}
-    return rows.with_columns(
-        pl.when(added.list.contains(text.meta.output_name())).then(text.str.strip_prefix("'")).otherwise(text)
-        for text in texts
-    ).rename(names)
+    names = {name: name[1:] for name in table.columns if name[0] == "'" and _FORMULA.match(name)}
+    texts = pl.col(pl.String).str.replace(rf"^'('*{_SIGN})", "${1}")
+    return table.drop(APOSTROPHES).with_columns(texts).rename(names)
 
 
 def without_apostrophes(text: pl.Expr) -> pl.Expr:

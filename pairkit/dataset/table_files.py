@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import AfterValidator
 
 from pairkit.base.errors import DataError
-from pairkit.base.printable import inert, inert_and_marked, one_line
+from pairkit.base.printable import APOSTROPHES, inert, one_line
 from pairkit.base.system.files import check_free, whole_file, write_bytes
 from pairkit.base.system.folders import check_file
 from pairkit.dataset.parquet import parquet_bytes, stream_parquet
@@ -47,8 +47,9 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bo
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
     flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
-    protect = inert_and_marked if header else inert
-    safe = flat if raw else protect(flat)
+    safe = flat if raw else inert(flat)
+    if header and not safe.equals(flat):
+        safe = safe.with_columns(pl.lit(1).alias(APOSTROPHES))
     return safe.write_csv(separator="\t" if ending == ".tsv" else ",", include_header=header).encode()
 
 

@@ -113,10 +113,10 @@ def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
     (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "a", format="csv")
     with sheet.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    assert header == ["text1", "text2", "label", "n", f"'{mark}more", "apostrophe_added"]
+    assert header == ["text1", "text2", "label", "n", f"'{mark}more", "apostrophes_added"]
     assert rows == [
-        [f"'{text}", "b", "1", "-1", "", "text1"],
-        ["1=1", " -", "0", "2", f"'{text}", f"'{mark}more"],
+        [f"'{text}", "b", "1", "-1", "", "1"],
+        ["1=1", " -", "0", "2", f"'{text}", "1"],
     ]
     (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True)
     with sheet.open(encoding="utf-8", newline="") as file:

@@ -23,6 +23,7 @@ from pairkit.base.printable import half_escaped, one_line, printable, without_ke
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 _NO_EDGE = 1 << 16  # columns
+_DASHED = re.compile(r"-(?!\w$|-[a-z-]*$)")  # an argument that looks like a flag
 
 
 class Ended(BaseException):
@@ -60,20 +61,15 @@ def next_step(why: str, command: str | Sequence[str | Path], *, quiet: bool) -> 
     """Print a next command on stderr, if its packages are installed."""
     if not isinstance(command, str) and not can_run(command):
         return
-    line = command if isinstance(command, str) else shlex.join(_flags_first([*map(str, command)]))
+    if isinstance(command, str):
+        line = command
+    else:
+        words = [str(word) for word in command]
+        if _DASHED.match(" ".join(words[2:3])):
+            words += ["--", words.pop(2)]
+        line = shlex.join(words)
     if not quiet:
         err.print(f"next: {why}\n  {line}", markup=False)
-
-
-_FLAG = re.compile(r"-\w|--[a-z-]*")
-
-
-def _flags_first(words: list[str]) -> list[str]:
-    """A command whose argument is at the end after `--` if it begins with `-`, like a flag."""
-    command, argument, flags = words[:2], words[2:3], words[3:]
-    if argument and argument[0].startswith("-") and not _FLAG.fullmatch(argument[0]):
-        return [*command, *flags, "--", *argument]
-    return words
 
 
 def print_json(result: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import socket
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from importlib.resources import files
 from sys import getsizeof
@@ -91,13 +91,6 @@ async def json_body(
     request: Request, limit: int, receive_s: float, hold: Callable[[int], None] = lambda _: None
 ) -> bytes:
     """The JSON body of a request, within both limits; `hold` gets each part's memory and may refuse it."""
-    try:
-        return await asyncio.wait_for(_json_body(request, limit, hold), receive_s)
-    except TimeoutError:
-        raise RefusedError(408, f"the body took more than {receive_s:g} s") from None
-
-
-async def _json_body(request: Request, limit: int, hold: Callable[[int], None]) -> bytes:
     types, length = request.headers.getlist("content-type"), request.headers.get("content-length", "0")
     if len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json":
         # Any page can send other types without a preflight request.
@@ -106,8 +99,13 @@ async def _json_body(request: Request, limit: int, hold: Callable[[int], None]) 
     too_large = RefusedError(413, f"more than {limit:,} bytes")
     if not length.isdecimal() or len(length) > _MAX_DIGITS or int(length) > limit:
         raise too_large
+    deadline = asyncio.get_running_loop().time() + receive_s
     while True:
-        message = await request.receive()
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await request.receive()
+        except TimeoutError:
+            raise RefusedError(408, f"the body took more than {receive_s:g} s") from None
         if message["type"] == "http.disconnect":
             raise RefusedError(400, "gone")
         parts.append(message.get("body", b""))
@@ -123,51 +121,44 @@ def _limited_connection(most: int, receive_s: float) -> type[asyncio.Protocol]:
     """Connections with a deadline for headers; at most `most` are open, and half as many of one address."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
+    waiting = dict[H11Protocol, asyncio.TimerHandle]()  # for headers, the longest first
+
     class Connection(H11Protocol):
         """A connection that is dropped if headers take too long, or to make room for another one."""
 
-        deadline: asyncio.TimerHandle | None = None  # while it waits for headers
-
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.deadline = self.loop.call_later(receive_s, self.drop)
+            self.wait()
             address = self.client and self.client[0]
-            everyone = [each for each in self.connections if isinstance(each, Connection)]
-            own = [each for each in everyone if address == (each.client and each.client[0])]
-            if len(own) > max(1, most // 2):
-                self.make_room(own)
-            elif len(everyone) >= most:
-                self.make_room(everyone)
-
-        def make_room(self, connections: Sequence[Connection]) -> None:
-            """Drop the connection that has waited longest for headers; without any, refuse this one."""
-            waiting = {each.deadline.when(): each for each in connections if each.deadline}
-            longest = waiting[min(waiting)]
-            if longest is self:
-                self.limit_concurrency = 0  # its request gets status 503
-            else:
-                longest.drop()
+            others = (each for each in self.connections if isinstance(each, H11Protocol))
+            own = [each for each in others if each.client and each.client[0] == address]
+            is_full = len(self.connections) >= most
+            if is_full or len(own) > most // 2:
+                drop(next(each for each in waiting if is_full or each in own))
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self.stop_waiting()
-            elif self.deadline is None:
-                self.deadline = self.loop.call_later(receive_s, self.drop)
+            if self.cycle is None or self.cycle.response_complete:
+                self.wait()
+            else:
+                stop_waiting(self)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self.stop_waiting()
+            stop_waiting(self)
             super().connection_lost(exc)
 
-        def stop_waiting(self) -> None:
-            if self.deadline is not None:
-                self.deadline.cancel()
-            self.deadline = None
+        def wait(self) -> None:
+            if self not in waiting:
+                waiting[self] = self.loop.call_later(receive_s, drop, self)
 
-        def drop(self) -> None:
-            self.stop_waiting()
-            self.connections.discard(self)
-            self.transport.abort()
+    def stop_waiting(connection: H11Protocol) -> None:
+        if timer := waiting.pop(connection, None):
+            timer.cancel()
+
+    def drop(connection: H11Protocol) -> None:
+        stop_waiting(connection)
+        connection.connections.discard(connection)
+        connection.transport.abort()
 
     return Connection
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 import polars as pl
 
 from pairkit.base.errors import ConfigError, DataError
-from pairkit.base.printable import one_line, unmarked
+from pairkit.base.printable import as_before_inert, one_line
 from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import (
     MAX_LINE_BYTES,
@@ -113,11 +113,11 @@ def read_table(path: Path, *, lines: bool = False, header: bool = True) -> pl.Da
             " a table in a text file .csv or .tsv"
         )
     if suffix in _SEPARATED:
-        return unmarked(read_separated(path, header=header))
+        return as_before_inert(read_separated(path, header=header))
     with readable(path, suffix[1:], *POLARS_ERRORS):
         table = _READERS[suffix](path)
     table.columns = column_names(table.columns)
-    return unmarked(table)
+    return as_before_inert(table)
 
 
 def format_of(path: Path) -> str:
