@@ -23,6 +23,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from aoe_train.model.folder_checks import mapped_array
 from aoe_train.model.model_folder import working_folder
 from aoe_train.model.quantization import DTYPES, Quantize, quantized, value_ranges, width_of
 from pairkit import __version__
@@ -202,13 +203,9 @@ def read_ranges(path: Path, dim: int) -> np.ndarray:
 
 
 def _blocks(path: Path) -> Iterator[np.ndarray]:
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(
-            "expected vectors in .npy, or an int8 output of `aoe encode` with its .run.json", path=path
-        ) from error
-    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind != "f":
+    remedy = "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
+    vectors = mapped_array(path, remedy)
+    if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind != "f":
         raise DataError("expected vectors (text, dim) of floats, or int8 output with its record", path=path)
     for start in range(0, len(vectors), _BLOCK_VECTORS):
         block = np.asarray(vectors[start : start + _BLOCK_VECTORS], np.float32)

@@ -292,7 +292,9 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
         (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),
         (np.full((3, DIM), np.nan, np.float32), "NaN"),
         (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
-        (b"no array", "expected vectors in .npy"),
+        (b"no array", "give vectors in .npy"),
+        (b"\x93NUMPY\1\0\x0a\0{'descr': ", "give vectors in .npy"),
+        (np.zeros((3, 0), np.float32), "expected vectors .* of floats"),
         (None, "no such file"),
     ],
 )
