@@ -7,8 +7,9 @@ The text is the title, an empty line and the body. In both:
 2. HTML comments, tags that importers write around texts, lines with only names of people ("by **login**:",
    "cc @login"), checklists ("I searched for duplicates"), template instructions and other lines that many
    issues of the repository repeat are removed; HTML entities are replaced by their characters;
-3. credentials become `[secret]` (a line that encodes one is decoded), e-mail addresses `[email]`, login names in paths and prompts, and names
-   before e-mail addresses, `user`; login names of people who are addressed or quoted ("cc @ann") `@user`;
+3. credentials become `[secret]` (a line that encodes one is decoded), e-mail addresses `[email]`, login names
+   in paths and prompts, and names before e-mail addresses, `user`; login names of people who are addressed or
+   quoted ("cc @ann") `@user`;
 4. images become their alternative text;
 5. statements that the issue is, may be or is not a duplicate are removed;
 6. all references to issues and pull requests are removed: `#12`, `owner/name#12`, `GH-12`, links, `issue 12`,
