@@ -99,7 +99,7 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
     assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
     for name, column, words in (
         ("c.jsonl", "body", "no column 'body'; found text"),
-        ("latin.txt", "text", "latin.txt:1: neither UTF-8"),
+        ("latin.txt", "text", "latin.txt:1: is not UTF-8"),
         ("plain.gz", "text", "plain.gz:1: not readable"),
         ("missing.txt", "text", "missing.txt: no such"),
     ):
