@@ -108,7 +108,7 @@ def _rejections(option: str) -> Iterator[None]:
         yield
     except (ImportError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"run.trainer.{option} or an option for it is not usable ({one_line(str(error), 100)}); correct it"
+            f"run.trainer.{option} or an option for it isn't usable ({one_line(str(error), 100)}); correct it"
         ) from error
 
 
