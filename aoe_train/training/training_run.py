@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ from aoe_train.training.processes import copy_weights, is_sharded, on_main, unsh
 from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.training_arguments import METRIC
 from pairkit.base.cli.progress import Progress
+from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,13 +52,14 @@ class OptimiserStep:
         self.accelerator = _accelerator(built.args)
         self._wrapped, self.optimiser = _wrapped(self.model, self.accelerator, built.args)
         options: Any = self._args.lr_scheduler_kwargs
-        self.schedule = get_scheduler(
-            self._args.lr_scheduler_type,
-            optimizer=self.optimiser,
-            num_warmup_steps=self._args.get_warmup_steps(steps),
-            num_training_steps=steps,
-            scheduler_specific_kwargs=options,
-        )
+        with _rejections("lr_scheduler_kwargs"):
+            self.schedule = get_scheduler(
+                self._args.lr_scheduler_type,
+                optimizer=self.optimiser,
+                num_warmup_steps=self._args.get_warmup_steps(steps),
+                num_training_steps=steps,
+                scheduler_specific_kwargs=options,
+            )
         self._wrapped.zero_grad()
 
     def no_sync(self) -> AbstractContextManager[object]:
@@ -98,6 +101,17 @@ class OptimiserStep:
 _NO_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
 
 
+@contextmanager
+def _rejections(option: str) -> Iterator[None]:
+    """Errors of transformers and torch about values of `run.trainer`."""
+    try:
+        yield
+    except (ImportError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"run.trainer.{option} or an option for it isn't usable ({one_line(str(error), 100)}); correct it"
+        ) from error
+
+
 def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimizer:
     """The optimiser; biases and norms have no weight decay, as in transformers' Trainer."""
     norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
@@ -107,12 +121,13 @@ def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimiz
         if weight.requires_grad:
             decays = name.rpartition(".")[0] not in norms and not _NO_DECAY.search(name.lower())
             (decaying if decays else others).append(weight)
-    kind, options = Trainer.get_optimizer_cls_and_kwargs(args)
     groups = [
         {"params": decaying, "weight_decay": args.weight_decay},
         {"params": others, "weight_decay": 0.0},
     ]
-    optimiser: torch.optim.Optimizer = kind(groups, **options)
+    with _rejections("optim"):
+        kind, options = Trainer.get_optimizer_cls_and_kwargs(args)
+        optimiser: torch.optim.Optimizer = kind(groups, **options)
     if "bitsandbytes" in str(kind) and options.get("optim_bits") == 8:
         import bitsandbytes  # type: ignore[import-not-found]
 

@@ -337,6 +337,8 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
     for rows, split, message in (
         (["q0\td5\t1"], "test", "no judgements of test, found validation; choose with split="),
         (["q0\td5\tyes"], "validation", r"dev\.tsv:2: expected a number as score"),
+        (["q0\td5\tNaN"], "validation", r"dev\.tsv:2: expected a number as score"),
+        (["q0\td5\t1e400"], "validation", r"dev\.tsv:2: expected a number as score"),
         (["q0\tx\t1"], "validation", "no relevant document of a query"),
     ):
         write_beir(folder, rows, "dev")
@@ -344,6 +346,12 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
             scores(folder, split=split)
     with pytest.raises(DataError, match=r"dev\.tsv:2: no query or document with the id q0 or x; remove"):
         pairkit.read(folder)
-    (folder / "corpus.jsonl").write_text('{"id": "a", "text": "b"}\n')
-    with pytest.raises(DataError, match=r"corpus\.jsonl: no column _id; expected _id and text"):
-        scores(folder, split="validation")
+    for lines, message in (
+        ('{"id": "a", "text": "b"}', ": no column _id; expected _id and text"),
+        ('{"_id": "a", "text": "b"}\n{"_id": ["c"], "text": "d"}', ":2: the column _id has lists"),
+        ('{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}', ":2: the column text has lists"),
+        ('{"_id": 1, "text": "b"}\n{"_id": "1", "text": "c"}', ":2: a second text with the id 1; remove"),
+    ):
+        (folder / "corpus.jsonl").write_text(lines + "\n")
+        with pytest.raises(DataError, match=rf"corpus\.jsonl{message}"):
+            scores(folder, split="validation")

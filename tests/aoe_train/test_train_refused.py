@@ -70,6 +70,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         (trainer(max_steps=3), "run.trainer.max_steps: expected one of adam_beta1"),
         (trainer(fsdp=True), "run.trainer.fsdp.*run.shard"),
         (trainer(optim="schedule_free_adamw"), "starts with adamw"),
+        (trainer(optim_args="fast"), "run.trainer.optim or an option for it isn't usable"),
+        (trainer(adam_beta1="x"), "run.trainer.optim or an option for it isn't usable"),
+        (
+            {"settings": {"optim.scheduler": "polynomial", "run.trainer": {"lr_scheduler_kwargs": {"x": 1}}}},
+            "run.trainer.lr_scheduler_kwargs or an option",
+        ),
         (setting(log__report_to=["tensorbord"]), "log.report_to 'tensorbord': .*only .*tensorboard"),
         ({"precision": "fp16"}, "fp16: not available on a CPU"),
         (setting(run__shard=True), "run.shard: needs several processes; .* `torchrun"),

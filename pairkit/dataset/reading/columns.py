@@ -262,7 +262,7 @@ def document_roles(
 def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str]) -> LabelColumn:
     """The labels of a table."""
     values = frame[roles.label]
-    _check_flat(values, frame[ROW], where)
+    check_flat(values, frame[ROW], where)
     if values.dtype == pl.Binary:
         values = as_text(frame, roles.label, where)
     once = pl.repeat(1, frame.height, dtype=pl.Int64, eager=True)
@@ -322,11 +322,12 @@ def _with_texts(frame: pl.DataFrame, roles: Roles, where: str) -> pl.DataFrame:
     columns = filter(None, (roles.text1, roles.text2, *roles.negatives))
     names = [name for name in columns if name not in lists]
     for name in names:
-        _check_flat(frame[name], frame[ROW], where)
+        check_flat(frame[name], frame[ROW], where)
     return frame.with_columns([as_text(frame, name, where) for name in names])
 
 
-def _check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
+def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
+    """Refuse lists and structures in place of texts."""
     if column.dtype.is_nested():
         raise DataError(
             f"the column {one_line(column.name)} has lists or structures; expected a single value in each"

@@ -18,6 +18,7 @@ from pairkit.base.system.folders import read_object
 from pairkit.base.system.text_lines import note_once
 from pairkit.dataset.judgements import ENDING, judged_pairs
 from pairkit.dataset.negative_columns import ROW
+from pairkit.dataset.reading.columns import check_flat
 from pairkit.dataset.reading.hub import fetch_dataset
 from pairkit.dataset.reading.in_memory import (
     InMemory,
@@ -294,7 +295,7 @@ class BeirFolder:
         rows.columns = ["query", "document", "gain"]
         gain, ids = pl.col("gain").cast(pl.Float64, strict=False), pl.col("query", "document")
         rows = rows.with_row_index("row", offset=first_row(path)).with_columns(gain, ids.cast(pl.String))
-        if (wrong := rows.filter(pl.col("gain").is_null())).height:
+        if (wrong := rows.filter(~pl.col("gain").is_finite().fill_null(value=False))).height:
             raise DataError("expected a number as score", path=path, row=wrong["row"][0])
         rows = rows.filter(pl.col("gain") > 0).unique(["query", "document"], maintain_order=True)
         for side, text, table in (("query", "anchor", self.queries), ("document", "positive", self.corpus)):
@@ -321,9 +322,17 @@ def read_beir(folder: Path) -> BeirFolder:
 
 
 def _texts(path: Path) -> pl.DataFrame:
-    table = read_table(path)
+    table = read_table(path).with_row_index(ROW, offset=1)
     if missing := {"_id", "text"} - {*table.columns}:
         raise DataError(f"no column {', '.join(sorted(missing))}; expected _id and text", path=path)
     names = [name for name in ("title", "text") if name in table.columns]
+    for name in ("_id", *names):
+        check_flat(table[name], table[ROW], str(path))
     text = pl.concat_str(pl.col(names).cast(pl.String).fill_null(""), separator=" ").str.strip_chars()
-    return table.select(id=pl.col("_id").cast(pl.String), text=text).unique("id", maintain_order=True)
+    texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text).unique(
+        ["id", "text"], keep="first", maintain_order=True
+    )
+    repeated = texts.filter(~pl.col("id").is_first_distinct())
+    for row, name in repeated.select(ROW, "id").iter_rows():
+        raise DataError(f"a second text with the id {one_line(str(name))}; remove one", path=path, row=row)
+    return texts.drop(ROW)
