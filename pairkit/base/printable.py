@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 # Keys of LLM servers, code hosts, the Hub and clouds, by their prefixes; a digit tells them from words.
 _KEY = re.compile(
-    r"(?<![A-Za-z0-9])(?=[\w.-]*\d)(?:(?:sk|rk|pk|glpat|xox[abeoprs]|nvapi|gsk)[-_]|gh[oprsu]_|github_pat_|hf_|lin_\w+_"
+    r"(?<![A-Za-z0-9])(?=[\w.-]{0,99}\d)(?:(?:sk|rk|pk|glpat|xox[abeoprs]|nvapi|gsk)[-_]|gh[oprsu]_|github_pat_|hf_|lin_\w{2,9}_"
     r"|AKIA|AIza|eyJ)[\w.-]{12,}"
 )
 
