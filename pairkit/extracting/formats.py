@@ -220,7 +220,8 @@ def _read_docx(content: bytes) -> Page:
 
 def _check_size(content: bytes) -> None:
     with ZipFile(io.BytesIO(content)) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > _MAX_BYTES:
+        parts = (entry.file_size for entry in archive.infolist() if entry.filename.endswith(".xml"))
+        if sum(parts) > _MAX_XML_BYTES:
             raise UnreadableDocumentError("too_large")
 
 
@@ -259,7 +260,8 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
 _SHORT_LINE = 0.85
 _DIGITS = re.compile(r"\d+")
 _MAX_TEXT_BYTES = 4 << 20  # a book has about 1 MiB
-_MAX_BYTES = 64 << 20  # of a PDF, or of an unpacked Word document
+_MAX_BYTES = 64 << 20  # of a PDF or a Word document, most of them pictures
+_MAX_XML_BYTES = 16 << 20  # of the texts of a Word document; a book has about 4 MiB
 _TEXT_FORMATS: Mapping[str, Callable[[str], Page]] = {
     **dict.fromkeys((".md", ".markdown", ".mdx"), read_markdown),
     **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
