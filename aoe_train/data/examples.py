@@ -235,13 +235,12 @@ def _labels_of_rows(examples: Examples, same: Indices, start: int, part: int, pa
 
 
 def _example(examples: Examples, conflicting: pl.DataFrame, locate: Callable[[int], str]) -> str:
-    """The first conflicting pair, its first row, and the first row with another label."""
+    """The first conflicting pair, its first row, and the row whose label differs most."""
     first = conflicting.filter(pl.col("row") != _NO_ROW).sort("row", maintain_order=True).head(1)
     labels = conflicting.join(first.select(PAIR), on=PAIR, how="semi")
-    rows = [
-        labels.row(0, named=True),
-        labels.filter(pl.col("label") != labels["label"][0]).row(0, named=True),
-    ]
+    difference = (pl.col("label") - labels["label"][0]).abs()
+    others = labels.sort(difference, descending=True, maintain_order=True)
+    rows = [labels.row(0, named=True), others.row(0, named=True)]
     texts = " and ".join(
         repr(one_line(examples.texts[index], 60)) for index in (first["first"][0], first["second"][0])
     )
