@@ -157,7 +157,7 @@ class Trained:
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands that evaluate the model, by judged pairs if it was trained on texts.
 
-        There are none if its backbone was kept, if its gain is known, or without held-out rows.
+        There are none if the backbone was kept, the gain is known, or no rows were held out.
         """
         settings, run = self._run.origin["settings"], self._run
         if self.gain is not None or not settings["optim"]["interpolate"]:

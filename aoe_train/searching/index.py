@@ -43,7 +43,7 @@ class IndexHit:
         text: The text.
         row: All columns of its row.
         key: What identifies it for people: the value of the key column, or its row number in the input.
-        key_column: The name of that column; `row` if there is none.
+        key_column: The name of the key column, or `row` for row numbers.
     """
 
     place: int
