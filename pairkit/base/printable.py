@@ -16,12 +16,16 @@ MAX_QUOTED = 300  # characters of quoted text in a message
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
-# White space, and characters without a shape: control codes, joiners, marks of direction, fillers, variation
-# selectors. In the syntax of Python's and of polars' expressions.
-BLANK = (
-    r"[\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff]"
+# Control and format characters and variation selectors, but no line ends and tabs, in the syntax of Python's and
+# of polars' expressions.
+_INVISIBLES = (
+    r"\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\ufe00-\ufe0f\ufeff"
 )
+INVISIBLE = f"[{_INVISIBLES}]"
+_INVISIBLE = re.compile(INVISIBLE)
+# These, white space, and further characters without a shape, such as fillers.
+BLANK = rf"[{_INVISIBLES}\s\x80-\x9f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufff0-\uffff]"
 _BLANKS = re.compile(f"{BLANK}*")
 
 
@@ -114,12 +118,6 @@ def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
     return unicodedata.normalize(form, _LONG_RUNS.sub(_limit_marks, text))
 
 
-# Control and format characters and variation selectors, but no line ends and tabs.
-INVISIBLE = (
-    r"[\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    r"\ufe00-\ufe0f\ufeff]"
-)
-_INVISIBLE = re.compile(INVISIBLE)
 # Blanks, and characters in the full or half width of East Asian fonts; not the punctuation that ends
 # sentences and clauses there without a blank.
 _WIDE = re.compile(

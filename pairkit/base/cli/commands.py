@@ -87,11 +87,17 @@ def examples(*lines: str) -> str:
 
 
 GENERAL = {
-    "encoding": Option("Encoding of text files that aren't UTF-8.", metavar="NAME", panel=INPUT),
     "json": Option("End with one JSON object on stdout.", panel=OUTPUT, main=True),
     "quiet": Option("Print no progress and no notes on stderr.", short="-q", panel=OUTPUT, main=True),
     "verbose": Option("Log each step on stderr.", short="-v", panel=OUTPUT),
 }
+# Of commands that read tables.
+_ENCODING = Parameter(
+    "encoding",
+    "str | None",
+    default=None,
+    option=Option("Encoding of text files that aren't UTF-8.", metavar="NAME", panel=INPUT),
+)
 
 
 def add_command(
@@ -105,15 +111,13 @@ def add_command(
     """Add a command that prints the result of a function, or of `run(function, arguments, **flags)`."""
     public = parameters(function)
     of_run = parameters(run)[2:] if run else []
-    reads_tables = any(each.name == "columns" for each in public)
-    left_out = {*(() if json else ("json",)), *(() if reads_tables else ("encoding",))}
     general = [
-        Parameter(key, "str | None", default=None, option=option)
-        if key == "encoding"
-        else Parameter(key, "bool", default=False, option=option)
+        Parameter(key, "bool", default=False, option=option)
         for key, option in GENERAL.items()
-        if key not in left_out
+        if json or key != "json"
     ]
+    if any(each.name == "columns" for each in public):
+        general.append(_ENCODING)
     declared = [*public, *(each for each in of_run if each.name not in GENERAL), *general]
     takes_progress = "progress" in inspect.signature(function).parameters
 

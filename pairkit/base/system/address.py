@@ -78,18 +78,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-_OTHERS = ("192.0.2.1", 9), ("2001:db8::1", 9)  # reserved for documentation; nothing is sent to them
+# Reserved for documentation; nothing is sent to them.
+_OTHERS = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
 
 
 def reachable_host(host: str) -> str:
     """The address at which others reach this machine, if a server listens on all of its addresses."""
     if host not in ("0.0.0.0", "::"):  # noqa: S104
         return host
-    is_v6 = host == "::"
-    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    family = socket.AF_INET6 if host == "::" else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(_OTHERS[is_v6])
+            probe.connect(_OTHERS[family])
             address: str = probe.getsockname()[0]
     except OSError:  # no network
         return socket.gethostname()

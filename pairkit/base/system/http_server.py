@@ -131,7 +131,7 @@ def _limited_connection(most: int, receive_s: float) -> type[asyncio.Protocol]:
             self.wait()
             address = self.client and self.client[0]
             others = (each for each in self.connections if isinstance(each, H11Protocol))
-            own = [each for each in others if each.client and each.client[0] == address]
+            own = {each for each in others if each.client and each.client[0] == address}
             is_full = len(self.connections) >= most
             if is_full or len(own) > most // 2:
                 drop(next(each for each in waiting if is_full or each in own))

@@ -340,7 +340,7 @@ def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
 def _first_structure(column: pl.Series, rows: pl.Series) -> int:
     """The row of the first list or structure."""
     is_structure = column.is_not_null()
-    if column.dtype == pl.List(pl.String):  # perhaps `as_lists`
+    if column.dtype == pl.List(pl.String):  # texts beside structures, which have a null at their end, in JSON
         is_marked = (column.list.len() > 1).fill_null(value=False)
         is_structure = is_marked if is_marked.any() else is_structure
     return int(rows[is_structure.arg_max() or 0])

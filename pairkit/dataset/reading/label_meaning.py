@@ -17,7 +17,7 @@ Users override this with `labels` (a number or skip for each label; others keep 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,7 +43,7 @@ _NLI: Mapping[str, Meaning] = {"entailment": 1.0, "contradiction": 0.0, "neutral
 _INITIALS: Mapping[str, Meaning] = {"e": 1.0, "c": 0.0, "n": SKIP}  # of NLI
 # Similar, then not similar.
 _OPPOSITES = """
-    true false, yes no, t f, y n, accept reject, same different, similar dissimilar, similar different,
+    true false, yes no, t f, y n, same different, similar dissimilar, similar different,
     equal unequal, match mismatch, match no_match, ja nein, ja nee, oui non, sí no, sì no, si no, sim não,
     sim nao, да нет, tak nie, evet hayır, はい いいえ, 是 否, 是 不是, 예 아니오, 예 아니요, 네 아니요,
     gleich verschieden, gleich ungleich, identique différent, igual diferente, uguale diverso,
@@ -59,6 +59,7 @@ _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     _NLI,
     _INITIALS,
 )
+_MEANINGS = {word: {line[word] for line in _CERTAIN if word in line} for line in _CERTAIN for word in line}
 _NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
 _SCORE_NAMES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
@@ -246,10 +247,9 @@ def _plain_name(word: str) -> str:
 def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
     listed = ", ".join(one_line(word, 40) for word in sorted(words)[:_MAX_LABELS])
     listed += ", …" if len(words) > _MAX_LABELS else ""
-    usual = {word for line in _CERTAIN for word in line}
     odd = sorted({as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())})
     column = next(column for column in columns if column.numbers.is_null().any())
-    known = [word for word in column.words.unique() if _plain_name(word) in usual]
+    known = [word for word in column.words.unique() if _plain_name(word) in _MEANINGS]
     unknown = column.numbers.is_null() & ~column.words.is_in(known)
     return column.error(
         unknown if unknown.any() else column.numbers.is_null(),
@@ -260,12 +260,11 @@ def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> Data
 
 def _choice(words: Sequence[str]) -> str:
     """What users may give as `--labels`; only they know which unknown words mean similar."""
-    meanings = defaultdict[str, set[Meaning]](set)
-    for word, value in (item for line in _CERTAIN for item in line.items()):
-        meanings[word].add(value)
-    given = {word: meanings[_plain_name(word)] for word in words}
     known = {
-        word: f"{value:g}" for word, values in given.items() for value in (0.0, 1.0) if values == {value}
+        word: f"{value:g}"
+        for word in words
+        for value in (0.0, 1.0)
+        if _MEANINGS.get(_plain_name(word)) == {value}
     }
     others = SKIP if {"0", "1"} <= {*known.values()} else "X"
     ways = [{word: known.get(word, others) for word in words}]

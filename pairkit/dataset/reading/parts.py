@@ -333,6 +333,7 @@ def _texts(path: Path) -> pl.DataFrame:
         ["id", "text"], keep="first", maintain_order=True
     )
     repeated = texts.filter(~pl.col("id").is_first_distinct())
-    for row, name in repeated.select(ROW, "id").iter_rows():
+    if repeated.height:
+        row, name = repeated.select(ROW, "id").row(0)
         raise DataError(f"a second text with the id {one_line(str(name))}; remove one", path=path, row=row)
     return texts.drop(ROW)
