@@ -16,8 +16,8 @@ MAX_QUOTED = 300  # characters of quoted text in a message
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
-# Control and format characters and variation selectors, but no line ends and tabs, in the syntax of Python's and
-# of polars' expressions.
+# Control and format characters and variation selectors, but no line ends and tabs. Python and polars read
+# these sets alike.
 _INVISIBLES = (
     r"\x00-\x08\x0e-\x1f\x7f\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\ufe00-\ufe0f\ufeff"
