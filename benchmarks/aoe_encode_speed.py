@@ -1,6 +1,6 @@
 """Texts encoded per second by `Encoder`, sentence-transformers (torch, ONNX, OpenVINO) and angle-emb.
 
-    python benchmarks/aoe_encode_speed.py [--rounds 3] [--texts short,long] [--precisions fp32,bf16]
+    python benchmarks/aoe_encode_speed.py [--rounds 3] [--texts short,long] [--precisions fp32,bf16,int8]
         [--sentence-transformers PYTHON] [--angle-emb PYTHON] [--onnx PYTHON] [--openvino PYTHON]
         [--skip onnx,openvino] [--clock cpu]
 
@@ -8,7 +8,7 @@ Prints a table per text length and precision for all-MiniLM-L6-v2 on STS-B sente
 length (512 tokens). It times one call with all texts, from strings to float32 vectors, after a warm-up call;
 loading and conversion are not timed. The libraries alternate within each round. Peers are shown with their
 default batch size (32) and with the fastest one; `Encoder` makes its own batches. In bf16, torch models have
-bf16 weights, OpenVINO computes in bf16, and ONNX Runtime stays in fp32.
+bf16 weights, OpenVINO computes in bf16, and ONNX Runtime stays in fp32. In int8, activations are rounded too.
 
 The difference is the largest of any vector component from sentence-transformers with torch in fp32. Share of
 peak: see aoe_train_speed.py. On a shared machine use `--clock cpu` and OMP_NUM_THREADS=1.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from math import nan
 from pathlib import Path
 from statistics import median
 
@@ -33,11 +34,11 @@ MAX_LENGTH = {"short": 128, "long": 512}
 REFERENCE = "sentence-transformers, torch"
 # Name: environment, script, backend, precisions.
 CONTENDERS = {
-    "ours": ("ours", "encode_ours.py", "", ("fp32", "bf16")),
+    "ours": ("ours", "encode_ours.py", "", ("fp32", "bf16", "int8")),
     REFERENCE: ("sentence-transformers", "encode_st.py", "torch", ("fp32", "bf16")),
-    "sentence-transformers, ONNX": ("onnx", "encode_st.py", "onnx", ("fp32",)),
+    "sentence-transformers, ONNX": ("onnx", "encode_st.py", "onnx", ("fp32", "int8")),
     "sentence-transformers, ONNX O3": ("onnx", "encode_st.py", "onnx-O3", ("fp32",)),
-    "sentence-transformers, OpenVINO": ("openvino", "encode_st.py", "openvino", ("fp32", "bf16")),
+    "sentence-transformers, OpenVINO": ("openvino", "encode_st.py", "openvino", ("fp32", "bf16", "int8")),
     "angle-emb": ("angle-emb", "encode_angle.py", "", ("fp32", "bf16")),
 }
 
@@ -49,7 +50,7 @@ def main() -> None:
     parser.add_argument("--skip", default="", help="peers to leave out, such as onnx,openvino")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--texts", default="short,long")
-    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("--precisions", default="fp32,bf16,int8")
     parser.add_argument("--clock", default="wall", choices=["wall", "cpu"])
     parser.add_argument("--batch-sizes", default="32,16,8,4", help="of the peers, their default first")
     parser.add_argument("--short-texts", type=int, default=4000)
@@ -88,7 +89,7 @@ def compare(
     answers: dict[str, list[dict]] = {}
     peaks = []
     for _ in range(options.rounds):
-        peaks.append(run(python["ours"], "peak.py", {})[precision])
+        peaks.append(run(python["ours"], "peak.py", {}).get(precision, nan))  # unknown in int8
         for who, (home, script, backend, precisions) in CONTENDERS.items():
             if home in python and precision in precisions:
                 work = {

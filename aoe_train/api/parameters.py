@@ -43,7 +43,7 @@ options = SHARED.extended(
     dim=Option(panel=OUTPUT, main=True),
     precision=Option(
         "Precision of the model: fp32, bf16, fp16, int8 (CPU only) or auto. auto is bf16 on a GPU that"
-        " supports it, else fp32. Default: auto.",
+        " supports it, else fp32, as is bf16 on a processor without it. Default: auto.",
         metavar="NAME",
         panel=RUN,
     ),

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from aoe_train.model.device import one_thread
-from aoe_train.model.packing.layers import FastLinear
+from aoe_train.model.packing.layers import FastLinear, onednn_has_bf16
 from aoe_train.settings.train_settings import PRECISIONS
 from pairkit.base.errors import ConfigError
 
@@ -31,20 +31,37 @@ if TYPE_CHECKING:
 
 Computed = Literal["fp32", "bf16", "fp16"]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+# As `torch.cpu.get_capabilities` names them, on x86 and ARM; plain AVX-512 has none.
+_BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16")
 _SLOWER, _FASTER = 1.3, 0.5  # relative to fp32's time; in between there is no note
 _USELESS = 0.9  # for int8, which costs some accuracy
 _ROWS, _DIM, _RUNS = 256, 512, 4  # of the measured product
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether a CUDA device computes in bf16; older ones would emulate it slowly."""
+    """Whether a CPU or a CUDA device computes in bf16; others emulate it slowly."""
+    if device.type == "cpu":
+        return _cpu_has_bf16()
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+@cache
+def _cpu_has_bf16() -> bool:
+    """Whether the processor has an instruction for it that oneDNN uses."""
+    if not onednn_has_bf16():
+        return False
+    if not hasattr(torch.cpu, "get_capabilities"):  # torch 2.10
+        return True
+    known = torch.cpu.get_capabilities()
+    return any(known.get(name) for name in _BF16_INSTRUCTIONS)
 
 
 def slow_precision(precision: EncodingPrecision, device: torch.device) -> str | None:
     """A note if another precision is faster on this device than the requested one."""
     if device.type != "cpu" or precision in ("auto", "fp32"):
         return None
+    if precision == "bf16" and not has_bf16(device):
+        return "this processor has no instructions for bf16: computing in fp32, which is faster"
     relative = product_time(torch.int8 if precision == "int8" else DTYPES[precision])
     if precision == "int8" and (in_bf16 := product_time(torch.bfloat16)) < relative:
         return (
@@ -98,17 +115,10 @@ def _product_seconds(dtype: torch.dtype) -> float:
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Computed:
-    """The precision of computation on `device`; weights and optimiser are always float32.
-
-    `auto` is bf16 on CUDA devices that support it, as it needs no loss scaling, else fp32. On a CPU it is
-    fp32 even if bf16 is faster, so that the same command trains the same model on every processor and another
-    processor can resume a run. `training_note` mentions a faster bf16.
-    """
-    if precision == "auto":
-        return _auto(device)
+    """The precision of computation on `device`; weights and optimiser are always float32."""
     if precision == "fp16" and device.type == "cpu":
         raise ConfigError("precision fp16: not available on a CPU; use bf16 or fp32")
-    return precision
+    return _computed(precision, device)
 
 
 def weights_dtype(precision: EncodingPrecision, device: torch.device) -> torch.dtype:
@@ -122,11 +132,20 @@ def weights_dtype(precision: EncodingPrecision, device: torch.device) -> torch.d
         if not (supported and hasattr(torch.ops.onednn, "qlinear_pointwise")):
             raise ConfigError("precision int8: this build of torch lacks oneDNN's int8 products; use fp32")
         return torch.float32
-    return DTYPES[_auto(device) if precision == "auto" else precision]
+    return DTYPES[_computed(precision, device)]
 
 
-def _auto(device: torch.device) -> Computed:
-    return "bf16" if has_bf16(device) else "fp32"
+def _computed(precision: Precision, device: torch.device) -> Computed:
+    """fp32 instead of a bf16 that a CPU would emulate; `auto` is bf16 on CUDA devices with it, else fp32.
+
+    bf16 needs no loss scaling. On a CPU, `auto` is fp32 even if bf16 is faster, so that the same command
+    trains the same model on every processor and another processor can resume a run.
+    """
+    if precision == "auto":
+        return "bf16" if device.type == "cuda" and has_bf16(device) else "fp32"
+    if precision == "bf16" and device.type == "cpu" and not has_bf16(device):
+        return "fp32"
+    return precision
 
 
 _MAX_SIGNED, _MAX_UNSIGNED = 127, 255

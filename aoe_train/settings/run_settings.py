@@ -179,7 +179,8 @@ class RunSettings(Settings):
 
     precision: Precision = setting(
         "auto",
-        "Precision of training: fp32, bf16, fp16 or auto. auto is bf16 on a GPU that supports it, else fp32.",
+        "Precision of training: fp32, bf16, fp16 or auto. auto is bf16 on a GPU that supports it, else fp32. "
+        "A processor without bf16 computes in fp32 instead.",
     )
     packing: bool = setting(
         True, "Pack texts without padding if the backbone's attention allows it; false: pad."

@@ -20,7 +20,7 @@ REQUIREMENTS = {
     "angle-emb": "angle-emb==0.6.1",
     # Without version: 6.2 needs transformers 5, but optimum-onnx transformers 4.
     "onnx": "sentence-transformers[onnx]",
-    "openvino": "sentence-transformers[openvino]==6.2.0",
+    "openvino": "sentence-transformers[openvino]==6.2.0 datasets",  # for calibration
     "distilabel": "distilabel[openai]==1.5.3 requests",  # which it imports and does not ask for
 }
 

@@ -12,7 +12,15 @@ from torch import nn
 from aoe_train import Encoder, encode, train
 from aoe_train.model import precision as _precision
 from aoe_train.model.backbones.packed_bert import PackedBert
-from aoe_train.model.precision import Int8Linear, largest_weight_code, slow_precision, to_codes, training_note
+from aoe_train.model.precision import (
+    Int8Linear,
+    choose_precision,
+    largest_weight_code,
+    slow_precision,
+    to_codes,
+    training_note,
+    weights_dtype,
+)
 from aoe_train.model.quantization import quantized, restored, value_ranges
 from pairkit import ConfigError
 
@@ -99,10 +107,33 @@ SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no cons
 )
 def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeypatch):
     monkeypatch.setattr(_precision, "product_time", lambda _: times)
+    monkeypatch.setattr(_precision, "_cpu_has_bf16", lambda: True)
     found = training_note(wanted, torch.device(device))
     assert (found is None) if told is None else re.search(told, found or "")
     slow = slow_precision(wanted, torch.device(device))  # encoding is told of slow ones alone
     assert slow == (None if wanted == "auto" else found)
+
+
+@pytest.mark.parametrize(
+    ("flags", "by_onednn", "computed"),
+    [
+        ({"avx2": True}, False, "fp32"),
+        ({"avx512_f": True, "avx512_bf16": False}, True, "fp32"),  # oneDNN would emulate it
+        ({"avx512_bf16": True}, True, "bf16"),
+        ({"amx_bf16": True}, True, "bf16"),
+        ({"avx512_bf16": True}, False, "fp32"),  # a build or setting that hides the instructions
+        ({"neon": True, "bf16": True}, True, "bf16"),
+    ],
+)
+def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags)
+    monkeypatch.setattr(_precision, "onednn_has_bf16", lambda: by_onednn)
+    monkeypatch.setattr(_precision, "_cpu_has_bf16", _precision._cpu_has_bf16.__wrapped__)
+    cpu = torch.device("cpu")
+    assert choose_precision("bf16", cpu) == computed
+    assert weights_dtype("bf16", cpu) == _precision.DTYPES[computed]
+    note = slow_precision("bf16", cpu) or ""
+    assert ("computing in fp32" in note) == (computed == "fp32")
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,20 @@ def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:
     return plain, fast
 
 
-@pytest.mark.parametrize("by_torch", [None, [], [torch.float32]], ids=["as here", "onednn", "torch"])
+CHOICES = {
+    "as here": None,
+    "torch": {},
+    "onednn": {torch.float32: ("forward", "gradients")},
+    "both": {torch.float32: ("forward",)},
+}
+
+
+@pytest.mark.parametrize("products", CHOICES.values(), ids=CHOICES)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(24,), (7, 24), (2, 7, 24)])
-def test_linear_and_its_gradients(bias, shape, by_torch, monkeypatch):
-    if by_torch is not None:
-        monkeypatch.setattr(layers, "_by_torch", lambda: by_torch)
+def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
+    if products is not None:
+        monkeypatch.setattr(layers, "_onednn_products", lambda: products)
     plain, fast = _both(bias)
     assert type(fast) is FastLinear
     x = torch.randn(shape, requires_grad=True)
@@ -38,6 +46,23 @@ def test_linear_and_its_gradients(bias, shape, by_torch, monkeypatch):
         for out, layer in ((a, plain), (b, fast))
     ]
     torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("capability", "intel", "bf16", "products"),
+    [
+        ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),
+        ("AVX512", True, False, {torch.float32: ("forward",)}),
+        ("AVX512", False, True, {torch.float32: ("forward", "gradients"), torch.bfloat16: ("forward",)}),
+        *((capability, False, True, {}) for capability in ("AVX2", "SVE256", "DEFAULT")),
+        ("AVX2", True, False, {}),
+    ],
+)
+def test_which_products_are_onednns(capability, intel, bf16, products, monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(layers, "_is_intel", lambda: intel)
+    monkeypatch.setattr(layers, "onednn_has_bf16", lambda: bf16)
+    assert layers._onednn_products.__wrapped__() == products
 
 
 def test_linear_under_autocast_equals_torch():

@@ -229,6 +229,7 @@ def test_ran_cannot_be_sharded(tmp_path):
 def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
     train_file = write_pairs(tmp_path / "train.tsv", 20, 1)
     monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
+    monkeypatch.setattr(precision, "_cpu_has_bf16", lambda: True)
     plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16", progress=False)
     assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
     how: dict[str, Any] = {"precision": "bf16", "progress": True}

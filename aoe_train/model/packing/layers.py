@@ -39,41 +39,52 @@ def keep_mask(shape: torch.Size | tuple[int, ...], p: float, seed: int) -> tuple
     """
     threshold = round(p * 256)
     count = int(np.prod(shape))
-    random = np.frombuffer(np.random.Generator(np.random.SFC64(seed)).bytes(count), dtype=np.uint8)
+    random = np.random.SFC64(seed).random_raw(-(-count // 8)).view(np.uint8)[:count]
     keep = torch.from_numpy((random >= threshold).view(np.int8)).view(shape)
     return keep, 1 - threshold / 256
 
 
-def _onednn_dtypes() -> list[torch.dtype]:
-    """Types that oneDNN multiplies on this processor; none if torch was built without it, as on Apple."""
-    has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
-    if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        return []
-    has_bf16 = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
-    return [torch.float32, torch.bfloat16] if has_bf16() else [torch.float32]
+def onednn_has_bf16() -> bool:
+    """Whether oneDNN supports bf16 here; with plain AVX-512, it emulates it."""
+    return bool(getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)())
 
 
 @cache
-def _by_torch() -> list[torch.dtype]:
-    """Types for which torch multiplies a transposed matrix faster than oneDNN."""
-    # Not measured: the answer could differ when a run is resumed, and change its weights. MKL uses its widest
-    # instructions on Intel's processors only.
+def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
+    """The products that oneDNN computes faster than torch on this processor, by type.
+
+    `benchmarks/products.py` measures them; `benchmarks/results/products.csv` has its results.
+    """
+    # Not measured at run time: the answer could differ when training is resumed, and change the weights.
+    has_onednn = hasattr(torch.ops.mkldnn, "_linear_pointwise")  # not on Apple
+    if not has_onednn or torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return {}
+    # torch multiplies with MKL, which uses AVX-512 on Intel's processors only.
+    products: dict[torch.dtype, tuple[str, ...]] = {torch.float32: ("forward", "gradients")}
+    if _is_intel():
+        products[torch.float32] = ("forward",)
+    if onednn_has_bf16():
+        products[torch.bfloat16] = ("forward",)
+    return products
+
+
+def _is_intel() -> bool:
+    """Whether the processor is Intel's."""
     info = Path("/proc/cpuinfo")
     names = info.read_text("utf-8", "replace") if info.exists() else platform.processor()
-    return [torch.bfloat16, torch.float32] if "GenuineIntel" in names else [torch.bfloat16]
+    return "GenuineIntel" in names
 
 
-_DTYPES = _onednn_dtypes()
-
-
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A linear layer, computed by oneDNN: torch uses MKL for float32, which is half as fast on some CPUs."""
+def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A linear layer by oneDNN."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
 def _backward_product(left: Tensor, right: Tensor) -> Tensor:
-    """The product of two matrices, of which `left` may be transposed; oneDNN would copy it first."""
-    return torch.mm(left, right) if left.dtype in _by_torch() else _product(left, right.t())
+    """The product of two matrices; oneDNN copies `left` first if it is transposed."""
+    if "gradients" in _onednn_products()[left.dtype]:
+        return _by_onednn(left, right.t())
+    return torch.mm(left, right)
 
 
 class _Linear(torch.autograd.Function):
@@ -83,7 +94,7 @@ class _Linear(torch.autograd.Function):
         cast = weight.to(dtype)
         ctx.save_for_backward(rows, cast)
         ctx.meta = x.shape, x.dtype, weight.dtype
-        result = _product(rows, cast, None if bias is None else bias.to(dtype))
+        result = _by_onednn(rows, cast, None if bias is None else bias.to(dtype))
         return result.view(*x.shape[:-1], -1)
 
     @staticmethod
@@ -104,15 +115,15 @@ def _is_ours(values: Tensor) -> bool:
 
 
 class FastLinear(nn.Linear):
-    """`nn.Linear` computed by oneDNN; under autocast in autocast's type, as in torch."""
+    """`nn.Linear`, by oneDNN where that is faster; under autocast in autocast's type, as in torch."""
 
     def forward(self, input: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:  # noqa: A002
-        """Apply the layer; torch computes it on other devices and for other types."""
+        """Apply the layer; torch computes it elsewhere and for other types."""
         if not _is_ours(input) or not torch.backends.mkldnn.enabled:
             return super().forward(input)
         casts = torch.is_autocast_enabled("cpu")
         dtype = torch.get_autocast_dtype("cpu") if casts else self.weight.dtype
-        if dtype not in _DTYPES:
+        if dtype not in _onednn_products():
             return super().forward(input)
         return cast("Tensor", _Linear.apply(input, self.weight, self.bias, dtype))  # type: ignore[no-untyped-call]
 
