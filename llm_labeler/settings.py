@@ -183,6 +183,11 @@ class JudgeSettings(Settings):
         "LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs that "
         "write them.",
     )
+    purpose: Literal["match", "search", "group"] = setting(
+        "match",
+        "When `label judge` counts two texts as same: they say the same (match), one answers the other or "
+        "asks the same (search), or they have one topic or intent (group).",
+    )
 
 
 class EnsembleSettings(Settings):

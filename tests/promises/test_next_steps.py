@@ -40,6 +40,7 @@ RUNS = {  # a command, and the first words of each of its next steps
     f"{TRAIN} --data triplets.jsonl --preset domain": JUDGE,
     f"{TRAIN} --data sentences.txt": JUDGE,
     f"{TRAIN} --data table.csv --columns text=said": JUDGE,
+    f"{TRAIN} --data sentences.txt --purpose group": JUDGE,
     f"{TRAIN} --data sentences.txt --preset domain --interpolate 0": [],
     f"{TRAIN} --data train.tsv --accept-on train.tsv": [],
     "aoe index sentences.txt --model bert --out index": ["aoe serve"],
