@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,6 +184,11 @@ class JudgeSettings(Settings):
         "LLMs that judge the proposals, for the aggregations vote and weighted. Default: the LLMs that "
         "write them.",
     )
+    purpose: Literal["match", "search", "group"] = setting(
+        "match",
+        "When `label judge` counts two texts as same: they say the same (match), one answers the other or "
+        "asks the same (search), or they have one topic or intent (group).",
+    )
 
 
 class EnsembleSettings(Settings):
@@ -264,6 +270,27 @@ BUILT_IN_LLMS: Mapping[str, Tree] = {
 }
 
 
+_MODELS = {
+    "gpt": "chatgpt",
+    "o1": "chatgpt",
+    "o3": "chatgpt",
+    "o4": "chatgpt",
+    "glm": "chatglm",
+    "llama": "llama",
+}
+_KINDS = {"claude": "anthropic", "gemini": "gemini"}  # of models whose LLM has no default settings
+
+
+def _how_to_add(name: str) -> str:
+    """How to use an LLM that has no settings, by the beginning of its name."""
+    family = re.split(r"[^a-z0-9]", name.rpartition("/")[2].lower())[0]
+    if llm := _MODELS.get(family):
+        return f"give --llm={llm} --set llm.{llm}.model={name}"
+    if kind := _KINDS.get(family):
+        return f"give --llm={family} --set llm.{family}.kind={kind} --set llm.{family}.model={name}"
+    return f"add [llm.{name}] to a file for --config"
+
+
 class LabelSettings(Settings):
     """A whole labelling run."""
 
@@ -342,10 +369,8 @@ class LabelSettings(Settings):
     def _llms_can_be_used(self) -> LabelSettings:
         for name in (*self.proposers, *self.judge.llms):
             if name not in self.llm:
-                raise ValueError(
-                    f"no LLM is named {name!r}; expected {', '.join(sorted(self.llm))} or ensemble, or add"
-                    f" [llm.{name}] to a file for --config"
-                )
+                known = f"expected {', '.join(sorted(self.llm))} or ensemble"
+                raise ValueError(f"no LLM is named {name!r}; {known}, or {_how_to_add(name)}")
         for name in self.proposers if self.samples > 1 else ():
             if self.llm[name].temperature == 0:
                 raise ValueError(

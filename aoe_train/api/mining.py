@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aoe_train.api.parameters import FOLDER, loaded, notes, one_or_several, options
-from aoe_train.api.trained import JUDGE_ALL, compare
+from aoe_train.api.trained import compare, judge_all
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.printable import listed
@@ -246,12 +246,14 @@ class PairSample(Printed):
             other or searched. With queries also `queries`, `differing_queries` and `sampled_queries`.
         models: The models, as they were named.
         out: The dataset's folder; None if nothing was written.
+        purposes: What the texts are searched for; without queries, the purpose of the question to judges.
     """
 
     pairs: pl.DataFrame
     counts: Mapping[str, int]
     models: tuple[str, ...]
     out: Path | None = None
+    purposes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON of `aoe sample-pairs --json`."""
@@ -271,11 +273,15 @@ class PairSample(Printed):
             return []
         folder = str(self.out)
         if "queries" in self.counts:
+            judge = ["pairs", "review", folder]
+            if self.purposes == ("group",):
+                judge += ["--question", "Which results have the topic or intent of the query?"]
             return [
-                ("judge the results in a browser", ["pairs", "review", folder]),
+                ("judge the results in a browser", judge),
                 ("then compare the candidates", ["aoe", "evaluate", "--data", f"{folder}.review"]),
             ]
-        steps = [("judge the pairs in a browser", ["pairs", "review", folder, *JUDGE_ALL])]
+        purpose = next(iter(self.purposes), None)
+        steps = [("judge the pairs in a browser", judge_all(folder, purpose))]
         if len(self.models) == 2:
             steps.append(("then compare the models", compare(*self.models, folder)))
         return steps
@@ -318,8 +324,8 @@ def sample_pairs(
             an `Encoder`. Default: minilm.
         queries: Queries to search for, like `data`; the same file searches for each of its texts. Neither the
             query nor its near-duplicates are results.
-        purpose: Also search for this purpose: group, search or match, as in `aoe index`; repeatable. In
-            Python a list.
+        purpose: Also search for this purpose: group, search or match, as in `aoe index`; repeatable; without
+            --queries, it only chooses the question to judges. In Python a list.
         top: Number of first results of each query to compare: 1 needs the fewest judgements, 5 also compares
             success@5.
         columns: Column with the texts, such as text=title. Default: text, or the only column.
@@ -360,4 +366,4 @@ def sample_pairs(
             top=top,
             show=show,
         )
-    return PairSample(pairs, counts, tuple(map(str, models)), folder)
+    return PairSample(pairs, counts, tuple(map(str, models)), folder, tuple(purposes))

@@ -252,7 +252,7 @@ def search_every(
 def duplicates(
     folder: str | Path,
     *,
-    min_cosine: float = 0.9,
+    min_cosine: float | None = None,
     against: str | Path | None = None,
     neighbours: int = 50,
     progress: bool | Listener = True,
@@ -263,7 +263,7 @@ def duplicates(
     compared with every other, also in hnsw.
 
     Args:
-        min_cosine: Minimum cosine of a pair, from -1 to 1.
+        min_cosine: Minimum cosine of a pair, from -1 to 1. Default: by the cosines of these texts.
         against: Compare with the texts of this index instead. It must have the same model.
         neighbours: Maximum number of neighbours per text.
 
@@ -277,26 +277,29 @@ def duplicates(
     from aoe_train.evaluation.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.nearest import Searcher
-    from aoe_train.searching.similar_texts import NearDuplicates, similar_pairs
+    from aoe_train.searching.similar_texts import (
+        NearDuplicates,
+        highest_cosine,
+        similar_pairs,
+        usual_minimum,
+    )
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
 
-    argument("min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)])
+    given = argument("min_cosine", min_cosine, Annotated[float, Field(ge=-1, le=1)] | None)
     argument("neighbours", neighbours, PositiveInt)
     index = SearchIndex(argument("folder", folder, Path), None)
     queries = index if against is None else SearchIndex(argument("against", against, Path), None)
     if not same_model(index.probe, queries.probe):
         raise ConfigError(f"{queries.folder}: made with another model than {index.folder}")
+    searcher = index.ranker.searcher if index.about.purpose is None else Searcher(index.vectors)
+    compared = index.vectors, searcher, None if against is None else queries.vectors
+    minimum = usual_minimum(*compared) if given is None else given
     with Display(progress) as show:
-        pairs, full = similar_pairs(
-            index.vectors,
-            index.ranker.searcher if index.about.purpose is None else Searcher(index.vectors),
-            None if against is None else queries.vectors,
-            min_cosine,
-            neighbours=neighbours,
-            show=show,
-        )
-    return NearDuplicates(pl.DataFrame(dict(pairs)), queries, index, full)
+        pairs, full = similar_pairs(*compared, minimum, neighbours=neighbours, show=show)
+    found = pl.DataFrame(dict(pairs))
+    highest = None if found.height else highest_cosine(*compared)
+    return NearDuplicates(found, queries, index, full, minimum, chosen=given is None, highest=highest)
 
 
 @options(

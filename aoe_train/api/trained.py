@@ -20,7 +20,18 @@ _KEPT_BACKBONE = (
     " (--if-not-better=model saves the model's)"
 )
 
-JUDGE_ALL = ("--no-grades", "--n", "400")
+_QUESTIONS = {
+    "group": "Do both texts belong to the same topic or intent?",
+    "search": "Does the second text answer the first, or ask the same?",
+}  # of purposes; match is the default of `pairs review`
+
+
+def judge_all(folder: str, purpose: str | None) -> list[str]:
+    """The command that asks people about all sampled pairs, by the purpose of the model."""
+    command = ["pairs", "review", folder, "--no-grades", "--n", "400"]
+    if purpose in _QUESTIONS:
+        command += ["--question", _QUESTIONS[purpose]]
+    return command
 
 
 def compare(model: str, other: str, judged: str) -> list[str]:
@@ -173,11 +184,14 @@ class Trained:
             return [("evaluate it against the backbone", step)]
         texts = [first] if kind == "single" else [first, "--columns", "text=anchor"]
         draw = ["--data", *texts, "--model", model, "--model", backbone, "--out", "to-judge"]
+        purpose = settings["purpose"]
+        if purpose is not None:
+            draw += ["--purpose", purpose]
         return [
             ("sample pairs of your own texts", ["aoe", "sample-pairs", *draw]),
             (
                 "judge them; 400 pairs usually show a gain of 1 point of AUC",
-                ["pairs", "review", "to-judge", *JUDGE_ALL],
+                judge_all("to-judge", purpose),
             ),
             ("compare the model with its backbone", compare(model, backbone, "to-judge")),
         ]

@@ -121,9 +121,11 @@ def check_labels(examples: Examples, source: Source, objective: ObjectiveSetting
         return
     low, high = float(labels.min()), float(labels.max())
     if low == high and RANKED & active:
+        remedy = "add pairs with other labels"
+        if high > 0:
+            remedy += ", or train positives only with --preset=simcse"
         raise DataError(
-            f"all {len(labels)} labels are {low:g}, so there is nothing to rank; add pairs with other labels,"
-            " or train positives only with --preset=simcse",
+            f"all {len(labels)} labels are {low:g}, so there is nothing to rank; {remedy}",
             path=source_name(source),
         )
     if active <= IN_BATCH and high < positive_threshold(objective, examples.kind, score_scale(low, high)):

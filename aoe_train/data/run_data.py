@@ -22,6 +22,7 @@ from aoe_train.objectives.training_rows import Examples
 from aoe_train.settings.train_settings import DOMAIN, TrainSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
+from pairkit.base.system.text_lines import no_such_file
 from pairkit.dataset.labels import LabelRules, describe_labels
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of, is_hub_name, parts_of
@@ -67,7 +68,7 @@ def check_files(sources: Sources, settings: TrainSettings) -> None:
         is_on_hub = isinstance(source, str) and not files and is_hub_name(source)
         if isinstance(source, str | Path) and not files and not is_on_hub:
             parts_of(source)  # has a better message, but accepts names of tables
-            raise DataError("no such file", path=source)
+            raise DataError(no_such_file(Path(source)), path=source)
         read_twice &= not is_on_hub or source is sources.judged
         sizes = [file.stat().st_size for file in files]
         if files and not any(sizes):  # some may be empty, such as those of another split

@@ -37,6 +37,7 @@ from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.files import open_own, sha256, write_errors
 from pairkit.base.system.folders import differing
+from pairkit.base.system.text_lines import no_such_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -98,7 +99,7 @@ def check_files(path: Path, out: Path) -> None:
         from pairkit.dataset.reading.tables import sheet_of  # takes a while to import
 
         if not sheet_of(path)[0].is_file():
-            raise DataError("is a folder; give one file" if path.is_dir() else "no such file", path=path)
+            raise DataError("is a folder; give one file" if path.is_dir() else no_such_file(path), path=path)
     if out.suffix not in (".npy", ".parquet"):
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():

@@ -12,7 +12,12 @@ import torch
 from torch.nn.functional import normalize as unit
 
 from aoe_train.model.backbones.changes import keep_layers, make_bidirectional, merge_lora, name_base
-from aoe_train.model.backbones.load_backbone import check_pin, find_folder, load_backbone
+from aoe_train.model.backbones.load_backbone import (
+    check_pin,
+    find_folder,
+    load_backbone,
+    refuse_classifier,
+)
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.backbones.packed_bert import PackedBert
 from aoe_train.model.backbones.static import StaticTable, refuse_static
@@ -107,6 +112,8 @@ class Encoder:
         chosen_device = find_device(device)
         folder = find_folder(source, revision=revision)
         stored = stored_settings(folder)
+        if inference_only:
+            refuse_classifier(folder)
         lower = stored.pop("do_lower_case", False)
         changes = {key: value for key, value in overrides.items() if value is not None}
         if isinstance(prompts := changes.get("prompts"), Mapping):

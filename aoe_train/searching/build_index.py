@@ -118,8 +118,12 @@ class Indexed(OutputResult):
         ]
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """How to search it."""
-        return [("search it in a browser", ["aoe", "serve", "--index", str(self.out)])]
+        """How to search it, and how to find duplicates."""
+        index = str(self.out)
+        return [
+            ("search it in a browser", ["aoe", "serve", "--index", index]),
+            ("find near-duplicates", ["aoe", "duplicates", index]),
+        ]
 
 
 def check_place(out: Path) -> None:

@@ -68,7 +68,8 @@ def read_manifest(folder: Path) -> IndexManifest:
     """Read `index.json`."""
     path = folder / ABOUT
     if not path.is_file():
-        raise ConfigError(f"{folder}: no index.json; expected a folder of `aoe index`")
+        found = "is a file" if folder.is_file() else "no index.json"
+        raise ConfigError(f"{folder}: {found}; make an index first, with `aoe index`")
     return decode(IndexManifest, read_json(path, _REMEDY), path, _REMEDY)
 
 

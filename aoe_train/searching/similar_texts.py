@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,11 @@ _BLOCK_QUERIES, _BLOCK_TEXTS = 1024, 4096  # texts per product of matrices
 _BUFFERED_PAIRS = 1 << 20  # until all but the nearest of each text are dropped
 _BLOCK_PAIRS = 4096  # that are written at a time
 _SHOWN, _MEMBERS = 100, 5  # characters per text, texts per group
+# The default minimum; benchmarks/duplicate_thresholds.py has the measurements.
+_SAMPLE = 1000  # texts whose nearest neighbours choose it
+_DEVIATIONS = 0.75  # above their mean cosine
+_LEAST, _MOST = 0.6, 0.99  # else texts without near-duplicates would have some, and equal texts none
+_FEW, _OF_FEW = 20, 0.8  # fewer texts have no distribution; their minimum
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +44,18 @@ class NearDuplicates:
         queries: The index of the first text of each pair.
         index: The index of the second text; the same if it was compared with itself.
         full: Number of texts with more neighbours than were kept.
+        min_cosine: The minimum cosine of a pair.
+        chosen: Whether the minimum was chosen by the cosines of the texts.
+        highest: The highest cosine of two texts, if there is no pair.
     """
 
     pairs: pl.DataFrame
     queries: SearchIndex
     index: SearchIndex
     full: int
+    min_cosine: float
+    chosen: bool = False
+    highest: float | None = None
 
     @property
     def texts(self) -> int:
@@ -85,16 +97,24 @@ class NearDuplicates:
 
     @spoken_notes
     def notes(self) -> list[str]:
-        """Counts of pairs and groups."""
+        """Counts of pairs and groups, and the threshold."""
         groups = f" in {len(self.groups):,} groups" if self.within else ""
         more = f"; {self.full:,} texts have more: raise --neighbours" if self.full else ""
-        return [f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups}{more}"]
+        pairs = f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups} with a cosine of at least"
+        pairs += f" {self.min_cosine:g}{more}"
+        if self.highest is not None:
+            lower = math.floor(50 * self.highest) / 50
+            return [pairs, f"the highest cosine is {self.highest:.3f}; try --min-cosine {lower:g}"]
+        if not self.chosen:
+            return [pairs]
+        return [pairs, "the minimum was chosen by the cosines of these texts; --min-cosine sets another"]
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
         groups = [self.queries.keys(group) for group in self.groups]
         pairs = [as_json(pair) for part in self._parts() for pair in part.iter_rows(named=True)]
-        return {**as_json({"texts": self.texts, "full": self.full, "groups": groups}), "pairs": pairs}
+        counts = {"texts": self.texts, "full": self.full, "min_cosine": self.min_cosine, "groups": groups}
+        return {**as_json(counts), "pairs": pairs}
 
     def write(self, out: str | Path) -> None:
         """Write the pairs with both rows as .csv, .tsv, .jsonl or .parquet, a few thousand at a time.
@@ -142,6 +162,37 @@ def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
         (one_line(str(key), _SHOWN), one_line(text, _SHOWN))
         for key, text in zip(index.keys(places), index.texts(places), strict=True)
     ]
+
+
+def usual_minimum(vectors: IndexVectors, searcher: Searcher, queries: IndexVectors | None) -> float:
+    """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
+    compared = vectors if queries is None else queries
+    if min(len(vectors), len(compared)) < _FEW:
+        return _OF_FEW
+    places = np.unique(np.linspace(0, len(compared) - 1, _SAMPLE).astype(np.int64))
+    nearest = _highest_cosines(compared, searcher, places, within=queries is None)
+    minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
+    return round(min(max(minimum, _LEAST), _MOST), 2)
+
+
+def highest_cosine(vectors: IndexVectors, searcher: Searcher, queries: IndexVectors | None) -> float:
+    """The highest cosine of two texts."""
+    compared = vectors if queries is None else queries
+    places = np.arange(len(compared))
+    return float(_highest_cosines(compared, searcher, places, within=queries is None).max(initial=-1))
+
+
+def _highest_cosines(
+    compared: IndexVectors, searcher: Searcher, places: np.ndarray, *, within: bool
+) -> np.ndarray:
+    """The cosine of the nearest other text of each of these texts."""
+    highest = []
+    for start in range(0, len(places), _BLOCK_QUERIES):
+        block = places[start : start + _BLOCK_QUERIES]
+        found = searcher.nearest(compared.rows(block), 1 + within)
+        is_other = found.places != block[:, None] if within else found.places >= 0
+        highest.append(np.where(is_other, found.scores, -1).max(axis=1))
+    return np.concatenate(highest)
 
 
 def similar_pairs(

@@ -72,12 +72,6 @@ class Teacher:
     def identify(self) -> Mapping[str, Any]:
         """The hashes and settings that determine its vectors, for run.json."""
         if self.file is None:
-            config: Any = self.encoder.model.backbone.config
-            if self._backbone is None and "ForSequenceClassification" in str(config.architectures):
-                raise ConfigError(
-                    f"{self.role} {self.name}: is a classifier or reranker, not an embedding model; a"
-                    " reranker's scores can teach (--teacher-scores)"
-                )
             return {**self.encoder.identity(), "dim": self.encoder.dim}
         if not self.file.is_file():
             raise ConfigError(f"{self.role} {self.name}: no such file; give a model, or a file of vectors")

@@ -31,7 +31,7 @@ from aoe_train.training.model_card import model_card
 from aoe_train.training.pair_model import check_loss_functions
 from aoe_train.training.processes import on_main, wait_for_all
 from aoe_train.training.train_record import RunRecord, format_run_choices, origin, run_record
-from aoe_train.training.training_arguments import Process, idle_gpus, memory_advice, start_processes
+from aoe_train.training.training_arguments import Process, idle_processors, memory_advice, start_processes
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.system.files import whole_folder, write_json, write_text
 from pairkit.dataset.records import joined, write_bad_rows
@@ -60,7 +60,7 @@ def train(
     is_main = args.process_index == 0
     with working_folder(work) if is_main else nullcontext(), Display(progress if is_main else False) as show:
         process = Process(args, work, say if is_main else silent, show)
-        if note := idle_gpus(args):
+        if note := idle_processors(args):
             process.say(note)
         with memory_errors(partial(memory_advice, settings)):
             loaded = load(sources, settings, process)

@@ -105,10 +105,17 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     return args
 
 
-def idle_gpus(args: TrainingArguments) -> str | None:
-    """A note if a single process uses one of several GPUs."""
+def idle_processors(args: TrainingArguments) -> str | None:
+    """A note if a single process uses one of several GPUs, or was launched as one of several on a CPU."""
     count = torch.cuda.device_count()
-    if args.world_size > 1 or count < 2:
+    if args.world_size > 1:
+        return None
+    if count == 0 and "ACCELERATE_MIXED_PRECISION" in os.environ:
+        return (
+            "one process trains, as `accelerate launch` starts no more on a CPU; for several, start with"
+            " `torchrun --nproc-per-node 2`"
+        )
+    if count < 2:
         return None
     return f"1 of {count} GPUs is used; to use all, start with `torchrun --nproc-per-node {count}`"
 

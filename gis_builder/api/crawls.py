@@ -129,7 +129,7 @@ def import_tracker(
     )
     with display(progress) as show, held_store(work_folder) as store:
         rows = _crawl.import_tracker(store, saved, show.say, how_to_read)
-        return Crawled(work_folder, rows, read_status(store))
+        return Crawled(work_folder, rows, read_status(store), is_import=True)
 
 
 @same_arguments(import_tracker)

@@ -195,11 +195,13 @@ class Crawled:
         work: The working folder.
         repositories: The outcome of each requested repository.
         status: The progress and the cost of the folder's crawl, over all runs.
+        is_import: Whether all issues are from files.
     """
 
     work: Path
     repositories: Sequence[RepoRow]
     status: Status
+    is_import: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: counts and cost."""
@@ -222,8 +224,13 @@ class Crawled:
         return []
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
-        """The command that follows a crawl."""
-        return [("find the duplicates", ["gis", "detect", "--work", str(self.work)])]
+        """The commands that find marked duplicates and, among all issues, unmarked ones."""
+        work = ["--work", str(self.work)]
+        steps = [("find the marked duplicates", ["gis", "detect", *work])]
+        if self.is_import:
+            unmarked = ["gis", "render", *work, "--out", f"{self.work.stem}.parquet"]
+            steps.append(("find unmarked ones by a model, with `aoe index` and `aoe duplicates`", unmarked))
+        return steps
 
     def __repr__(self) -> str:
         return repr(self.status)

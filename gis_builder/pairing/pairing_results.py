@@ -13,7 +13,7 @@ from gis_builder.detection.detection_results import cross_repository_notes
 from gis_builder.store import RepoRow, Usage
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.system.machine import peak_rss_mb
-from pairkit.similarity.languages import train_command
+from pairkit.similarity.languages import backbone_for, train_command
 
 if TYPE_CHECKING:
     from pairkit import AuditReport, PairDataset
@@ -219,6 +219,14 @@ class Rendered(Printed):
         for name, count in sorted(self.counts.items(), key=lambda item: -item[1]):
             table.add_row(name, count)
         return table
+
+    def next_steps(self) -> list[tuple[str, list[str]]]:
+        """How to index the texts."""
+        from pairkit.dataset.reading.tables import read_table
+
+        backbone = backbone_for(read_table(self.out)["text"].to_list())
+        command = ["aoe", "index", str(self.out), "--model", backbone, "--out", "index"]
+        return [("index them, to search and to find duplicates", command)]
 
 
 def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:

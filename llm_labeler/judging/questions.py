@@ -57,15 +57,26 @@ CANDIDATES = Scale(
     "- unsure: you can't tell\n" + _ONE_OF_FOUR,
     {vote: vote for vote in VOTES},
 )
-# Existing pairs seldom contradict each other, so this scale is one of distance.
-PAIRS = Scale(
-    _COMPARE.format(things="texts", thing="text")
-    + "- same: they say or ask the same, in whatever words; one could stand for the other\n"
-    "- related: both are about the same topic, and say or ask something else, be it the opposite\n"
-    "- different: they are about different topics\n"
-    "- unsure: you can't tell\n" + _ONE_OF_FOUR,
-    {"same": "same", "related": "opposite", "different": "unrelated", "unsure": "unsure"},
-)
+# Existing pairs seldom contradict each other, so these scales are of distance.
+_SAME_AND_RELATED = {
+    "match": "- same: they say or ask the same, in whatever words; one could stand for the other\n"
+    "- related: both are about the same topic, and say or ask something else, be it the opposite\n",
+    "search": "- same: one answers the other, or they ask the same, in whatever words\n"
+    "- related: both are about the same topic, but neither answers the other\n",
+    "group": "- same: they belong to the same topic, or have the same intent, in whatever words\n"
+    "- related: their topics or intents are close, but not the same\n",
+}
+PAIRS = {
+    purpose: Scale(
+        _COMPARE.format(things="texts", thing="text")
+        + definitions
+        + "- different: they are about different topics\n"
+        + "- unsure: you can't tell\n"
+        + _ONE_OF_FOUR,
+        {"same": "same", "related": "opposite", "different": "unrelated", "unsure": "unsure"},
+    )
+    for purpose, definitions in _SAME_AND_RELATED.items()
+}
 
 
 # JSON quoting does not disarm the special tokens of chat templates, such as <|im_end|>, </s> or [/INST].

@@ -137,6 +137,7 @@ class JudgedPairs(RunResult):
 
 
 Votes = dict[str, list[JudgeVote]]  # by pair
+_WORDS = PAIRS["match"]  # the same words for all purposes
 ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
 
 
@@ -169,7 +170,8 @@ def judge_pairs(
     if names := remote_llms(settings, providers):
         note(f"the pairs may leave this machine: {', '.join(names)}")
     parameters = {name: (p.parameters, p.parameters_text) for name, p in providers.items()}
-    template = Template("judge", dict.fromkeys(settings.prompt.polarities, PAIRS.instructions))
+    scale = PAIRS[settings.judge.purpose]
+    template = Template("judge", dict.fromkeys(settings.prompt.polarities, scale.instructions))
     record = RunRecord(settings, template, parameters, pairs.name, pairs.sha256, pairs.dropped)
     run = _run_json(record)
     check_out(out, run, fresh=fresh)
@@ -181,7 +183,7 @@ def judge_pairs(
         store.recover()
         check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
         questions = {
-            name: judge_questions(_as_candidates(pairs), name, record, PAIRS) for name in settings.proposers
+            name: judge_questions(_as_candidates(pairs), name, record, scale) for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
@@ -192,7 +194,7 @@ def judge_pairs(
         votes: Votes = {}
         endings = Counter[str]()
         for text in _as_candidates(pairs):
-            add_votes(text, settings.proposers, store, record, PAIRS)
+            add_votes(text, settings.proposers, store, record, scale)
             votes |= text.votes
             endings += text.endings
         spent_in_all = store.spent()
@@ -218,7 +220,8 @@ def _run_json(record: RunRecord) -> dict[str, Any]:
     """The content of run.json, with the settings that affect judging."""
     run = record.run_json()
     kept = {name: run["settings"][name] for name in ("llms", "seed", "input", "judge", "ensemble")}
-    return {**run, "settings": {"task": "judge", **kept}, "prompts": {"system": PAIRS.instructions}}
+    instructions = PAIRS[record.settings.judge.purpose].instructions
+    return {**run, "settings": {"task": "judge", **kept}, "prompts": {"system": instructions}}
 
 
 def _as_candidates(pairs: ExistingPairs) -> Iterator[TextCandidates]:
@@ -303,7 +306,7 @@ def _decision(votes: list[JudgeVote], judges: Judges, min_confidence: float) -> 
         return _PairDecision(None, best, same, "undecided")
     if best < min_confidence:
         return _PairDecision(None, best, same, "unsure")
-    return _PairDecision(PAIRS.word(CLASSES[probabilities.index(best)]), best, same)
+    return _PairDecision(_WORDS.word(CLASSES[probabilities.index(best)]), best, same)
 
 
 def _judged(
@@ -314,7 +317,7 @@ def _judged(
     decisions = [_decision(of_pair, judges, min_confidence) for of_pair in by_pair]
     verdicts = pl.Series("judged", [decision.verdict for decision in decisions], pl.String)
     votes_of_pairs = [
-        [{"judge": v.judge, "vote": PAIRS.word(v.vote)} for v in of_pair] for of_pair in by_pair
+        [{"judge": v.judge, "vote": _WORDS.word(v.vote)} for v in of_pair] for of_pair in by_pair
     ]
     judged = rows.with_columns(
         verdicts,

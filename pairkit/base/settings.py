@@ -15,6 +15,18 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
 _MAX_ERRORS = 5  # in a message
+# What pydantic calls the value that it expects, in plain words.
+_EXPECTED = (
+    (r"a valid integer.*", "a whole number"),
+    (r"a valid number.*", "a number"),
+    (r"a valid boolean.*", "true or false"),
+    (r"a valid string", "text"),
+    (r"a valid (dictionary|mapping).*", "names with values"),
+    (r"a valid (list|tuple|set)\b.*", "a list"),
+    (r"greater than or equal to", "at least"),
+    (r"less than or equal to", "at most"),
+    (r"greater than", "more than"),
+)
 _MAY_BE_SECRET = re.compile(r"(?:^|_)(?:api|key|token|secret|password|credentials?|authorization)(?:_|$)")
 
 
@@ -35,6 +47,18 @@ S = TypeVar("S", bound=Settings)
 def split_at_commas(value: object) -> object:
     """Split text at commas, as a `BeforeValidator` of sequences."""
     return between_commas(value) if isinstance(value, str) else value
+
+
+def plain_words(message: str) -> str:
+    """An error of pydantic in plain words, to follow the name of a setting."""
+    message = message.removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if not message.startswith("input should be "):
+        return "needs a value" if message == "field required" else message
+    message = message.removeprefix("input should be ")
+    for pattern, words in _EXPECTED:
+        message = re.sub(f"^{pattern}", words, message)
+    return f"expected {message}"
 
 
 PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
@@ -62,7 +86,7 @@ def load_settings(
         key, equals, value = assignment.partition("=")
         if not equals:
             name = re.split(r"[^\w.-]", assignment, maxsplit=1)[0]
-            raise ConfigError(f"setting {name!r}: expected key=value, such as split.seed=7")
+            raise ConfigError(f"setting {name!r}: expected key=value, such as {name}=1")
         try:
             parsed = tomllib.loads(f"value = {value.strip()}")["value"]
         except (tomllib.TOMLDecodeError, RecursionError):
@@ -104,8 +128,7 @@ def argument(name: str, value: Any, kind: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]  # of a whole table, only the part in question is shown
         part = value if first["type"] == "missing" else first["input"]
-        message, shown = first["msg"].removeprefix("Value error, "), one_line(repr(part), 100)
-        raise ConfigError(f"{name} = {shown}: {message[:1].lower()}{message[1:]}") from error
+        raise ConfigError(f"{name} = {one_line(repr(part), 100)}: {plain_words(first['msg'])}") from error
 
 
 def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:
@@ -150,15 +173,26 @@ def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
 def _explain(model: type[Settings], error: Any) -> str:
     key = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
+        if meant := keys_ending(model, str(error["loc"][-1])):
+            return f"unknown setting {key!r}; did you mean {' or '.join(meant)}?"
         return f"unknown setting {key!r}; known here: {', '.join(_known_keys(model, error['loc'][:-1]))}"
-    message = error["msg"].removeprefix("Value error, ")
     if not key:  # the message of a check over several settings names them
-        return str(message)
+        return str(error["msg"]).removeprefix("Value error, ")
     # Where a table is expected or a field is missing, the input may be a whole table, with a key in it.
     is_table = isinstance(error["input"], Mapping) or error["type"] in ("model_type", "dict_type")
     is_hidden = is_table or _MAY_BE_SECRET.search(str(error["loc"][-1]))
     value = "" if is_hidden else f" = {one_line(repr(error['input']))}"
-    return f"setting {key!r}{value}: {message[:1].lower()}{message[1:]}"
+    return f"setting {key!r}{value}: {plain_words(error['msg'])}"
+
+
+def keys_ending(model: type[BaseModel], name: str) -> list[str]:
+    """The dotted keys of a model whose last part is a name."""
+    keys = [name] if name in model.model_fields else []
+    for section, field in model.model_fields.items():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if _is_model(kind):
+                keys += [f"{section}.{key}" for key in keys_ending(kind, name)]
+    return keys
 
 
 def _known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:

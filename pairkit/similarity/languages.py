@@ -17,16 +17,14 @@ _MULTILINGUAL_BACKBONE = "sentence-transformers/paraphrase-multilingual-MiniLM-L
 
 def train_command(dataset: Path) -> list[str]:
     """A command that trains on a dataset's folder."""
-    return ["aoe", "train", "--data", str(dataset), "--backbone", _backbone(dataset), "--out", "model"]
-
-
-def _backbone(dataset: Path) -> str:
-    """The backbone for a dataset: a multilingual one unless its texts are English."""
     tables = sorted(dataset.rglob("*.parquet"))
-    if not tables:
-        return _ENGLISH_BACKBONE
-    texts = pl.read_parquet(tables[0], columns=[0], n_rows=_ROWS).to_series()
-    most_frequent = languages(texts.to_list())[:1]
+    texts = pl.read_parquet(tables[0], columns=[0], n_rows=_ROWS).to_series().to_list() if tables else []
+    return ["aoe", "train", "--data", str(dataset), "--backbone", backbone_for(texts), "--out", "model"]
+
+
+def backbone_for(texts: Sequence[str]) -> str:
+    """The backbone for texts: a multilingual one unless they are English."""
+    most_frequent = languages(texts)[:1]
     return _ENGLISH_BACKBONE if most_frequent in ([], ["en"]) else _MULTILINGUAL_BACKBONE
 
 

@@ -12,6 +12,7 @@ training.
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -20,7 +21,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
-from pairkit.base.errors import ConfigError
+from pairkit.base.errors import ConfigError, RemoteError
 from papers.methods.base import IGNORED, Method, OrdinaryTokens, info_nce
 
 if TYPE_CHECKING:
@@ -125,6 +126,11 @@ def _generator(encoder: Encoder, name: str) -> nn.Module:
         RuntimeError,
         SafetensorError,
     ) as error:  # absent, of another kind, or damaged
+        if not Path(name).is_dir():
+            message = (
+                f"generator {name}: no such folder, and the Hub lacks it or can't be reached; give a folder"
+            )
+            raise RemoteError(message) from error
         raise ConfigError(f"generator {name}: not a masked language model in safetensors") from error
     if AutoTokenizer.from_pretrained(name).get_vocab() != encoder.tokenizer.get_vocab():
         raise ConfigError(f"generator {name}: its vocabulary differs from the backbone's")

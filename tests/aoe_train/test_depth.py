@@ -58,7 +58,7 @@ def test_layers_of_a_packed_bert(bert):
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_layer_counts_out_of_range(bert, count):
-    with pytest.raises(ConfigError, match=r"layers 3: this backbone has 2|greater than or equal to 1"):
+    with pytest.raises(ConfigError, match=r"layers 3: this backbone has 2|expected at least 1"):
         Encoder.load(bert, device="cpu", layers=count)
 
 
@@ -96,7 +96,7 @@ def test_one_table_of_layers_and_sizes(bert):
     assert "layers" not in alone[0]
     for model, given, message in (
         ("m", {"layers": 1, "endpoint": "http://127.0.0.1:1/v1"}, "can't be set for an endpoint"),
-        (bert, {"quantize": "int4"}, "quantize = 'int4': input should be"),
+        (bert, {"quantize": "int4"}, "quantize = 'int4': expected"),
         (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
         (Encoder.load(bert, device="cpu"), {"layers": 1}, "layers can't be set for a loaded Encoder"),

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shutil
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -234,6 +235,16 @@ def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "in.doc").touch()
     with pytest.raises((ConfigError, DataError), match=message):
         run(lines.parent / path, lines.parent / out, fake, **options)
+
+
+def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
+    reranker = Path(shutil.copytree(bert, tmp_path / "reranker"))
+    config = json.loads((reranker / "config.json").read_text())
+    config["architectures"] = ["BertForSequenceClassification"]
+    (reranker / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=r"is a classifier or reranker, .* has no vectors of texts"):
+        aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy", progress=False)
+    assert Encoder.load(reranker, device="cpu").dim  # as a backbone
 
 
 def test_faults_during_encoding(lines, tmp_path, bert):

@@ -94,12 +94,13 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
         *(["a", "b"], [Model(), Model(a=(1, 0, 0))], {"queries": ["q"]}, ConfigError),
         "two models are called model 0",
     ),
-    "a purpose without queries": (
-        *(["a", "b"], [Model()], {"purpose": ["group"]}, ConfigError, "give queries=, or leave it out"),
+    "purposes without queries": (
+        *(["a", "b"], [Model()], {"purpose": ["group", "match"]}, ConfigError),
+        "give queries=, or only one",
     ),
     "an unknown purpose": (
         *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["sort"]}, ConfigError),
-        "purpose = 'sort': input should be 'group', 'search' or 'match'",
+        "purpose = 'sort': expected 'group', 'search' or 'match'",
     ),
     "a purpose for few texts": (
         *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["group"]}, DataError),

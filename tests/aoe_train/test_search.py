@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -291,12 +292,12 @@ def test_search_by_one_ranking_and_with_filters(made, bert):
 def test_search_errors(made, bert, other_bert, tmp_path):
     index, unopened = aoe_train.open_index(made, model=bert), aoe_train.open_index(made, words_only=True)
     for opened, wrong, words in (
-        (index, {"by": "luck"}, "by = 'luck': input should be 'both', 'model' or 'words'"),
-        (unopened, {"by": "luck"}, "by = 'luck': input should be 'both', 'model' or 'words'"),
+        (index, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
+        (unopened, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
         (unopened, {}, "opened without its model"),
-        (index, {"top": 0}, "top = 0: input should be greater than 0"),
-        (index, {"text": None}, "text = None: input should be a valid string"),
-        (index, {"weight": 2}, "weight = 2: input should be less than or equal to 1"),
+        (index, {"top": 0}, "top = 0: expected more than 0"),
+        (index, {"text": None}, "text = None: expected text"),
+        (index, {"weight": 2}, "weight = 2: expected at most 1"),
         (index, {"where": {"sha256": "x"}}, "where sha256: no such column; choose from number, title"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -410,6 +411,34 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
             found.write(tmp_path / name)
 
 
+def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path):
+    vectors = np.load(made / "vectors.npy")
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -1)
+    nearest = cosines.max(axis=1)
+    found = aoe_train.duplicates(made, progress=False)
+    assert found.min_cosine == round(max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2)
+    assert found.to_dict()["min_cosine"] == found.min_cosine
+    assert found.notes()[1].startswith("the minimum was chosen by the cosines of these texts; min_cosine=")
+    assert len(aoe_train.duplicates(made, min_cosine=0.9, progress=False).notes()) == 1
+    aoe_train.index(issues().head(5), model=bert, out=tmp_path / "few", **QUIET)
+    assert aoe_train.duplicates(tmp_path / "few", progress=False).min_cosine == 0.8
+    between = aoe_train.duplicates(made, against=tmp_path / "few", progress=False)
+    assert between.min_cosine == 0.8
+
+
+def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
+    texts = list(dict.fromkeys(TEXTS))[:30]
+    aoe_train.index(texts, model=bert, out=tmp_path / "index", **QUIET)
+    vectors = np.load(tmp_path / "index" / "vectors.npy")
+    highest = float(np.triu(vectors @ vectors.T, 1).max())
+    found = aoe_train.duplicates(tmp_path / "index", min_cosine=1, progress=False)
+    assert found.pairs.is_empty()
+    assert found.highest == pytest.approx(highest, abs=1e-6)
+    number = float(re.search(r"try min_cosine=([\d.]+)", found.notes()[1])[1])
+    assert len(aoe_train.duplicates(tmp_path / "index", min_cosine=number, progress=False).pairs)
+
+
 def test_the_table_shows_the_groups(bert, tmp_path):
     long = "the dog\nis \x1b[31mrunning " + "far " * 60
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
@@ -439,7 +468,7 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     aoe_train.index(TEXTS, model=other_bert, out=tmp_path / "theirs", **QUIET)
     for how, words in (
         ({"against": tmp_path / "theirs"}, "another model than"),
-        ({"min_cosine": 3}, "min_cosine = 3: input should be less than or equal to 1"),
+        ({"min_cosine": 3}, "min_cosine = 3: expected at most 1"),
     ):
         with pytest.raises(ConfigError, match=words):
             aoe_train.duplicates(made, progress=False, **how)

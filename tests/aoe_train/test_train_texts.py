@@ -18,10 +18,15 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed
 
 
 @pytest.mark.parametrize(
-    ("arguments", "smoothing"),
-    [({}, 0.25), ({"purpose": "group"}, 1), ({"purpose": "match"}, 0)],
+    ("arguments", "smoothing", "question"),
+    [
+        ({}, 0.25, None),
+        ({"purpose": "group"}, 1, "Do both texts belong to the same topic or intent?"),
+        ({"purpose": "match"}, 0, None),
+        ({"purpose": "search"}, 0.25, "Does the second text answer the first, or ask the same?"),
+    ],
 )
-def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing):
+def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing, question):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments)
     planned = aoe_train.plan(TEXTS, backbone=shallow, **FEW, **arguments)
@@ -31,7 +36,10 @@ def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing):
     assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
     card = (tmp_path / "m" / "README.md").read_text()
     assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card
-    assert [command[1] for _, command in run.next_steps()] == ["sample-pairs", "review", "evaluate"]
+    (_, sample), (_, review), (_, compare) = run.next_steps()
+    assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
+    assert sample[-2:] == [*(("--purpose", arguments["purpose"]) if arguments else ("--out", "to-judge"))]
+    assert review[5:] == ["400", *(("--question", question) if question else ())]
 
 
 def test_another_teacher_is_smoothed_the_same_way(shallow, tmp_path):

@@ -34,7 +34,7 @@ from aoe_train.training.loss_log import (
     sample_texts,
     spread,
 )
-from aoe_train.training.training_arguments import Process, _check_shard, idle_gpus, start_processes
+from aoe_train.training.training_arguments import Process, _check_shard, idle_processors, start_processes
 from pairkit import DataError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
@@ -171,12 +171,18 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 # Processes and devices
 
 
-def test_idle_gpus_are_reported(tmp_path, monkeypatch):
+def test_idle_processors_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     args = start_processes(settings(), tmp_path)
-    assert idle_gpus(args) == "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
+    assert (
+        idle_processors(args) == "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
+    )
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert idle_gpus(args) is None
+    assert idle_processors(args) is None
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert idle_processors(args) is None
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")  # as `accelerate launch` sets it
+    assert "`torchrun --nproc-per-node 2`" in str(idle_processors(args))
     assert args.ddp_broadcast_buffers is False
 
 

@@ -13,6 +13,7 @@ RUN = (
     *(
         ROOT / "README.md",
         _DOCS / "start.md",
+        _DOCS / "howto" / "duplicates.md",
         _DOCS / "howto" / "extend.md",
         _DOCS / "howto" / "faq.md",
         _DOCS / "howto" / "groups.md",

@@ -198,7 +198,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"llm": "a,,b"}, "expected NAME or NAME,NAME"),
     ({"polarity": "up"}, "expected positive, negative or both"),
     ({"aggregation": answer}, "aggregation"),
-    ({"aggregation": "best"}, "input should be 'union', 'vote' or 'weighted'"),
+    ({"aggregation": "best"}, "expected 'union', 'vote' or 'weighted'"),
     ({"out": None}, "^out = None: "),
     ({"work": 5}, "^work = 5: "),
     ({"settings": 5}, "^settings = 5: "),

@@ -92,6 +92,22 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
     assert "opposite of" not in seen[0]
 
 
+@pytest.mark.parametrize(
+    ("purpose", "same"),
+    [
+        ("match", "one could stand for the other"),
+        ("search", "one answers the other"),
+        ("group", "they belong to the same topic, or have the same intent"),
+    ],
+)
+def test_what_counts_as_the_same_follows_the_purpose(purpose: str, same: str, tmp_path: Path) -> None:
+    seen: list[str] = []
+    wanted = {"judge.purpose": purpose, "ensemble.min_confidence": 0}
+    judged(tmp_path / "out", llm={"a": judge_of("same", seen)}, settings=wanted)
+    assert all(same in prompt for prompt in seen)
+    assert same in json.loads((tmp_path / "out" / "run.json").read_text())["prompts"]["system"]
+
+
 def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path: Path) -> None:
     source = tmp_path / "pairs"
     source.mkdir()

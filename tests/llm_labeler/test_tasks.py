@@ -70,7 +70,10 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "belongs to the task paraphrase; leave it out"),
         ({"task": "query", "llm": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
-        ({"task": "triple"}, "input should be 'paraphrase', 'triplet' or 'query'"),
+        ({"llm": "gpt-4o"}, "give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'"),
+        ({"llm": "claude-x"}, "no LLM is named 'claude-x'; .*llm.claude.kind=anthropic"),
+        ({"llm": "mistral"}, r"or add \[llm.mistral\] to a file for config="),
+        ({"task": "triple"}, "expected 'paraphrase', 'triplet' or 'query'"),
         ({"task": "triplet", "settings": {"prompt.changes": "mood"}}, "negation"),
     ],
 )

@@ -61,8 +61,8 @@ def test_layers(tmp_path: Path) -> None:
     [
         (["inner.sed=3"], r"unknown setting 'inner.sed'; known here: name, seed"),
         (["sed=3"], r"unknown setting 'sed'; known here: inner, ratio, servers"),
-        (["ratio=-1"], r"setting 'ratio' = -1: input should be greater than or equal to 0"),
-        (["inner.seed=x"], r"setting 'inner.seed' = 'x': input should be a valid integer"),
+        (["ratio=-1"], r"setting 'ratio' = -1: expected at least 0"),
+        (["inner.seed=x"], r"setting 'inner.seed' = 'x': expected a whole number"),
         (["inner"], r"expected key=value"),
         (["ratio=1", "ratio.x=2"], r"ratio is a value, not a section"),
     ],
@@ -78,14 +78,14 @@ KEY = "gsk_Ab1cD2eF3gH4"
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"servers.x": {"api_key": KEY}}, "setting 'servers.x.kind': field required; unknown setting"),
-        ({"servers.x": KEY}, "setting 'servers.x': input should be a valid dictionary"),
-        ({"servers": [KEY]}, "setting 'servers': input should be a valid dictionary"),
+        ({"servers.x": {"api_key": KEY}}, "setting 'servers.x.kind': needs a value; unknown setting"),
+        ({"servers.x": KEY}, "setting 'servers.x': expected names with values"),
+        ({"servers": [KEY]}, "setting 'servers': expected names with values"),
         ({"servers.x": {"kind": "a", "api_key_env": KEY}}, "setting 'servers.x.api_key_env': string should"),
         ({"inner.kye": KEY}, "unknown setting 'inner.kye'; known here"),
-        ({1: KEY}, "settings = 1: input should be a valid string"),
+        ({1: KEY}, "settings = 1: expected text"),
         ([f"servers.x.api_key: {KEY}"], "setting 'servers.x.api_key': expected key=value"),
-        ([5, KEY], "settings = 5: input should be a valid string"),
+        ([5, KEY], "settings = 5: expected text"),
     ],
 )
 def test_errors_show_no_other_values_and_no_keys(settings: Any, message: str) -> None:

@@ -84,9 +84,9 @@ def test_help(pairs: str) -> None:
     ("command", "message", "code"),
     [
         (("show", "DATA", "--row", "99"), "--row 99: train of my pairs.tsv has 6 such rows", 2),
-        (("merge", "DATA", "--conflicts", "all", "-o", "x"), "--conflicts 'all': input should be 'drop'", 2),
+        (("merge", "DATA", "--conflicts", "all", "-o", "x"), "--conflicts 'all': expected 'drop'", 2),
         (("export", "DATA", "--format", "odt", "-o", "x"), "--format odt: expected jsonl or csv", 2),
-        (("split", "DATA", "--split-sizes", "most", "-o", "x"), "--split-sizes 'most': input should", 2),
+        (("split", "DATA", "--split-sizes", "most", "-o", "x"), "--split-sizes 'most': expected", 2),
         (("audit", "none.tsv"), "none.tsv: no such file", 3),
         (("audit", "nowhere"), "nowhere: no such file or folder", 2),
         (("audit", "owner/none"), "owner/none: no such file or folder; loading from the Hub failed", 4),
@@ -98,10 +98,52 @@ def test_errors_name_the_flag(pairs: str, command: tuple[str, ...], message: str
     assert done.error.startswith(f"error: {message}")
 
 
+@pytest.mark.parametrize(
+    ("package", "command", "message"),
+    [
+        ("aoe_train", "train --learning-rate 1", "no option --learning-rate; did you mean --lr?"),
+        ("aoe_train", "train --batchsize 1", "no option --batchsize; did you mean --batch-size?"),
+        ("aoe_train", "train --four-bit", "no option --four-bit; did you mean --set lora.four_bit=…?"),
+        ("aoe_train", "index --data t.txt", "no option --data; INPUT has no option before it, and `"),
+        ("aoe_train", "train -d t.txt --lr", "'--lr' requires an argument"),
+        ("aoe_train", "train -d t.txt --lr much", "--lr: expected a number"),
+        ("aoe_train", "train -d t.txt --seed 1.5", "--seed: expected a whole number"),
+        ("aoe_train", "train pairs.tsv", "pairs.tsv: "),
+        ("aoe_train", "evaluate m", "m: unexpected argument; give an option before it, such as --model m"),
+        (
+            "gis_builder",
+            "build owner/name",
+            "owner/name: expected an option before it; give --repos owner/name",
+        ),
+        ("llm_labeler", "generate --llm wordnet", "--data is missing: "),
+        ("pairkit", "split", "DATASET is missing: "),
+    ],
+)
+def test_errors_of_usage_are_one_line_with_a_remedy(package: str, command: str, message: str) -> None:
+    done = run_here(package, *command.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.error.startswith(f"error: {message}")
+    assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("pears.tsv", "pears.tsv: no such file; did you mean pairs.tsv?"),
+        ("folder/pairs.tsv", "folder/pairs.tsv: no such file; there is no folder folder"),
+        ("qqq.csv", "qqq.csv: no such file in /"),
+    ],
+)
+def test_a_missing_file_has_a_remedy(name: str, remedy: str, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n")
+    monkeypatch.chdir(tmp_path)
+    assert run_pairs("audit", name).error.startswith(f"error: {remedy}")
+
+
 def test_error_of_a_setting_names_the_flag(pairs: str) -> None:
     flags = ("--data", pairs, "--llm", "wordnet", "--out", "x", "--samples", "0")
     done = run_here("llm_labeler", "generate", *flags)
-    assert done.error.startswith("error: --samples 0: input should be")
+    assert done.error.startswith("error: --samples 0: expected at least 1")
 
 
 def test_verbose(pairs: str) -> None:

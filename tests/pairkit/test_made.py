@@ -132,9 +132,7 @@ def test_conflicts() -> None:
     assert dropped.statistics["dropped_pairs"] == {"conflicting_labels": 2}
     first = pairkit.merge({"one": one, "other": other}, conflicts="first")
     assert texts(first)["train"] == [("one", "k", "l", 1), ("one", "a", "b", 1)]
-    with pytest.raises(
-        ConfigError, match="conflicts = 'all': input should be 'drop', 'first', 'error' or 'keep'"
-    ):
+    with pytest.raises(ConfigError, match="conflicts = 'all': expected 'drop', 'first', 'error' or 'keep'"):
         pairkit.merge([one], conflicts="all")
 
 

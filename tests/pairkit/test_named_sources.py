@@ -55,6 +55,8 @@ def test_lists_of_sources(tmp_path: Path) -> None:
     assert named_sources([pattern, paths[0]]) == {"train": pattern, "a-train": paths[0]}
     assert [*named_sources([pl.DataFrame(ROWS), ROWS])] == ["data-1", "data-2"]
     assert [*named_sources([pairkit.read(ROWS), Path("x.csv")])][1] == "x"
+    for rows in ([("a", "b", 1), ("c", "d", 0)], [["a", "b", 1]]):  # not two datasets
+        assert [*named_sources(rows)] == ["data-1"]
     with pytest.raises(ConfigError, match=r"'no.tsv': no such file or folder, but others of the list exist"):
         named_sources([*paths, "no.tsv"])
     with pytest.raises(ConfigError, match=r"two datasets are named"):

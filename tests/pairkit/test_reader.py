@@ -210,6 +210,8 @@ def test_tables_by_split(caplog: pytest.LogCaptureFixture) -> None:
         ({"train": []}, "^the dict given, train: is empty; expected"),
         (["one", {"text": "two"}], "row 2 is dict; expected a dict for each row"),
         ([{"text": "one"}, None], "row 2 is NoneType"),
+        ([("one", "two", 1)], "row 1 is tuple; expected a dict for each row, such as {'text1': "),
+        (["one", "two"], "the list given: has single texts, expected pairs; `aoe sample-pairs` draws"),
         ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 import aoe_train
 from aoe_train import Encoder, TextBatch
-from pairkit import ConfigError
+from pairkit import ConfigError, RemoteError
 from papers.methods import NAMES, method
 from papers.methods.bilstm import write_bilstm
 from papers.methods.consert import features_cut, shuffled, without_dropout
@@ -261,8 +261,11 @@ def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     assert torch.equal(edited[~mask], ids[~mask])
     assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
     assert (replaced[ids == -100] == -100).all()
-    with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
+    with pytest.raises(RemoteError, match="none: no such folder, and the Hub lacks it or can't be reached"):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
+    (tmp_path / "generator" / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
+        begun("diffcse", encoder, generator=str(tmp_path / "generator"))
 
 
 def test_whitenedcse_whitens_groups():

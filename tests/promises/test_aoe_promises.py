@@ -227,7 +227,7 @@ def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match="isn't an index of `aoe index`"):
         aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
     assert (tmp_path / "mine.txt").read_text() == "mine"
-    with pytest.raises(ConfigError, match="kind = 'tree': input should be 'flat' or 'hnsw'"):
+    with pytest.raises(ConfigError, match="kind = 'tree': expected 'flat' or 'hnsw'"):
         aoe_train.index(TEXTS, model=bert, out=out, kind="tree", progress=False)
     with pytest.raises(DataError, match="the column sha256 is reserved"):
         aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)

@@ -19,13 +19,16 @@ JUDGE = ["aoe sample-pairs", "pairs review", "aoe evaluate"]
 RUNS = {  # a command, and the first words of each of its next steps
     "pairs audit bad.tsv --bad-rows skip": ["pairs report"],
     "pairs audit --bad-rows skip -- -bad.tsv": ["pairs report"],
-    "aoe index --model bert --out -index -- -bad.tsv": ["aoe serve"],
+    "aoe index --model bert --out -index -- -bad.tsv": ["aoe serve", "aoe duplicates"],
     "pairs split positives.csv --out split": ["aoe train"],
     "pairs split bad.tsv --bad-rows skip --out split": ["aoe train"],
     "pairs merge train.tsv dev.tsv --out both": ["aoe train"],
     "pairs extract faq.csv --out mined": ["aoe train"],
     "pairs extract few.csv --split-sizes 1,0,0 --out mined": [],
-    f"gis import {SAMPLE / 'quarryhq'} --work gis.work": ["gis detect"],
+    f"gis import {SAMPLE / 'quarryhq'} --work gis.work": ["gis detect", "gis render"],
+    f"gis import {SAMPLE / 'quarryhq'} --work gis.work && gis render --work gis.work --out texts.csv": [
+        "aoe index"
+    ],
     "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs' --dry-run": [
         "label generate"
     ],
@@ -40,9 +43,10 @@ RUNS = {  # a command, and the first words of each of its next steps
     f"{TRAIN} --data triplets.jsonl --preset domain": JUDGE,
     f"{TRAIN} --data sentences.txt": JUDGE,
     f"{TRAIN} --data table.csv --columns text=said": JUDGE,
+    f"{TRAIN} --data sentences.txt --purpose group": JUDGE,
     f"{TRAIN} --data sentences.txt --preset domain --interpolate 0": [],
     f"{TRAIN} --data train.tsv --accept-on train.tsv": [],
-    "aoe index sentences.txt --model bert --out index": ["aoe serve"],
+    "aoe index sentences.txt --model bert --out index": ["aoe serve", "aoe duplicates"],
     "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": JUDGE[1:],
     "aoe sample-pairs --data sentences.txt --queries q.txt --model bert --model wide --out judged": JUDGE[1:],
     "aoe mine --data positives.csv --model bert --out negatives": ["aoe train"],
@@ -80,7 +84,10 @@ def test_next_steps_run(place: Path, line: str) -> None:
         assert done.code == 0, (words, done.err)
         return done.err
 
-    lines = run(shlex.split(line)).splitlines()
+    *before, last = line.split(" && ")
+    for command in before:
+        run(shlex.split(command))
+    lines = run(shlex.split(last)).splitlines()
     steps = [shlex.split(step) for heading, step in pairwise(lines) if heading.startswith("next: ")]
     assert [" ".join(words[:2]) for words in steps] == RUNS[line]
     for words in steps:

@@ -83,6 +83,17 @@ def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
     return fetch_model(name, revision, _FETCHED, called=name, instead=instead)
 
 
+def refuse_classifier(folder: Path) -> None:
+    """Refuse a reranker or classifier as an embedding model."""
+    path = folder / "config.json"
+    architectures = read_object(path).get("architectures") if path.is_file() else None
+    if "ForSequenceClassification" in str(architectures):
+        raise ConfigError(
+            f"{folder}: is a classifier or reranker, not an embedding model: it scores pairs and has no"
+            " vectors of texts; a reranker's scores can teach (--teacher-scores)"
+        )
+
+
 def load_backbone(
     folder: Path,
     *,

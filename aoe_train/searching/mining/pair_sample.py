@@ -78,8 +78,8 @@ def sample_pairs(
     names = [str(model) for model, _ in models]
     if queries is None and top != 1:
         raise ConfigError(f"--top {top} needs --queries; leave it out")
-    if queries is None and purposes:
-        raise ConfigError("--purpose compares search results; give --queries, or leave it out")
+    if queries is None and len(purposes) > 1:
+        raise ConfigError("several --purpose compare search results; give --queries, or only one")
     name = source_name(source)
     texts = sorted(set(read_rows(source, columns).texts))
     query_texts = [] if queries is None else _query_texts(queries, columns)

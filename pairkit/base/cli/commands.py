@@ -18,7 +18,7 @@ from pairkit.base.cli.encoding import files_in
 from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Parameter, as_words, parameters, purpose
 from pairkit.base.cli.terminal import BROKEN_PIPE, INTERRUPTED, Ended, next_step, out, print_json, say
 from pairkit.base.cli.terminal import out as stdout
-from pairkit.base.errors import PairkitError
+from pairkit.base.errors import ConfigError, PairkitError
 
 
 class Commands(TyperGroup):
@@ -215,6 +215,17 @@ class _Command(TyperCommand):
 
     declared: dict[str, Parameter]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line; an error is one line that names the remedy."""
+        from pairkit.base.cli.usage_errors import UsageError, explain
+
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            unused = _unused_words(self.make_parser(ctx), given)
+            raise ConfigError(explain(error, ctx.command_path, self.declared.values(), unused)) from error
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print help with the flags and examples to show."""
         self.add_texts()
@@ -236,6 +247,14 @@ class _Command(TyperCommand):
 
     def _options(self) -> list[Any]:
         return [*self.params]
+
+
+def _unused_words(parser: Any, words: list[str]) -> list[str]:
+    """The words of a command line that belong to no option or argument."""
+    try:
+        return [*parser.parse_args(words)[1]]
+    except Exception:  # noqa: BLE001 - typer has copies of click's errors
+        return []
 
 
 def _show_all(context: Any, requested: bool) -> None:

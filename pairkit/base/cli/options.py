@@ -205,10 +205,15 @@ def _entries(section: str) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in _ENTRY.findall(section)}
 
 
+def settings_model(name: str) -> Any:
+    """The model of `module:Class`."""
+    module, _, name = name.partition(":")
+    return getattr(import_module(module), name)
+
+
 def field_of(model: str, key: str) -> FieldInfo:
     """The pydantic field of a dotted key."""
-    module, _, name = model.partition(":")
-    settings: Any = getattr(import_module(module), name)
+    settings = settings_model(model)
     *sections, last = key.split(".")
     for section in sections:
         settings = settings.model_fields[section].annotation

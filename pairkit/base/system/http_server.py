@@ -51,7 +51,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.create_server(address, family=family, backlog=128)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise ConfigError(f"port {port} of {host} can't be used ({error}); give another --port") from error
+        reason = str(getattr(error, "strerror", None) or error).partition(" (")[0].lower()
+        raise ConfigError(f"port {port} of {host} can't be used ({reason}); give another --port") from error
     # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listening.detach())
 

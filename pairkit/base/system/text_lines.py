@@ -13,7 +13,9 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -282,13 +284,29 @@ class _Bounded(io.RawIOBase):
         return count
 
 
+_MAX_NAMES = 1000  # that are compared with a missing one
+
+
+def no_such_file(path: Path) -> str:
+    """The message for a missing file: the most similar name in its folder, or where it was searched."""
+    folder, close = path.parent, list[str]()
+    if not folder.is_dir():
+        return f"no such file; there is no folder {one_line(str(folder))}"
+    with suppress(OSError):
+        names = [each.name for each in islice(folder.iterdir(), _MAX_NAMES)]
+        close = get_close_matches(path.name, names, 1)
+    if close:
+        return f"no such file; did you mean {one_line(str(folder / close[0]))}?"
+    return f"no such file in {one_line(str(folder.resolve()))}"
+
+
 @contextmanager
 def _readable(path: Path, row: Callable[[], int | None]) -> Iterator[None]:
     """Convert errors of reading a file in this row."""
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
+        raise DataError(no_such_file(path), path=path) from error
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         message = f"not readable ({reason}); fix the file or its permissions"
@@ -304,7 +322,7 @@ def readable(
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError("no such file", path=path) from error
+        raise DataError(no_such_file(path), path=path) from error
     except caught as error:
         reason = one_line(str(error).split("\n")[0], 200)
         raise DataError(f"not readable as {kind} ({reason}); {remedy}", path=path) from error

@@ -108,6 +108,10 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
     names = frame.columns
     if meant != "pairs" and len(names) == 1:
         return Roles(names[0], "")
+    if names == ["text"]:
+        raise DataError(
+            "has single texts, expected pairs; `aoe sample-pairs` draws pairs of them to judge", path=where
+        )
     label, negatives = _first_of(_LABEL_NAMES, names), negative_columns(names)
     pair = known_pair(names, _PAIR_NAMES)
     if {"answer", "_task_hash"} <= {*names}:  # of Prodigy, beside the label that was proposed

@@ -170,5 +170,6 @@ def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
     kind = Mapping if isinstance(rows[0], Mapping) else str
     number, odd = next((number, row) for number, row in enumerate(rows, 1) if not isinstance(row, kind))
     raise TypeError(
-        f"row {number} is {type(odd).__name__}; expected a dict for each row, or a text for each row"
+        f"row {number} is {type(odd).__name__}; expected a dict for each row, such as"
+        " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"
     )

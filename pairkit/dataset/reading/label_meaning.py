@@ -207,7 +207,8 @@ def _outside(labels: Sequence[pl.Series]) -> str:
     numbers = pl.concat(labels).drop_nulls().to_numpy()
     return (
         f"label {{label}}; expected 0 or 1, or a score from 0 to {SCORE_MAX:g}. Found {numbers.min():g} to"
-        f" {numbers.max():g}: give the lowest and the highest possible score as --label-range LOW,HIGH"
+        f" {numbers.max():g}: correct it, or give the lowest and the highest possible score as --label-range"
+        " LOW,HIGH"
     )
 
 

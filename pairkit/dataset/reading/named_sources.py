@@ -78,7 +78,7 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
 
 def _is_table(sources: Sequence[Any]) -> bool:
     """Whether a list has rows, not sources."""
-    if not sources or all(isinstance(item, Mapping) for item in sources):
+    if not sources or all(isinstance(item, Mapping) for item in sources) or any(map(_is_row, sources)):
         return True
     if not all(isinstance(item, str) for item in sources):
         return False
@@ -89,6 +89,12 @@ def _is_table(sources: Sequence[Any]) -> bool:
             " paths or single texts (give Hub ids by name: {'name': 'owner/dataset'})"
         )
     return bool(missing)
+
+
+def _is_row(item: Any) -> bool:
+    """Whether an item of a list is a row without column names, rather than a source of texts."""
+    is_list = isinstance(item, list) and any(isinstance(cell, int | float) for cell in item)
+    return isinstance(item, tuple) or is_list
 
 
 def _exists(path: str) -> bool:
