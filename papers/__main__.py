@@ -61,6 +61,8 @@ def convert(
     epilog=examples(
         "python -m papers evaluate --model minilm --suite transfer --data-dir data --markdown minilm.md",
         "python -m papers evaluate -m M --suite nli --task TaxiNLI --data-dir data",
+        "python -m papers evaluate -m text-embedding-3-large --endpoint https://api.openai.com/v1 --suite sts"
+        " --data-dir data",
     )
 )
 def evaluate(
@@ -72,6 +74,17 @@ def evaluate(
     split: Annotated[str, _option("--split", "test or validation.", "NAME")] = "test",
     against: Annotated[
         str | None, _option("--against", "Second model, to test the difference between both.", "MODEL")
+    ] = None,
+    endpoint: Annotated[
+        str | None, _option("--endpoint", "Server with OpenAI's /embeddings that serves the model.", "URL")
+    ] = None,
+    api_key_env: Annotated[
+        str | None,
+        _option(
+            "--api-key-env",
+            "Environment variable with the endpoint's key. [default: OPENAI_API_KEY at OpenAI]",
+            "NAME",
+        ),
     ] = None,
     resamples: Annotated[int, _option("--resamples", "Bootstrap resamples; 0 for none.", "N")] = 1000,
     cache: Annotated[bool, _option("--cache/--no-cache", "Cache vectors on disk.")] = True,
@@ -93,6 +106,8 @@ def evaluate(
         tasks=task or (),
         split=split,
         against=against,
+        endpoint=endpoint,
+        api_key_env=api_key_env,
         resamples=resamples,
         cache=cache,
         progress=not quiet,
@@ -220,6 +235,30 @@ def pretrain(
 def _suggest_training(backbone: Path, *, quiet: bool) -> None:
     command: list[str | Path] = ["aoe", "train", "--data", "PAIRS", "--backbone", backbone, "--out", "MODEL"]
     next_step("train it on pairs", command, quiet=quiet)
+
+
+@app.command(epilog=examples("python -m papers tables"))
+def tables(*, json: Json = False) -> None:
+    """List the rows of the papers' tables: the recipe that reproduces each, or the reason why none does."""
+    from papers.reproduce.recipe import reproduced_rows
+    from papers.suites.published import PUBLISHED
+
+    reproduced = reproduced_rows()
+    columns = "table", "row", "recipe: its row, or why there is none"
+    listed = ResultTable(*columns, left=columns[1:])
+    found: dict[str, dict[str, str]] = {}
+    for source, table in PUBLISHED.items():
+        found[source] = {**table.reasons}
+        for row, scores in table.rows.items():
+            same = scores if isinstance(scores, str) else f"{source}: {row}"
+            recipes = reproduced.get(f"{source}: {row}") or reproduced.get(same)
+            found[source].setdefault(row, "; ".join(recipes) if recipes else f"see {same}")
+        for row, where in found[source].items():
+            listed.add_row(source, row, where)
+    if json:
+        print_json(found)
+        return
+    stdout.print(listed)
 
 
 @app.command(

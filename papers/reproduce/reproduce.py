@@ -75,7 +75,7 @@ def reproduce(recipe: Recipe, options: Options, *, say: Callable[[str], None]) -
         raise DataError("no such file; --data-dir must be the folder that has it", path=missing[0])
     # Check all that can be checked before data is made, which may take hours or cost money.
     ready = [column for column in at.evaluate if "{work}" not in (column.data or "")]
-    scoring = Scoring(ready, folders, at.precision)
+    scoring = Scoring(ready, folders)
     with held_folder(options.out, "another run works in it; wait for it or choose another --out"):
         if options.fresh:
             for name in _OUTPUTS:
@@ -87,7 +87,7 @@ def reproduce(recipe: Recipe, options: Options, *, say: Callable[[str], None]) -
         if not runs:
             raise ConfigError("every row is skipped at this scale; choose another --scale")
         if len(ready) < len(at.evaluate):
-            scoring = Scoring(at.evaluate, folders, at.precision)
+            scoring = Scoring(at.evaluate, folders)
         runner = Runner(options.out, at, folders, scoring, say, keep_models=options.keep_models)
         seeds = tuple(dict.fromkeys((*at.seeds, *options.seeds)))
         all_runs, _ = plan(recipe, options.scale, folders, seeds=seeds, assignments=options.assignments)

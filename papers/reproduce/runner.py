@@ -84,7 +84,7 @@ class Runner:
         """Train and score; a killed training continues from its checkpoint."""
         start = time.perf_counter()
         result = self._train(run) if run.train else {}
-        scores, overlap = self.scoring.score(self._model(run))
+        scores, overlap = self.scoring.score(self._model(run), run.precision)
         record = Record(
             row=run.row,
             seed=run.seed,
@@ -136,7 +136,7 @@ class Runner:
             return WordVectors(Path(source))
         if run.whiten is None and run.flow is None and not hasattr(objective, "reader") and run.train:
             return source
-        encoder = aoe_train.Encoder.load(source, precision=self.at.precision, inference_only=True, **options)
+        encoder = aoe_train.Encoder.load(source, precision=run.precision, inference_only=True, **options)
         encode: Encode = partial(encoder.encode, normalize=False)
         if hasattr(objective, "reader"):
             method: Method = objective
@@ -184,7 +184,7 @@ class Runner:
             "fitted": [self._file_hashes(name) for name in fitted],
             "whiten": run.whiten and [run.whiten.dim],
             "columns": [column.model_dump(mode="json") for column in self.at.evaluate],
-            "precision": self.at.precision,
+            "precision": run.precision,
             "version": __version__,
         }
 
