@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -266,6 +268,7 @@ def tables(*, json: Json = False) -> None:
         "python -m papers reproduce --list",
         "python -m papers reproduce stsb --scale small --data-dir data --out results",
         "python -m papers reproduce stsb --data-dir data --out results --only AoE --seeds 0,1",
+        "python -m papers reproduce nli --scale full --data-dir data --out results --workers 8",
     )
 )
 def reproduce(
@@ -291,19 +294,25 @@ def reproduce(
     fresh: Fresh = False,
     out: Annotated[Path, _option("--out -o", "Folder for records and tables.", "DIR")] = Path("results"),
     keep_models: Annotated[bool, _option("--keep-models", "Keep the trained models.")] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes that share the runs; with GPUs, one each.", metavar="N", min=1)
+    ] = 1,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Reproduce a table of the papers and show your scores beside theirs. Run it again to continue.
 
     Each recipe and scale has a folder in --out with table.md, figures.json and a record per run; runs with
-    --set have a folder of their own. If a run fails, the remaining runs continue.
+    --set have a folder of their own. If a run fails, the remaining runs continue. Processes with the same
+    --out share the runs, such as those of --workers.
     """
     from papers.reproduce.consent import list_actions
     from papers.reproduce.recipe import Scale, is_packaged, read_recipe
     from papers.reproduce.reproduce import TABLE, Options, output_folder, plan_runs
     from papers.reproduce.reproduce import reproduce as run
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("torchrun would multiply the batch of each run; start without it, with --workers N")
     if show_list:
         _show_recipes(json=json)
         return
@@ -322,6 +331,7 @@ def reproduce(
         assignments=assignments,
         keep_models=keep_models,
         fresh=fresh,
+        workers=workers,
     )
     if dry_run:
         runs, skipped = plan_runs(loaded, options)
@@ -334,7 +344,7 @@ def reproduce(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # job schedulers end a job with it
     if not is_packaged(recipe):
         _confirm(recipe, list_actions(loaded, at_scale), yes=yes)
-    result = run(loaded, options, say=lambda message: say(message, quiet=quiet))
+    result = run(loaded, options, say=partial(say, quiet=quiet))
     if json:
         print_json({"out": str(options.out), **result})
         return

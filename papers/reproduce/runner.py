@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from papers.reproduce.scoring import Scoring
 
 
+CLAIMS = "claims"
+
+
 @dataclass(frozen=True)
 class Record:
     """The result of a run."""
@@ -78,7 +81,12 @@ class Runner:
             return TypeAdapter(Record).validate_json(path.read_bytes())
         except (OSError, ValueError):
             self.say(f"{path}: unreadable record; the run is repeated")
+            path.unlink(missing_ok=True)
             return None
+
+    def claim(self, run: Run) -> Path:
+        """The folder that a process locks while it does a run."""
+        return self.out / CLAIMS / self._name(run)
 
     def do(self, run: Run) -> Record:
         """Train and score; a killed training continues from its checkpoint."""
@@ -175,7 +183,7 @@ class Runner:
         ]
         sources = [data.train, data.dev] if data else []
         return {
-            "backbone": {run.backbone: self._file_hashes(run.backbone)},
+            "backbone": self._file_hashes(run.backbone) or run.backbone,
             "settings": run.settings if run.train else run.settings.get("encoder"),
             "method": [run.method, dict(run.options or {})],
             "seed": run.seed,
