@@ -61,6 +61,28 @@ def convert(
 
 @app.command(
     epilog=examples(
+        "python -m papers data --data-dir data", "python -m papers data --data-dir data --suite sts"
+    )
+)
+def data(
+    data_dir: Annotated[Path, _DATA_DIR],
+    *,
+    suite: Annotated[
+        list[str] | None,
+        _option("--suite", "sts, transfer, nli or retrieval; repeatable. [default: all]", "NAME"),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Download the public test sets. Their terms of use are those of their sources."""
+    from papers.suites.download import download
+
+    for name in suite or ("sts", "transfer", "nli", "retrieval"):
+        say(f"{name}: downloading", quiet=quiet)
+        download(name, data_dir)
+
+
+@app.command(
+    epilog=examples(
         "python -m papers evaluate --model minilm --suite transfer --data-dir data --markdown minilm.md",
         "python -m papers evaluate -m M --suite nli --task TaxiNLI --data-dir data",
         "python -m papers evaluate -m text-embedding-3-large --endpoint https://api.openai.com/v1 --suite sts"
