@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -59,8 +61,32 @@ def convert(
 
 @app.command(
     epilog=examples(
+        "python -m papers data --data-dir data", "python -m papers data --data-dir data --suite sts"
+    )
+)
+def data(
+    data_dir: Annotated[Path, _DATA_DIR],
+    *,
+    suite: Annotated[
+        list[str] | None,
+        _option("--suite", "sts, transfer, nli or retrieval; repeatable. [default: all]", "NAME"),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Download the public test sets. Their terms of use are those of their sources."""
+    from papers.suites.download import download
+
+    for name in suite or ("sts", "transfer", "nli", "retrieval"):
+        say(f"{name}: downloading", quiet=quiet)
+        download(name, data_dir)
+
+
+@app.command(
+    epilog=examples(
         "python -m papers evaluate --model minilm --suite transfer --data-dir data --markdown minilm.md",
         "python -m papers evaluate -m M --suite nli --task TaxiNLI --data-dir data",
+        "python -m papers evaluate -m text-embedding-3-large --endpoint https://api.openai.com/v1 --suite sts"
+        " --data-dir data",
     )
 )
 def evaluate(
@@ -72,6 +98,17 @@ def evaluate(
     split: Annotated[str, _option("--split", "test or validation.", "NAME")] = "test",
     against: Annotated[
         str | None, _option("--against", "Second model, to test the difference between both.", "MODEL")
+    ] = None,
+    endpoint: Annotated[
+        str | None, _option("--endpoint", "Server with OpenAI's /embeddings that serves the model.", "URL")
+    ] = None,
+    api_key_env: Annotated[
+        str | None,
+        _option(
+            "--api-key-env",
+            "Environment variable with the endpoint's key. [default: OPENAI_API_KEY at OpenAI]",
+            "NAME",
+        ),
     ] = None,
     resamples: Annotated[int, _option("--resamples", "Bootstrap resamples; 0 for none.", "N")] = 1000,
     cache: Annotated[bool, _option("--cache/--no-cache", "Cache vectors on disk.")] = True,
@@ -93,6 +130,8 @@ def evaluate(
         tasks=task or (),
         split=split,
         against=against,
+        endpoint=endpoint,
+        api_key_env=api_key_env,
         resamples=resamples,
         cache=cache,
         progress=not quiet,
@@ -222,11 +261,36 @@ def _suggest_training(backbone: Path, *, quiet: bool) -> None:
     next_step("train it on pairs", command, quiet=quiet)
 
 
+@app.command(epilog=examples("python -m papers tables"))
+def tables(*, json: Json = False) -> None:
+    """List the rows of the papers' tables: the recipe that reproduces each, or the reason why none does."""
+    from papers.reproduce.recipe import reproduced_rows
+    from papers.suites.published import PUBLISHED
+
+    reproduced = reproduced_rows()
+    columns = "table", "row", "recipe: its row, or why there is none"
+    listed = ResultTable(*columns, left=columns[1:])
+    found: dict[str, dict[str, str]] = {}
+    for source, table in PUBLISHED.items():
+        found[source] = {**table.reasons}
+        for row, scores in table.rows.items():
+            same = scores if isinstance(scores, str) else f"{source}: {row}"
+            recipes = reproduced.get(f"{source}: {row}") or reproduced.get(same)
+            found[source].setdefault(row, "; ".join(recipes) if recipes else f"see {same}")
+        for row, where in found[source].items():
+            listed.add_row(source, row, where)
+    if json:
+        print_json(found)
+        return
+    stdout.print(listed)
+
+
 @app.command(
     epilog=examples(
         "python -m papers reproduce --list",
         "python -m papers reproduce stsb --scale small --data-dir data --out results",
         "python -m papers reproduce stsb --data-dir data --out results --only AoE --seeds 0,1",
+        "python -m papers reproduce nli --scale full --data-dir data --out results --workers 8",
     )
 )
 def reproduce(
@@ -252,19 +316,25 @@ def reproduce(
     fresh: Fresh = False,
     out: Annotated[Path, _option("--out -o", "Folder for records and tables.", "DIR")] = Path("results"),
     keep_models: Annotated[bool, _option("--keep-models", "Keep the trained models.")] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes that share the runs; with GPUs, one each.", metavar="N", min=1)
+    ] = 1,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Reproduce a table of the papers and show your scores beside theirs. Run it again to continue.
 
     Each recipe and scale has a folder in --out with table.md, figures.json and a record per run; runs with
-    --set have a folder of their own. If a run fails, the remaining runs continue.
+    --set have a folder of their own. If a run fails, the remaining runs continue. Processes with the same
+    --out share the runs, such as those of --workers.
     """
     from papers.reproduce.consent import list_actions
     from papers.reproduce.recipe import Scale, is_packaged, read_recipe
     from papers.reproduce.reproduce import TABLE, Options, output_folder, plan_runs
     from papers.reproduce.reproduce import reproduce as run
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("torchrun would multiply the batch of each run; start without it, with --workers N")
     if show_list:
         _show_recipes(json=json)
         return
@@ -283,6 +353,7 @@ def reproduce(
         assignments=assignments,
         keep_models=keep_models,
         fresh=fresh,
+        workers=workers,
     )
     if dry_run:
         runs, skipped = plan_runs(loaded, options)
@@ -295,7 +366,7 @@ def reproduce(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # job schedulers end a job with it
     if not is_packaged(recipe):
         _confirm(recipe, list_actions(loaded, at_scale), yes=yes)
-    result = run(loaded, options, say=lambda message: say(message, quiet=quiet))
+    result = run(loaded, options, say=partial(say, quiet=quiet))
     if json:
         print_json({"out": str(options.out), **result})
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aoe_train.api.parameters import MODEL, options
 from pairkit.base.cli.options import OUTPUT, Option
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     format=Option(metavar="NAME", panel=OUTPUT, main=True),
     dtype=Option(metavar="NAME", panel=OUTPUT, main=True),
     interpolate=Option(panel=MODEL, main=True),
+    default_prompt=Option(metavar="NAME", panel=MODEL),
     backbone=Option(metavar="MODEL", panel=MODEL),
     data=replace(options["data"], main=False),
 )
@@ -33,6 +34,7 @@ def export(
     dtype: str = "fp32",
     layers: int | None = None,
     interpolate: float | None = None,
+    default_prompt: str | None = None,
     backbone: str | Path | None = None,
     data: Source | None = None,
     fresh: bool = False,
@@ -52,6 +54,8 @@ def export(
         layers: Export only the first N layers of the model. Default: all.
         interpolate: Weight of the trained model when averaged with its backbone, above 0 to 1 (WiSE-FT).
             Several exports of one model show the best weight. Default: 1.
+        default_prompt: Name of the prompt that plain `encode` uses, such as document for programs that name
+            none; they then also use it for queries. Default: the model's default.
         backbone: The model's backbone, for averaging. Default: the recorded one.
         data: Labelled pairs to measure int8's loss on: a folder, a file or a Hub id. In Python also rows in
             memory. Of several splits, test is used. Default: cosines of built-in sentences are compared.
@@ -83,7 +87,8 @@ def export(
     task = None if data is None else PairSource(data).task()
     with Display(progress) as show:
         with stage(f"load {model}", show):
-            encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers)
+            chosen: dict[str, Any] = {} if default_prompt is None else {"default_prompt_name": default_prompt}
+            encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers, **chosen)
         merged = False
         if interpolate is not None:
             first = backbone or exporting.backbone_of(model, Path(find_folder(model)))
@@ -95,6 +100,7 @@ def export(
             "format": format,
             "dtype": dtype,
             "interpolate": interpolate,
+            "default_prompt": default_prompt,
             "data": task and digest_of({"texts": list(task.texts), "labels": task.labels.tolist()}),
         }
         if there is not None and is_same(folder, there["made_of"], made_of, fresh=fresh):

@@ -254,7 +254,7 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path, made
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"
     changed = mixed_with(done.interpolate)
-    if graph is None and card.is_file() and not changed:
+    if graph is None and card.is_file() and not changed and not made_of.get("default_prompt"):
         shutil.copyfile(card, folder / "README.md")
     else:
         use = (

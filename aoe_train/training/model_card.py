@@ -151,6 +151,38 @@ def prompts_note(prompts: NamedPrompts) -> str:
     return (
         "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
         f" and `encode_document` use their own.{default}\n\n" + table(("name", "prompt"), rows)
+    ) + _in_frameworks(prompts)
+
+
+_FRAMEWORKS = """
+
+LangChain and LlamaIndex use these prompts only if you give them:
+
+```python
+HuggingFaceEmbeddings(
+    model_name="path/to/this/folder",
+    encode_kwargs={{"prompt_name": {document}}},
+    query_encode_kwargs={{"prompt_name": {query}}},
+)  # langchain_huggingface
+HuggingFaceEmbedding(
+    "path/to/this/folder",
+    query_instruction={query_words},
+    text_instruction={document_words},
+)  # llama_index.embeddings.huggingface
+```"""
+
+
+def _in_frameworks(prompts: NamedPrompts) -> str:
+    """How libraries that don't read prompts by name use them; empty if they can't."""
+    if prompts.after_text is not None:
+        return ""
+    query, document = (words or prompts.chosen() for words in (prompts.query, prompts.document))
+    names = {words: name for name, words in prompts.known.items()}
+    return _FRAMEWORKS.format(
+        query=repr(names[query]),
+        document=repr(names[document]),
+        query_words=repr(query),
+        document_words=repr(document),
     )
 
 

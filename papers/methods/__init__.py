@@ -21,8 +21,6 @@ _METHODS = {
     "infersent": "infersent:InferSent",
     "isbert": "isbert:IsBert",
     "promptbert": "promptbert:PromptBert",
-    "tsdae": "tsdae:Tsdae",
-    "whitenedcse": "whitenedcse:WhitenedCse",
 }
 NAMES = tuple(_METHODS)
 

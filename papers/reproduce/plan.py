@@ -13,7 +13,7 @@ from papers.methods import method
 from papers.reproduce.recipe import SMOKE_SETTINGS, Recipe, Row, RowAtScale, Scale
 
 if TYPE_CHECKING:
-    from papers.reproduce.recipe import AtScale, Source, Texts, Tree, Whiten
+    from papers.reproduce.recipe import AtScale, Precision, Source, Texts, Tree, Whiten
 
 _NOT_FOR_ALL = ("seed", "preset")  # rows and runs differ in these, so --set refuses them
 
@@ -28,6 +28,7 @@ class Run:
     train: bool
     settings: Tree
     source: Source
+    precision: Precision
     texts: Texts | None = None
     method: str | None = None
     options: Mapping[str, str] | None = None
@@ -145,6 +146,7 @@ def _run(
         row.train,
         merged(*layers),
         _source(at, own, folders),
+        own.precision or at.precision,
         row.texts,
         row.method,
         options,

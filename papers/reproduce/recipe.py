@@ -14,6 +14,7 @@ from pairkit.dataset.labels import LabelValues
 from papers.suites.published import published_row
 
 Scale = Literal["smoke", "small", "full"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Tree = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
@@ -34,17 +35,17 @@ def _line(text: str) -> str:
 
 
 Line = Annotated[str, AfterValidator(_line)]
-Lines = Annotated[
-    tuple[Line, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
-]
+_as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+Lines = Annotated[tuple[Line, ...], _as_list]
 
 
-def _published(value: object) -> object:
-    """Replace the name of a published row by its scores."""
+def _published(row: str) -> str:
+    """Check that the papers have such a row."""
     try:
-        return published_row(value) if isinstance(value, str) else value
+        published_row(row)
     except ConfigError as error:
         raise ValueError(str(error)) from error
+    return row
 
 
 class Source(Settings):
@@ -83,7 +84,7 @@ class AtScale(Settings):
     backbone: Line  # backbone of all rows without their own
     source: Source
     about: str = ""  # how its settings were chosen
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"  # precision of the evaluation
+    precision: Precision = "fp32"  # precision of the evaluation
     seeds: tuple[int, ...] = Field(default=(0, 1, 2, 3, 4), min_length=1)  # one run each
     evaluate: tuple[Column, ...] = Field(min_length=1)
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
@@ -93,6 +94,7 @@ class RowAtScale(Settings):
     """Changes of a row at one scale."""
 
     backbone: Line | None = None
+    precision: Precision | None = None  # precision of the evaluation; unset: that of the scale
     settings: Tree = Field(default_factory=dict)  # override those of the row
     options: dict[str, str] = Field(default_factory=dict)  # override those of the row
     data: Lines = ()  # training data, such as {data}/a.tsv; unset: that of the scale
@@ -129,8 +131,15 @@ class Row(Settings):
     seed: int | None = None  # train each run with this seed; unset: each with its own
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
-    # published score in each column, times 100; or the name of a row, such as "AoE, Table 1: USE"
-    paper: Annotated[dict[str, float], BeforeValidator(_published)] = Field(default_factory=dict)
+    # published score in each column, times 100; or rows of the papers, such as "AoE, Table 1: USE"
+    paper: Annotated[dict[str, float] | tuple[Annotated[str, AfterValidator(_published)], ...], _as_list] = ()
+
+    @property
+    def published(self) -> dict[str, float]:
+        """The published score in each column."""
+        if isinstance(self.paper, dict):
+            return self.paper
+        return {column: score for row in self.paper for column, score in published_row(row).items()}
 
     @property
     def learns(self) -> bool:
@@ -209,3 +218,14 @@ def read_recipe(name: str) -> Recipe:
         return load_settings(Recipe, file=path)
     except ConfigError as error:
         raise error if str(path) in str(error) else ConfigError(f"{path}: {error}") from error
+
+
+def reproduced_rows() -> dict[str, list[str]]:
+    """The rows of recipes by the published rows that they reproduce at scale `full`."""
+    found: dict[str, list[str]] = {}
+    for name in recipe_names():
+        for row in read_recipe(name).runs:
+            if row.at("full").skip is None and not isinstance(row.paper, dict):
+                for published in row.paper:
+                    found.setdefault(published, []).append(f"{name}: {row.name}")
+    return found

@@ -1,27 +1,33 @@
-"""Run a recipe and write its table. Kill it and run it again: finished runs are not repeated."""
+"""Run a recipe and write its table. Kill it and run it again: finished runs are not repeated.
+
+Processes share the runs of a folder: each run has a lock, which ends with the process that does it.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairkit.base.errors import ConfigError, DataError, PairkitError
 from pairkit.base.system.files import remove, write_json, write_text
-from pairkit.base.system.folders import held_folder
+from pairkit.base.system.folders import held_folder, locked
 from papers.reproduce.plan import Folders, Run, plan
-from papers.reproduce.runner import Record, Runner
+from papers.reproduce.runner import CLAIMS, Record, Runner
 from papers.reproduce.scoring import Scoring
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import missing_files, prepare
+from papers.reproduce.workers import work_in_processes
 
 if TYPE_CHECKING:
     from papers.reproduce.recipe import Recipe, Scale
 
 TABLE, FIGURES = "table.md", "figures.json"
-_OUTPUTS = ("runs", "models", "data", TABLE, FIGURES)
+_OUTPUTS = ("runs", CLAIMS, "models", "data", TABLE, FIGURES)
+_PAUSE_S = 1.0  # between two looks at the runs of other processes
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Options:
     assignments: tuple[str, ...] = ()
     keep_models: bool = False
     fresh: bool = False
+    workers: int = 1
 
     @property
     def folders(self) -> Folders:
@@ -52,7 +59,7 @@ def output_folder(recipe: str, scale: Scale, assignments: Sequence[str], out: Pa
 
 
 def plan_runs(recipe: Recipe, options: Options) -> tuple[list[Run], dict[str, str]]:
-    """The runs, and the reasons why rows are skipped, such as an absent backbone."""
+    """The runs, and the reasons why rows are skipped, such as an absent backbone; Hub ids are not checked."""
     runs, skipped = plan(
         recipe,
         options.scale,
@@ -61,83 +68,139 @@ def plan_runs(recipe: Recipe, options: Options) -> tuple[list[Run], dict[str, st
         only=options.only,
         assignments=options.assignments,
     )
-    return _skip_absent_backbones(runs, skipped)
+    paths = {run.row: Path(run.backbone) for run in runs if Path(run.backbone).is_absolute()}
+    skipped |= {row: f"no backbone at {path}" for row, path in paths.items() if not path.exists()}
+    return [run for run in runs if run.row not in skipped], skipped
 
 
 def reproduce(recipe: Recipe, options: Options, *, say: Callable[[str], None]) -> dict[str, Any]:
     """Do the runs that have no record yet, write the table of all records, and return figures.json.
 
-    If a run fails, the remaining ones continue; the first error is raised at the end.
+    Several processes can work in one folder: each run is done by one of them. If a run fails, the remaining
+    ones continue; the first error is raised at the end.
     """
-    plan(recipe, options.scale, options.folders, only=options.only, assignments=options.assignments)
+    shared = _open(recipe, options, say)
+    if options.workers > 1:
+        work_in_processes(recipe, options, say)
+    else:
+        shared.work()
+    return shared.finish()
+
+
+def _open(recipe: Recipe, options: Options, say: Callable[[str], None]) -> SharedRuns:
+    """Check the recipe and make its data; other processes wait until it is made."""
+    plan_runs(recipe, options)
     at, folders = recipe.at(options.scale), options.folders
     if missing := missing_files(at.source, folders):
         raise DataError("no such file; --data-dir must be the folder that has it", path=missing[0])
-    # Check all that can be checked before data is made, which may take hours or cost money.
-    ready = [column for column in at.evaluate if "{work}" not in (column.data or "")]
-    scoring = Scoring(ready, folders, at.precision)
-    with held_folder(options.out, "another run works in it; wait for it or choose another --out"):
+    if at.source.prepare:  # may take hours or cost money, so all that can be checked is checked before
+        Scoring([column for column in at.evaluate if "{work}" not in (column.data or "")], folders)
+    with locked(options.out, wait=True):
         if options.fresh:
-            for name in _OUTPUTS:
-                remove(options.out / name)
+            _discard(options.out)
         prepare(at.source, folders, say)
-        runs, skipped = plan_runs(recipe, options)
-        for row, reason in skipped.items():
-            say(f"skipped {row}: {reason}")
-        if not runs:
+        shared = SharedRuns(recipe, options, say)
+        shared.forget_failures()
+    for row, reason in shared.skipped.items():
+        say(f"skipped {row}: {reason}")
+    return shared
+
+
+def _discard(out: Path) -> None:
+    """Remove the results, unless another process does a run."""
+    for claim in sorted((out / CLAIMS).glob("*")):
+        with held_folder(claim, "another process does this run; wait for it or choose another --out"):
+            pass
+    for name in _OUTPUTS:
+        remove(out / name)
+
+
+class SharedRuns:
+    """The runs of a command, which other processes may do too, and the table of all runs in the folder."""
+
+    def __init__(self, recipe: Recipe, options: Options, say: Callable[[str], None]) -> None:
+        self._recipe, self._options, self._say = recipe, options, say
+        at, folders = recipe.at(options.scale), options.folders
+        self._runs, self.skipped = plan_runs(recipe, options)
+        if not self._runs:
             raise ConfigError("every row is skipped at this scale; choose another --scale")
-        if len(ready) < len(at.evaluate):
-            scoring = Scoring(at.evaluate, folders, at.precision)
-        runner = Runner(options.out, at, folders, scoring, say, keep_models=options.keep_models)
+        scoring = Scoring(at.evaluate, folders)
+        self._runner = Runner(options.out, at, folders, scoring, say, keep_models=options.keep_models)
         seeds = tuple(dict.fromkeys((*at.seeds, *options.seeds)))
-        all_runs, _ = plan(recipe, options.scale, folders, seeds=seeds, assignments=options.assignments)
-        all_runs, _ = _skip_absent_backbones(all_runs, {})
-        failed: list[tuple[Run, PairkitError]] = []
-        for number, run in enumerate(runs, start=1):
-            if runner.record(run) is None:
-                say(f"{number} of {len(runs)}: {run.row}, seed {run.seed}")
-                try:
-                    say(_summary_line(runner.do(run)))
-                except PairkitError as error:
-                    say(f"{run.row}, seed {run.seed}: failed: {error}")
-                    failed.append((run, error))
-                _write(recipe, options, skipped, runner, all_runs)
-            if runner.record(run) is not None:  # a kill may have left the model of a finished run
-                runner.remove_model(run)
-        result = _write(recipe, options, skipped, runner, all_runs)
-    if failed:
-        run, first = failed[0]
-        raise type(first)(f"{len(failed)} of {len(runs)} runs failed, first {run.row}: {first}") from first
-    return result
+        self._all_runs, _ = plan_runs(recipe, replace(options, seeds=seeds, only=()))
 
+    def forget_failures(self) -> None:
+        """Let failed runs be repeated."""
+        for run in self._runs:
+            remove(self._failure(run))
 
-def _skip_absent_backbones(runs: Sequence[Run], skipped: dict[str, str]) -> tuple[list[Run], dict[str, str]]:
-    """Skip rows whose backbone is a path that does not exist; Hub ids are not checked."""
-    paths = {run.row: Path(run.backbone) for run in runs if Path(run.backbone).is_absolute()}
-    reasons = {row: f"no backbone at {path}" for row, path in paths.items() if not path.exists()}
-    return [run for run in runs if run.row not in reasons], {**skipped, **reasons}
+    def work(self) -> None:
+        """Do the runs that no other process does. Returns when all are done, also those of others."""
+        while True:
+            for run in self._left():
+                with locked(self._runner.claim(run)) as is_ours:  # the lock of a killed process is free
+                    if is_ours and run in self._left():
+                        self._do(run)
+            if not self._left():
+                break
+            time.sleep(_PAUSE_S)
+        for run in self._runs:
+            if not self._failure(run).exists():  # a kill may have left the model of a finished run
+                self._runner.remove_model(run)
 
+    def finish(self) -> dict[str, Any]:
+        """Write the table; an error if a run failed, or was not done because its process was killed."""
+        result = self._write()
+        total = len(self._runs)
+        if failed := [run for run in self._runs if self._failure(run).exists()]:
+            reason = self._failure(failed[0]).read_text(encoding="utf-8")
+            raise PairkitError(f"{len(failed)} of {total} runs failed, first {failed[0].row}: {reason}")
+        if left := self._left():
+            raise PairkitError(f"{len(left)} of {total} runs were not finished; run the same command again")
+        return result
 
-def _write(
-    recipe: Recipe, options: Options, skipped: dict[str, str], runner: Runner, runs: Sequence[Run]
-) -> dict[str, Any]:
-    """Write the table of all runs that have a record."""
-    records = [record for run in runs if (record := runner.record(run)) is not None]
-    result = {
-        "recipe": recipe.title,
-        "paper": recipe.paper,
-        "about": runner.at.about,
-        "scale": options.scale,
-        "backbone": runner.at.backbone,
-        "changed": list(options.assignments),
-        "left_out": skipped,
-        "rows": summary(recipe, records, runner.scoring.titles),
-        "runs": [{"row": record.row, "seed": record.seed, "key": record.key} for record in records],
-        "wall_s": round(sum(record.wall_s for record in records), 1),
-    }
-    write_json(options.out / FIGURES, result)
-    write_text(options.out / TABLE, markdown(recipe, result))
-    return result
+    def _failure(self, run: Run) -> Path:
+        """The file with the error of a failed run."""
+        return self._runner.claim(run) / "failed"
+
+    def _left(self) -> list[Run]:
+        """The runs that are neither recorded nor failed."""
+        return [
+            run for run in self._runs if not self._failure(run).exists() and self._runner.record(run) is None
+        ]
+
+    def _do(self, run: Run) -> None:
+        name = f"{run.row}, seed {run.seed}"
+        self._say(f"{self._runs.index(run) + 1} of {len(self._runs)}: {name}")
+        try:
+            record = self._runner.do(run)
+            self._say(_summary_line(record))
+        except PairkitError as error:
+            self._say(f"{name}: failed: {error}")
+            write_text(self._failure(run), str(error))
+        self._write()
+
+    def _write(self) -> dict[str, Any]:
+        """Write the table of all runs that have a record; only one process reads and writes at a time."""
+        at, out = self._runner.at, self._options.out
+        with locked(out, wait=True):
+            found = [self._runner.record(run) for run in self._all_runs]
+            records = [record for record in found if record is not None]
+            result = {
+                "recipe": self._recipe.title,
+                "paper": self._recipe.paper,
+                "about": at.about,
+                "scale": self._options.scale,
+                "backbone": at.backbone,
+                "changed": list(self._options.assignments),
+                "left_out": self.skipped,
+                "rows": summary(self._recipe, records, self._runner.scoring.titles),
+                "runs": [{"row": record.row, "seed": record.seed, "key": record.key} for record in records],
+                "wall_s": round(sum(record.wall_s for record in records), 1),
+            }
+            write_json(out / FIGURES, result)
+            write_text(out / TABLE, markdown(self._recipe, result))
+        return result
 
 
 def _summary_line(record: Record) -> str:

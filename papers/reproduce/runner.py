@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from papers.reproduce.scoring import Scoring
 
 
+CLAIMS = "claims"
+
+
 @dataclass(frozen=True)
 class Record:
     """The result of a run."""
@@ -78,13 +81,18 @@ class Runner:
             return TypeAdapter(Record).validate_json(path.read_bytes())
         except (OSError, ValueError):
             self.say(f"{path}: unreadable record; the run is repeated")
+            path.unlink(missing_ok=True)
             return None
+
+    def claim(self, run: Run) -> Path:
+        """The folder that a process locks while it does a run."""
+        return self.out / CLAIMS / self._name(run)
 
     def do(self, run: Run) -> Record:
         """Train and score; a killed training continues from its checkpoint."""
         start = time.perf_counter()
         result = self._train(run) if run.train else {}
-        scores, overlap = self.scoring.score(self._model(run))
+        scores, overlap = self.scoring.score(self._model(run), run.precision)
         record = Record(
             row=run.row,
             seed=run.seed,
@@ -136,7 +144,7 @@ class Runner:
             return WordVectors(Path(source))
         if run.whiten is None and run.flow is None and not hasattr(objective, "reader") and run.train:
             return source
-        encoder = aoe_train.Encoder.load(source, precision=self.at.precision, inference_only=True, **options)
+        encoder = aoe_train.Encoder.load(source, precision=run.precision, inference_only=True, **options)
         encode: Encode = partial(encoder.encode, normalize=False)
         if hasattr(objective, "reader"):
             method: Method = objective
@@ -175,7 +183,7 @@ class Runner:
         ]
         sources = [data.train, data.dev] if data else []
         return {
-            "backbone": {run.backbone: self._file_hashes(run.backbone)},
+            "backbone": self._file_hashes(run.backbone) or run.backbone,
             "settings": run.settings if run.train else run.settings.get("encoder"),
             "method": [run.method, dict(run.options or {})],
             "seed": run.seed,
@@ -184,7 +192,7 @@ class Runner:
             "fitted": [self._file_hashes(name) for name in fitted],
             "whiten": run.whiten and [run.whiten.dim],
             "columns": [column.model_dump(mode="json") for column in self.at.evaluate],
-            "precision": self.at.precision,
+            "precision": run.precision,
             "version": __version__,
         }
 

@@ -11,12 +11,12 @@ import numpy as np
 import aoe_train
 from pairkit.base.errors import ConfigError, DataError
 from papers import suites
-from papers.suites.mteb import MTEB, evaluate_mteb
+from papers.suites.mteb import MTEB, evaluate_mteb, mteb_tasks
 from papers.suites.published import MEAN
 
 if TYPE_CHECKING:
     from papers.reproduce.plan import Folders
-    from papers.reproduce.recipe import Column
+    from papers.reproduce.recipe import Column, Precision
 
 RESERVED = "dev"
 PAIRS = "pairs"  # any pairs with labels, instead of a suite
@@ -26,38 +26,40 @@ _FAST = PAIRS, "sts", "gis"  # suites that are cheap to score with random vector
 class Scoring:
     """Scores models on all columns."""
 
-    def __init__(self, columns: Sequence[Column], folders: Folders, precision: str) -> None:
-        self._columns, self._folders, self._precision = columns, folders, precision
+    def __init__(self, columns: Sequence[Column], folders: Folders) -> None:
+        self._columns, self._folders = columns, folders
         self.titles: list[str] = []
         for column in columns:  # a dry run, so that a bad metric or absent data is not found after hours
             if column.suite in _FAST:
-                tasks = list(self._tasks(column, _random_vectors))
+                tasks = list(self._tasks(column, _random_vectors, None))
                 self._scores(column, tasks)
                 self.titles += [column.name or name for name, _ in tasks]
             elif column.suite in suites.SUITES:
                 self.titles += column.tasks or suites.SUITES[column.suite].tasks
+            elif column.suite == MTEB:
+                mteb_tasks(column.tasks)
             self.titles += [MEAN] if column.mean else []
         for title in self.titles:
             if self.titles.count(title) > 1 or title == RESERVED:
                 raise ConfigError(f"two columns would be named {title!r}; set different names")
 
-    def score(self, model: Any) -> tuple[dict[str, float], dict[str, int]]:
+    def score(self, model: Any, precision: Precision) -> tuple[dict[str, float], dict[str, int]]:
         """A model's score in each column, and for each task the number of examples that it was trained on."""
         scores: dict[str, float] = {}
         overlap: dict[str, int] = {}
         for column in self._columns:
             if column.suite == MTEB:
-                found = evaluate_mteb(model, column.tasks)
+                found = evaluate_mteb(model, column.tasks, precision=precision)
                 scores |= found | ({MEAN: fmean(found.values())} if column.mean else {})
                 continue
-            tasks = list(self._tasks(column, model))
+            tasks = list(self._tasks(column, model, precision))
             scores |= self._scores(column, tasks)
             overlap |= {column.name or name: each.overlap.rows for name, each in tasks if each.overlap}
         return scores, {name: rows for name, rows in overlap.items() if rows}
 
-    def _tasks(self, column: Column, model: Any) -> Any:
+    def _tasks(self, column: Column, model: Any, precision: str | None) -> Any:
         """The tasks of a column by name, each with its score."""
-        options: dict[str, Any] = {"precision": self._precision} if isinstance(model, str) else {}
+        options: dict[str, Any] = {"precision": precision} if isinstance(model, str) else {}
         if column.suite == PAIRS and column.data is not None:
             options |= {"data": self._folders.fill(column.data), "labels": column.labels}
         elif column.suite == "binary":

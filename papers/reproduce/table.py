@@ -31,7 +31,7 @@ def summary(recipe: Recipe, records: Sequence[Record], titles: Sequence[str]) ->
             "row": row.name,
             "seeds": len(own),
             "figures": {
-                column: {**_spread(values), "paper": row.paper.get(column)}
+                column: {**_spread(values), "paper": row.published.get(column)}
                 for column, values in _columns(own, titles).items()
             },
             "p": _p_value(own, by_row.get(recipe.compare or "", []), titles),

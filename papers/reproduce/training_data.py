@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     from papers.reproduce.plan import Folders
     from papers.reproduce.recipe import Source, Texts
 
-_COMMANDS = {
-    ("gis", "import"): "gis_builder",
-    ("gis", "detect"): "gis_builder",
-    ("gis", "pair"): "gis_builder",
-    ("label", "generate"): "llm_labeler",
-}
+_MODULES = {"gis": "gis_builder", "label": "llm_labeler"}
+_COMMANDS = "gis import", "gis detect", "gis pair", "label generate"
 _SEED = 0  # every run draws the same rows
 
 
@@ -48,10 +44,11 @@ def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> Non
     """Run the commands that make the data, each once."""
     for words in source.prepare:
         command = [folders.fill(word) for word in words]
-        name, shown = tuple(command[:2]), " ".join(command)
-        if name not in _COMMANDS:
-            allowed = ", ".join(" ".join(each) for each in _COMMANDS)
-            raise ConfigError(f"prepare: `{shown}` is not one of {allowed}; run it yourself first")
+        shown = " ".join(command)
+        if " ".join(command[:2]) not in _COMMANDS:
+            raise ConfigError(
+                f"prepare: `{shown}` is not one of {', '.join(_COMMANDS)}; run it yourself first"
+            )
         files = [Path(word.partition("=")[2] or word) for word in command]
         hashes = [sha256(path) for path in files if path.is_file()]  # so that a changed input is noticed
         key = hashlib.sha256("\0".join((__version__, *command, *hashes)).encode()).hexdigest()[:12]
@@ -60,7 +57,7 @@ def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> Non
             continue
         say(f"$ {shown}")
         code = subprocess.run(  # noqa: S603 - only commands of this project, confirmed for untrusted recipes
-            [sys.executable, "-P", "-m", _COMMANDS[name], *command[1:]], check=False, stdout=sys.stderr
+            [sys.executable, "-P", "-m", _MODULES[command[0]], *command[1:]], check=False, stdout=sys.stderr
         ).returncode
         if code:
             raise DataError(f"`{shown}` failed with exit code {code}; see its messages above")

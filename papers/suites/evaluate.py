@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import aoe_train
@@ -12,7 +12,7 @@ from aoe_train import Evaluation, tasks
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.making.dataset_card import table
 from papers.suites import nli, retrieval, transfer
-from papers.suites.published import PUBLISHED, PublishedTable
+from papers.suites.published import MEAN, PUBLISHED, PublishedTable
 
 
 class Suite(NamedTuple):
@@ -82,19 +82,22 @@ def compare_with_published(suite: str, evaluation: Evaluation) -> str:
     ((model, by_task),) = evaluation.scores.items()
     scores = {task: score.result.scores for task, score in by_task.items()}
     parts = [evaluation.to_markdown().rstrip()]
-    for published in PUBLISHED.get(suite, ()):
-        parts += [f"## Beside {published.source}", _comparison(published, scores, model)]
+    for published in PUBLISHED.values():
+        if published.suite == suite:
+            parts += [f"## Beside {published.source}", _comparison(published, scores, model)]
     return "\n\n".join(parts) + "\n"
 
 
 def _comparison(published: PublishedTable, scores: Mapping[str, Mapping[str, float]], model: str) -> str:
-    """A table; the model has an average only if it has all tasks."""
-    own = [scores.get(task, {}).get(published.metric, math.nan) for task in published.tasks]
-    own += [sum(own) / len(own)] if len(own) > 1 else []
-    rows = [(f"**{model}**", *(_figure(100 * value) for value in own))]
-    rows += [(name, *map(_figure, row)) for name, row in published.rows.items()]
-    return table((published.metric, *published.tasks, *["Avg."][: len(own) - 1]), rows)
+    """A table; the model has a mean only if it has all tasks."""
+    columns = published.columns
+    own = {task: 100 * scores[task][published.metric] for task in columns if task in scores}
+    if len(own) == len(columns) - 1:
+        own[MEAN] = fmean(own.values())
+    by_row = {f"**{model}**": own, **{row: published.scores(row) for row in published.rows}}
+    cells = [[row, *(_figure(found.get(column)) for column in columns)] for row, found in by_row.items()]
+    return table((published.metric, *columns), cells)
 
 
-def _figure(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.2f}"
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

@@ -17,22 +17,33 @@ from pairkit.base.extras import needed_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from papers.reproduce.recipe import Precision
+
 MTEB = "mteb"
 _ENGLISH = "MTEB(eng, v1)"
 
 
-def evaluate_mteb(model: Any, names: Sequence[str] = ()) -> dict[str, float]:
-    """The main score of each task, in [0, 1]; without names, of all English tasks.
+def mteb_tasks(names: Sequence[str] = ()) -> Any:
+    """The tasks with these names; without names, all English ones."""
+    with needed_for("suite mteb", "mteb"):
+        import mteb
+    return mteb.get_tasks(tasks=[*names]) if names else mteb.get_benchmark(_ENGLISH).tasks
+
+
+def evaluate_mteb(
+    model: Any, names: Sequence[str] = (), *, precision: Precision = "auto"
+) -> dict[str, float]:
+    """The main score of each task, in [0, 1].
 
     The model is a folder or Hub id, an encoder, or a function from texts to vectors.
     """
-    with needed_for("suite mteb", "mteb"):
-        import mteb
-    tasks: Any = mteb.get_tasks(tasks=[*names]) if names else mteb.get_benchmark(_ENGLISH).tasks
-    found = mteb.evaluate(
-        _Model(model), tasks, co2_tracker=False, cache=None, show_progress_bar=False
-    ).task_results
-    return {result.task_name: float(result.get_score()) for result in found}
+    tasks = mteb_tasks(names)
+    import mteb
+
+    if isinstance(model, str):
+        model = Encoder.load(model, precision=precision, inference_only=True)
+    found = mteb.evaluate(_Model(model), tasks, co2_tracker=False, cache=None, show_progress_bar=False)
+    return {result.task_name: float(result.get_score()) for result in found.task_results}
 
 
 class _Model:
@@ -41,7 +52,7 @@ class _Model:
     def __init__(self, model: Any) -> None:
         from mteb.models import ModelMeta
 
-        self._model = Encoder.load(model, inference_only=True) if isinstance(model, str) else model
+        self._model = model
         self.mteb_model_meta = ModelMeta.create_empty({"name": "aoe/model", "revision": "1"})
 
     def encode(

@@ -1,6 +1,7 @@
 """Exports: adapters merged, half precision, mixing with the backbone and cards."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,60 @@ def test_card_and_run_record(bert, tmp_path):
     assert (tmp_path / "y/README.md").read_text() == "# The card\n"
     record = json.loads((tmp_path / "y/run.json").read_text())
     assert (record["seed"], record["export"]["format"]) == (7, "sentence-transformers")
+
+
+NAMED = {"query": "the man: ", "passage": "a road "}
+
+
+@pytest.mark.parametrize(("default", "of_queries"), [(None, ""), ("passage", "a road ")])
+def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, tmp_path, default, of_queries):
+    """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
+    Encoder.load(bert, pooling="avg", device="cpu", prompts=NAMED).save(tmp_path / "m")
+    (tmp_path / "m/README.md").write_text("# Its card\n")
+    export(tmp_path / "m", tmp_path / "x", default_prompt=default)
+    theirs = SentenceTransformer(str(tmp_path / "x"), device="cpu")
+    assert theirs.default_prompt_name == default
+    texts = ["a cat", "the road"]
+    assert difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
+    assert difference(theirs.encode(texts), Encoder.load(tmp_path / "x", device="cpu").encode(texts)) < 1e-6
+    assert (
+        difference(theirs.encode(texts, prompt_name="query"), theirs.encode(texts, prompt="the man: ")) < 1e-6
+    )
+    card = (tmp_path / "x/README.md").read_text()
+    assert ("The default is `passage`." in card) == (default is not None)
+    with pytest.raises(ConfigError, match="no prompt 'title'; this model has 'query', 'document', 'passage'"):
+        export(tmp_path / "m", tmp_path / "y", default_prompt="title")
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "query", "document"),
+    [
+        (NAMED, None, "the man: ", "a road "),
+        (NAMED, "passage", "the man: ", "a road "),
+        ({"query": "the man: "}, None, "the man: ", ""),
+        ({"document": "a road "}, None, "", "a road "),
+        ({"default": "is "}, "default", "is ", "is "),
+    ],
+)
+def test_the_card_has_the_lines_for_langchain_and_llamaindex(
+    bert, tmp_path, prompts, default, query, document
+):
+    """Run with stand-ins that hand the arguments to sentence-transformers as both libraries do."""
+    folder = tmp_path / "m"
+    Encoder.load(bert, pooling="avg", device="cpu", prompts=prompts, default_prompt_name=default).save(folder)
+    export(folder, tmp_path / "x")
+    (code,) = re.findall(
+        r"```python\n(HuggingFaceEmb.*?)```", (tmp_path / "x/README.md").read_text(), re.DOTALL
+    )
+    found: list[Any] = []
+    stand_in = {"HuggingFaceEmbeddings": lambda **given: found.append(given)}
+    stand_in["HuggingFaceEmbedding"] = lambda *given, **named: found.append(named)
+    exec(code.replace("path/to/this/folder", str(tmp_path / "x")), stand_in)
+    chain, index = found
+    theirs, text = SentenceTransformer(chain["model_name"], device="cpu"), ["a cat"]
+    for kwargs, words in ((chain["encode_kwargs"], document), (chain["query_encode_kwargs"], query)):
+        assert difference(theirs.encode(text, **kwargs), theirs.encode(text, prompt=words)) < 1e-6
+    assert index == {"query_instruction": query, "text_instruction": document}
 
 
 @pytest.mark.parametrize("wrong", ["vectors", "prompts"])

@@ -1,6 +1,7 @@
 """Losses for sentence-transformers' Trainer."""
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,10 +9,12 @@ import pytest
 import torch
 
 from aoe_train import Encoder
-from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss
+from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
+from aoe_train.objectives.objective_settings import PRESETS
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import save_bert
+from tests.docs.blocks import ROOT
 
 st = pytest.importorskip("sentence_transformers")
 
@@ -201,3 +204,33 @@ def test_guide_equals_gist_loss(columns, length, model, guide_folder):
     assert found == pytest.approx(expected, abs=1e-5)
     assert found < plain - 1e-3
     assert ours.get_config_dict()["guide"] is guide
+
+
+PAGE = ROOT / "docs/howto/from-sentence-transformers.md"
+
+
+def settings_on_the_page(name: str) -> dict[str, Any]:
+    """The objective of a row of the table: a preset and settings."""
+    (cell,) = (line.split("|")[2] for line in PAGE.read_text().splitlines() if line.startswith(f"| `{name}`"))
+    (preset,) = re.findall(r"--preset (\w+)", cell)
+    settings = PRESETS[preset].model_dump()
+    for path, value in re.findall(r"`objective\.([\w.]+)=([\w.]+)`", cell):
+        *sections, key = path.split(".")
+        section = settings[sections[0]] if sections else settings
+        section[key] = value
+    return settings
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CoSENTLoss", "AnglELoss", "CosineSimilarityLoss", "MultipleNegativesRankingLoss", "GISTEmbedLoss"],
+)
+def test_settings_on_the_page_equal_sentence_transformers_defaults(name, model, guide_folder):
+    guided = name == "GISTEmbedLoss"
+    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval() if guided else None
+    ours = _Loss(model, {}, guide, **settings_on_the_page(name))
+    theirs = getattr(st.sentence_transformer.losses, name)(model, *([guide] if guided else []))
+    is_labelled = name not in ("MultipleNegativesRankingLoss", "GISTEmbedLoss")
+    labels = torch.tensor([1.0, 0.0, 0.3]) if is_labelled else None
+    found, expected = (loss_of(loss, (ANCHORS, POSITIVES), labels) for loss in (ours, theirs))
+    assert found == pytest.approx(expected, abs=1e-5)

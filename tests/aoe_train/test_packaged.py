@@ -144,7 +144,7 @@ def test_an_interrupted_conversion_leaves_nothing(installed, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             PACKAGED["smollm2"].folder()
     kept = installed.parents[1] / "cache/backbones"
-    assert [path.name for path in kept.iterdir()] == [f"{packaged.CACHED_AS}.lock"]
+    assert [path.name for path in kept.iterdir()] == [f"{packaged.CACHED_AS}.making"]
     (kept / f".{packaged.CACHED_AS}.partial").mkdir()  # as a killed process leaves it
     first = sha256(PACKAGED["smollm2"].folder() / "model.safetensors")
     assert not (kept / f".{packaged.CACHED_AS}.partial").exists()

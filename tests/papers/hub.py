@@ -131,6 +131,9 @@ def write_models(folder: Path) -> None:
     """Tiny models at the Hub ids, as paths below `folder`, which has to be the current one."""
     bert = save_bert(folder / "google-bert/bert-base-uncased", layers=1, dim=136, spread=0.2, length=512)
     save_generator(bert, folder / "distilbert/distilbert-base-uncased")
+    save_generator(bert, folder / "distilbert/distilroberta-base")
+    (folder / "FacebookAI").mkdir()
+    (folder / "FacebookAI/roberta-base").symlink_to(bert)
     for size in ("7b", "13b"):
         save_llama(folder / f"NousResearch/Llama-2-{size}-hf", layers=1, length=512)
     for name in ("WhereIsAI/UAE-Large-V1", "BAAI/bge-large-en-v1.5", "llmrails/ember-v1"):

@@ -24,8 +24,6 @@ from papers.methods.infersent import classes, features
 from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
-from papers.methods.tsdae import damaged
-from papers.methods.whitenedcse import group_whitened, inverse_root
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_generator, save_words
 
@@ -105,7 +103,6 @@ def test_a_killed_training_continues_to_the_same_weights(
 @pytest.mark.parametrize(
     ("name", "kind", "given", "words"),
     [
-        ("tsdae", "single", {"dense": [8]}, "vectors of 32 dimensions"),
         ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
         ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
         ("infersent", "binary", {}, "expected a BiLSTM over word vectors"),
@@ -220,37 +217,6 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
 
-def test_tsdae_keeps_special_tokens_and_shares_the_encoders_weights(bert: Path):
-    torch.manual_seed(1)
-    whole = batch_of(1, 2000)
-    short, long = (tokens.tolist() for tokens in damaged(whole, 0.6, own(whole)).sequences())
-    assert short == [2, 10, 3]  # the last token of a text stays
-    assert (long[0], long[-1], sorted(long[1:-1])) == (2, 3, long[1:-1])
-    assert len(long) - 2 == pytest.approx(800, abs=70)
-    encoder = Encoder.load(bert, device="cpu")
-    decoder = begun("tsdae", encoder)
-    backbone = {id(weight) for weight in encoder.model.parameters()}
-    free = {name for name, weight in decoder.named_parameters() if id(weight) not in backbone}
-    assert free
-    assert all("crossattention" in name or "predictions" in name for name in free)
-
-
-def test_tsdae_loss_equals_the_sum_over_single_tokens(bert: Path):
-    encoder = Encoder.load(bert, device="cpu")
-    tsdae, batch = begun("tsdae", encoder).eval(), batch_of(2, 4)
-    torch.manual_seed(3)
-    loss = tsdae(encoder.model, batch)["loss"]
-    torch.manual_seed(3)
-    vectors = damaged(batch, 0.6, own(batch)).vectors(encoder.model)
-    total = 0.0
-    for tokens, vector in zip(batch.sequences(), vectors, strict=True):  # token by token, without padding
-        for place in range(1, len(tokens)):
-            read = tokens[None, :place]
-            logits = tsdae.decoder(input_ids=read, encoder_hidden_states=vector[None, None]).logits[0, -1]
-            total -= torch.log_softmax(logits, 0)[tokens[place]].item()
-    assert loss.item() == pytest.approx(total / (3 + 5), rel=1e-4)
-
-
 def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     save_generator(bert, tmp_path / "generator")
     encoder = Encoder.load(bert, device="cpu")
@@ -266,21 +232,6 @@ def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     (tmp_path / "generator" / "model.safetensors").unlink()
     with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
         begun("diffcse", encoder, generator=str(tmp_path / "generator"))
-
-
-def test_whitenedcse_whitens_groups():
-    found = inverse_root(torch.diag(torch.tensor([4.0, 0.25]))[None].double())
-    assert found[0].numpy() == pytest.approx(np.diag([0.5, 2]), rel=1e-3)
-    generator = torch.Generator().manual_seed(2)
-    vectors = torch.randn(200, 12, generator=generator) @ torch.randn(12, 12, generator=generator) + 4
-    order = torch.randperm(12, generator=generator)
-    white = group_whitened(vectors, order, 6)
-    for group in order.split(6):
-        assert np.cov(white[:, group].T, bias=True) == pytest.approx(np.eye(6), abs=5e-3)
-    few = torch.randn(2, 12, generator=generator).requires_grad_()
-    group_whitened(few, torch.arange(12), 6).square().sum().backward()
-    assert few.grad is not None
-    assert few.grad.isfinite().all()
 
 
 def test_phase_by_polar_form_and_as_a_ranking():

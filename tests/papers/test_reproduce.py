@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import aoe_train
-from pairkit import ConfigError, DataError
+from pairkit import ConfigError, DataError, PairkitError
 from papers.__main__ import app
 from papers.reproduce.consent import list_actions
 from papers.reproduce.plan import Folders, merged, plan
@@ -228,7 +228,7 @@ def test_a_damaged_record_is_repeated_with_the_same_scores(root: Path, recipe: R
 def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recipe):
     messages: list[str] = []
     hot = options(root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
-    with pytest.raises(ConfigError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
+    with pytest.raises(PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
         reproduce(recipe, hot, say=messages.append)
     assert any(words.startswith("none, seed 0: held") for words in messages)
     text = (root / "out" / "table.md").read_text()

