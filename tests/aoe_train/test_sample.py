@@ -267,7 +267,7 @@ def test_the_sheet_has_the_rank_of_each_result(top):
 def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path: Path) -> None:
     save_bert(tmp_path / "bert", spread=0.5)
     texts = [f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]]
-    asked = [f"is the {word} near" for word in WORDS[5:25]]
+    asked = [f"is the {word} near" for word in WORDS[5:25:3]]
     rows = sampled(texts, str(tmp_path / "bert"), queries=asked, purpose=["group", "match"], top=2).pairs
     for purpose in (None, "group", "match"):
         about = {"model": tmp_path / "bert", "out": tmp_path / f"index {purpose}", "purpose": purpose}
@@ -367,7 +367,7 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
         outcomes = {"A": first.astype(int).tolist(), **others}
         found = aoe_train.evaluate(data=judged_candidates(outcomes), resamples=300, progress=False)
         together += "better" in [gain.word for gain in found.gains.values()]
-        for name in others:
+        for name in others if alone < 2 else ():
             pair = judged_candidates({"A": outcomes["A"], name: outcomes[name]})
             (gain,) = aoe_train.evaluate(data=pair, resamples=300, progress=False).gains.values()
             if gain.word == "better":

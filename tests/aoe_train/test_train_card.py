@@ -150,9 +150,14 @@ TEXTS = {
 KNOWN = ("English", "code", "too short", "no letters")
 
 
+@pytest.fixture(scope="module")
+def packaged(minilm):
+    return aoe_train.Encoder.load(minilm)
+
+
 @pytest.mark.parametrize("language", TEXTS)
-def test_an_index_of_texts_in_an_unknown_language_warns(language, minilm, tmp_path, capsys):
-    aoe_train.index(TEXTS[language], model=minilm, out=tmp_path / "index", cache=False)
+def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, tmp_path, capsys):
+    aoe_train.index(TEXTS[language], model=packaged, out=tmp_path / "index", cache=False)
     told = capsys.readouterr().err
     assert (
         ("hardly knows the language" in told) == ("multilingual-e5-small" in told) == (language not in KNOWN)

@@ -179,7 +179,10 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
 
 
 def test_the_commands_of_the_page_train_index_search_and_judge(tmp_path: Path) -> None:
-    (tmp_path / "data").symlink_to(ROOT / "data")
+    (tmp_path / "data").mkdir()
+    head, *rows = (ROOT / "data" / "sample_requests.csv").read_text(encoding="utf-8").splitlines()
+    half = "\n".join([head, *rows[::2]])
+    (tmp_path / "data" / "sample_requests.csv").write_text(half, encoding="utf-8")
     save_bert(tmp_path / "deep", layers=3)  # with two layers, texts alone are trained on with SimCSE
     (block,) = to_run(ROOT / "docs" / "howto" / "domain.md", "sh")
     commands = [shlex.split(line.replace("minilm", "deep")) for line in block.text.splitlines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.store.issue_records import (
@@ -34,6 +35,7 @@ def cluster(
     return DuplicateCluster(str(members[0]), members, members[0], refs)
 
 
+@cache
 def text_of(issue: IssueRef, *, words: int = 30) -> IssueText:
     """A different text for every issue, the same in every run."""
     generator = random.Random(str(issue))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import errno
-import os
 import re
 import signal
 import socket
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +29,8 @@ from gis_builder.gh_archive.judge_threads import (
 from gis_builder.gh_archive.runners import FileTask, OnRay, Pool
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Kind
 from pairkit import DataError
-from tests.gis_builder.archive_world import (
-    build,
-    command,
-    files,
-)
+from tests.gis_builder.archive_world import build, command, files
+from tests.gis_builder.failing_task import attempted
 from tests.gis_builder.test_archive_extract import comment, comments_in, event, read
 from tests.two_nodes import two_nodes
 
@@ -97,17 +92,6 @@ def test_memory_of_an_hour_is_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert counts["broken_lines"]["the hour exceeds the size limit"] > 10
     assert counts["events"] + sum(counts["broken_lines"].values()) == 101
     assert any(row["kind"] == "pull" for row in rows)  # takes little memory
-
-
-def attempted(log: Path, failures: int, signal_number: int) -> Iterator[bytes]:
-    """Fail a number of times, with an error or by a signal, then write."""
-    with log.open("a") as file:
-        file.write(".")
-    if len(log.read_text()) <= failures:
-        if signal_number:
-            os.kill(os.getpid(), signal_number)
-        raise OSError(errno.EIO, "Input/output error")
-    yield b"done"
 
 
 @pytest.mark.parametrize("how", [0, signal.SIGKILL], ids=["an error", "a killed worker"])

@@ -46,6 +46,7 @@ from tests.gis_builder.test_detect_probe import HOME, crawled, imported, write_p
 from tests.support.github import FaultPlan, Rule, serve
 
 REPO = "quarryhq/quarry"
+TWO_REPOS = f"lumenbase/lumen,{REPO}"
 FAULTS = {
     **dict.fromkeys(("502", "partial", "dropped", "truncated"), 0.04),
     **dict.fromkeys(("504", "rate_limited_200", "secondary_403", "too_many_429"), 0.01),
@@ -59,7 +60,7 @@ SETTINGS = ("all_if_small=false", "backoff_s=0.01", "secondary_wait_s=0.05", "ti
     ("kills", "repos", "strategy"),
     [
         (1, REPO, "search"),
-        (1, SAMPLE_REPOS, "all"),
+        (1, TWO_REPOS, "all"),
         pytest.param(20, SAMPLE_REPOS, "search", marks=pytest.mark.slow),
         pytest.param(20, SAMPLE_REPOS, "all", marks=pytest.mark.slow),
     ],

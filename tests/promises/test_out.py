@@ -40,10 +40,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_url: str) -> Path:
         (folder / f"{number}.txt").write_text("\n".join(TEXTS[number:]))
     write_triplets(folder / "triplets.jsonl", 40, 3)
     (folder / "url").write_text(sample_url)
-    gis_builder.import_tracker(SAMPLE, folder / "gis.work", **quiet)
-    gis_builder.detect(folder / "gis.work", **quiet)
-    for number, trackers in enumerate((SAMPLE, SAMPLE / "quarryhq")):
+    for number, trackers in enumerate((SAMPLE / "orrery3d", SAMPLE / "quarryhq")):
         gis_builder.import_tracker(trackers, folder / f"{number}.work", **quiet)
+    gis_builder.detect(folder / "1.work", **quiet)
     events = lines_of(events_of(7, next(iter(saved_threads(folder / "1.work").values()))))
     write_hours(folder / "hours", events, ["2015-01-01-0", "2015-01-01-1"])
     llm_labeler.generate(TEXTS[:9], llm="wordnet", out=folder / "l", work=folder / "label.work", **quiet)
@@ -64,7 +63,7 @@ def build(place: Path, out: Path, n: int, **more: Any) -> Any:
 
 def demo(place: Path, out: Path, n: int, **more: Any) -> Any:
     if n:
-        return gis_builder.pair(place / "gis.work", out, seed=5, **quiet)
+        return gis_builder.pair(place / "1.work", out, seed=5, **quiet)
     return gis_builder.demo(out, **quiet, **more)
 
 
@@ -88,7 +87,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "gis_builder.build": build,
     "gis_builder.demo": demo,
     "gis_builder.pair": lambda at, out, n, **more: gis_builder.pair(
-        at / "gis.work", out, seed=n, **quiet, **more
+        at / "1.work", out, seed=n, **quiet, **more
     ),
     "gis_builder.render": lambda at, out, n, **more: gis_builder.render(
         at / f"{n}.work", out, **quiet, **more

@@ -11,13 +11,17 @@ _T = TypeVar("_T")
 _MAX_GROWTH = 8.0  # for four times the input, which takes 4 times as long if linear, 16 times if quadratic
 _TRIES = 5
 _NOISE_S = 1e-3  # shorter times are noise of clock and scheduler
+_ENOUGH_S = 0.05  # a shorter input that takes this long shows the growth as well
 
 
 def assert_linear(run: Callable[[_T], object], make: Callable[[int], _T], size: int = 65_536) -> None:
     """Fail if `run` takes more than linearly longer for `make(size)` than for `make(size // 4)`.
 
-    The fastest of several tries counts; making the input is not measured.
+    The fastest of several tries counts; making the input is not measured. An eighth of `size` suffices if
+    `run` is slow.
     """
+    if _cpu_seconds(run, make(size // 8)) > _ENOUGH_S:
+        size //= 8
     small, large = make(size // 4), make(size)
     fastest_small = fastest_large = float("inf")
     for _ in range(_TRIES):
