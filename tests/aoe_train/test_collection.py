@@ -201,7 +201,7 @@ def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words
     ("texts", "purpose", "error", "words"),
     [
         (TEXTS[:49], "group", DataError, "needs at least 50 texts"),
-        (TEXTS, "groups", ConfigError, "should be 'group', 'search' or 'match'"),
+        (TEXTS, "groups", ConfigError, "expected 'group', 'search' or 'match'"),
     ],
 )
 def test_a_purpose_that_does_not_fit_is_refused(bert, tmp_path, texts, purpose, error, words):

@@ -304,7 +304,7 @@ def test_search_errors(made, bert, other_bert, tmp_path):
             opened.search(**{"text": "a dog", **wrong})
     with pytest.raises(DataError, match="the text is empty"):
         index.search(" ")
-    with pytest.raises(ConfigError, match="expected a folder of `aoe index`"):
+    with pytest.raises(ConfigError, match=r"no index\.json; make an index first, with `aoe index`"):
         aoe_train.search(tmp_path, "a dog")
     with pytest.raises(ConfigError, match="differ from those of other; give the same model"):
         aoe_train.open_index(made, model=other_bert)
