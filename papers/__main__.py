@@ -71,13 +71,12 @@ def data(
         list[str] | None,
         _option("--suite", "sts, transfer, nli or retrieval; repeatable. [default: all]", "NAME"),
     ] = None,
-    quiet: Quiet = False,
 ) -> None:
     """Download the public test sets. Their terms of use are those of their sources."""
     from papers.suites.download import download
 
     for name in suite or ("sts", "transfer", "nli", "retrieval"):
-        say(f"{name}: downloading", quiet=quiet)
+        say(f"{name}: downloading")
         download(name, data_dir)
 
 

@@ -173,8 +173,7 @@ class SharedRuns:
         name = f"{run.row}, seed {run.seed}"
         self._say(f"{self._runs.index(run) + 1} of {len(self._runs)}: {name}")
         try:
-            record = self._runner.do(run)
-            self._say(_summary_line(record))
+            self._say(_summary_line(self._runner.do(run)))
         except PairkitError as error:
             self._say(f"{name}: failed: {error}")
             write_text(self._failure(run), str(error))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -18,7 +17,8 @@ from pydantic import TypeAdapter
 
 import aoe_train
 from pairkit import __version__
-from pairkit.base.system.files import sha256, write_json
+from pairkit.base.system.files import remove, sha256, write_json
+from pairkit.base.system.folders import work_beside
 from pairkit.dataset.reading.reader import read_rows
 from papers.methods.bilstm import bilstm_folder
 from papers.methods.flow import with_flow
@@ -112,9 +112,8 @@ class Runner:
     def remove_model(self, run: Run) -> None:
         """Remove the model of a finished run, unless models are kept."""
         if not self.keep_models:
-            model = self._folder(run)
-            for folder in (model, model.with_name(model.name + ".work")):
-                shutil.rmtree(folder, ignore_errors=True)
+            remove(self._folder(run))
+            remove(work_beside(self._folder(run)))
 
     def _train(self, run: Run) -> dict[str, Any]:
         data = self._training_data(run.texts, run.source)

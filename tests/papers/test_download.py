@@ -105,7 +105,7 @@ def load_dataset(name: str, _: Any = None) -> DatasetDict:
 
 def test_the_downloaded_files_are_those_of_the_suites(served: Path, tmp_path: Path, monkeypatch):
     data = tmp_path / "data"
-    app(["data", "--data-dir", str(data), "--quiet"], standalone_mode=False)
+    app(["data", "--data-dir", str(data)], standalone_mode=False)
     sizes = {task: tuple((name, SIZES[task]) for name, _ in files) for task, files in transfer._FILES.items()}
     monkeypatch.setattr(transfer, "_FILES", sizes)
     monkeypatch.setattr(nli, "_ROWS", dict.fromkeys(nli._ROWS, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 
 import aoe_train
 from aoe_train.settings.train_settings import TrainSettings
+from pairkit import ConfigError
 from papers.methods.bilstm import write_bilstm
 from papers.reproduce.plan import Folders, Run, plan
 from papers.reproduce.recipe import Scale, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
+from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
@@ -89,6 +92,12 @@ def test_recipes_run_on_data_of_the_hub(name: str, full: Reproduce):
 @pytest.mark.parametrize("name", recipe_names())
 def test_every_row_runs_on_data_of_the_hub(name: str, full: Reproduce):
     check(name, full(name), rows_of(name))
+
+
+def test_mteb_is_named_before_a_model_is_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mteb", None)  # as if it were not installed
+    with pytest.raises(ConfigError, match=r"suite mteb needs mteb.*pip install 'aoe-toolkit\[mteb\]'"):
+        Scoring(read_recipe("mteb").at("full").evaluate, Folders(None, Path("w")))
 
 
 def test_mteb_tasks(root: Path, monkeypatch):
