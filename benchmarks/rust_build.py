@@ -1,10 +1,9 @@
 """Points, time and memory of building a dataset from the whole rust-lang/rust dump with both strategies.
 
-    python benchmarks/rust_build.py [--copies 1] [--strategies search,all] [--out FOLDER]
+    python benchmarks/rust_build.py [--strategies search,all] [--out FOLDER]
 
 Prints a Markdown row for each strategy: points, requests, wall time of the crawl, wall time and peak memory
-from detection to the dataset, pairs, points per 100 positives. `--copies 10` serves the repository under ten
-names, to show how the stages scale.
+from detection to the dataset, pairs, points per 100 positives.
 """
 
 from __future__ import annotations
@@ -16,29 +15,27 @@ from gis import RUST, emulator, measured
 from runs import argument_parser
 
 HEADER = (
-    "| strategy | copies | issues | points | requests | crawl s | crawl MiB | detect to dataset s | its MiB "
-    "| positives | negatives | points / 100 positives | audit |\n|" + "---|" * 13
+    "| strategy | issues | points | requests | crawl s | crawl MiB | detect to dataset s | its MiB "
+    "| positives | negatives | points / 100 positives | audit |\n|" + "---|" * 12
 )
 
 
 def main() -> None:
     """Serve the dump and print a row for each strategy."""
     parser = argument_parser(__doc__)
-    parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--strategies", default="search,all")
     parser.add_argument("--out", type=Path, help="keep the datasets here")
     options = parser.parse_args()
     folder = options.out or Path(tempfile.mkdtemp(prefix="gis-rust-"))
-    names = ["rust-lang/rust", *(f"rust-lang/rust-{copy}" for copy in range(2, options.copies + 1))]
     print(HEADER)
-    with emulator(RUST, "--replicate", str(options.copies)) as url:
+    with emulator(RUST) as url:
         for strategy in options.strategies.split(","):
-            print(measure(strategy, names, url, folder / f"{strategy}-{options.copies}"), flush=True)
+            print(measure(strategy, url, folder / strategy), flush=True)
 
 
-def measure(strategy: str, names: list[str], url: str, out: Path) -> str:
+def measure(strategy: str, url: str, out: Path) -> str:
     """Crawl, build and audit; returns a row of the table."""
-    shared = ["--repos", ",".join(names), "--strategy", strategy, "--api-url", url]
+    shared = ["--repos", "rust-lang/rust", "--strategy", strategy, "--api-url", url]
     work = str(out.with_name(out.name + ".work"))
     crawl = measured("crawl", *shared, "--work", work)
     build = measured("build", *shared, "--work", work, "--out", str(out), "--fresh")
@@ -46,7 +43,6 @@ def measure(strategy: str, names: list[str], url: str, out: Path) -> str:
     points, positives = int(str(build.result["points"])), int(str(build.result["positives"]))
     cells = [
         strategy,
-        len(names),
         crawl.result["issues"],
         points,
         build.result["requests"],

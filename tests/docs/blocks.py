@@ -33,13 +33,14 @@ _NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
 
 @dataclass(frozen=True)
 class Block:
-    """A code block; `not_run` is the reason given in the comment above it."""
+    """A code block; the comment above it has the reason `not_run`, or names results (`measured`)."""
 
     page: Path
     line: int
     language: str
     text: str
     not_run: str | None
+    measured: bool
 
 
 def blocks_of(page: Path) -> Iterator[Block]:
@@ -50,10 +51,17 @@ def blocks_of(page: Path) -> Iterator[Block]:
         if fence := _FENCE.match(lines[number]):
             end = lines.index("```", number + 1)
             text = "".join(f"{line}\n" for line in lines[number + 1 : end])
-            reason = _NOT_RUN.match(lines[number - 1]) if number else None
-            yield Block(page, number + 1, fence[1], text, reason[1] if reason else None)
+            above = lines[number - 1] if number else ""
+            reason = _NOT_RUN.match(above)
+            measured = above.startswith("<!-- results: ")
+            yield Block(page, number + 1, fence[1], text, reason[1] if reason else None, measured)
             number = end
         number += 1
+
+
+def without_figures(line: str) -> str:
+    """A line of output without decimals, which differ between processors and are compared with results."""
+    return re.sub(r"[+-]?\d+\.\d+", "#", line)
 
 
 def to_run(page: Path, language: str) -> list[Block]:
@@ -68,7 +76,8 @@ def shown(page: Path, language: str) -> list[str]:
     for block in blocks_of(page):
         if block.language == "text":
             if block.not_run is None and language == ("sh" if "sh" in ran else "python"):
-                lines += [" ".join(line.split()) for line in block.text.splitlines()]
+                texts = [" ".join(line.split()) for line in block.text.splitlines()]
+                lines += [without_figures(text) for text in texts] if block.measured else texts
             ran.clear()
         elif block.not_run is None:
             ran.add(block.language)

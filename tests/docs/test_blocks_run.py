@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import aoe_train
-from tests.docs.blocks import ROOT, RUN, blocks_of, shown, to_run
+from tests.docs.blocks import ROOT, RUN, blocks_of, shown, to_run, without_figures
 from tests.forked import free_port
 from tests.test_documentation import lay_out
 
@@ -66,6 +66,7 @@ def test_blocks_run_and_print_the_output_shown(page: Path, language: str, home: 
     else:
         output = in_shell(text, home.parent / "bin")
     lines = {" ".join(line.split()) for line in output.splitlines()}
+    lines |= {without_figures(line) for line in lines}
     assert [line for line in shown(page, language) if line not in lines] == []
 
 
