@@ -66,6 +66,16 @@ def test_no_page_loads_from_another_server(site: Path) -> None:
     assert {page.name: urls for page in pages if (urls := _LOADED.findall(page.read_text("utf-8")))} == {}
 
 
+def test_every_picture_exists(site: Path) -> None:
+    pictures = [
+        (page.parent / source).resolve()
+        for page in site.rglob("*.html")
+        for source in re.findall(r"""<img[^>]*\bsrc="([^"#:]+)["#]""", page.read_text("utf-8"))
+    ]
+    assert len(pictures) > 8
+    assert [picture for picture in pictures if not picture.is_file()] == []
+
+
 def test_the_reference_has_every_command(site: Path) -> None:
     for script, command in (("gis", "build"), ("label", "generate"), ("aoe", "train")):
         assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text("utf-8")
