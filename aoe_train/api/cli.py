@@ -40,6 +40,7 @@ def _train(train: Any, given: Any, *, dry_run: bool = False) -> Any:
 @SHARED(
     subsets=Option("Also show the parts of each task.", panel=OUTPUT),
     markdown=Option("Write the tables as Markdown.", metavar="FILE", panel=OUTPUT, main=True),
+    html=Option("Write the tables and plots as an HTML page.", metavar="FILE", panel=OUTPUT, main=True),
     out=Option("Write the result as JSON.", short="-o", metavar="FILE", panel=OUTPUT),
 )
 def _evaluate(
@@ -48,6 +49,7 @@ def _evaluate(
     *,
     subsets: bool = False,
     markdown: Path | None = None,
+    html: Path | None = None,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -65,6 +67,8 @@ def _evaluate(
         write_json(Path(out), result.to_dict())
     if markdown is not None:
         write_text(Path(markdown), result.to_markdown())
+    if html is not None:
+        write_text(Path(html), result.to_html())
 
 
 @SHARED(

@@ -144,6 +144,7 @@ class Score:
     over: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
     weight: float | None = None
     gain: Gain | None = None
+    metrics: Sequence[Metrics] = field(default=(), compare=False, repr=False)  # the model's, and the rival's
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
@@ -250,6 +251,7 @@ def _score(
         None if trained is None else overlap(task, trained),
         None if theirs is None else summarise(theirs),
         compare(ours.whole, compared.whole, resamples) if compared else {},
+        metrics=[measured.whole for measured in (ours, theirs) if measured is not None],
     )
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aoe_train.evaluation.embedders.embedder import VectorSize
+from aoe_train.evaluation.plots import cosine_plots, gain_plots
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling
 from aoe_train.evaluation.score import Gain, Score
 from aoe_train.evaluation.tasks import Result, defined
-from pairkit.base.cli.result_table import Printed, ResultTable
+from pairkit.base.cli.result_table import Printed, ResultTable, escape
 from pairkit.dataset.making import dataset_card as card
+from pairkit.reports.page import html_page
 
 if TYPE_CHECKING:
     import polars as pl
@@ -136,6 +138,19 @@ class Evaluation(Printed):
             if score.overlap is not None and score.overlap.texts
         ]
         return "\n\n".join([*parts, *(["\n".join(leaks)] if leaks else [])]) + "\n"
+
+    def to_html(self) -> str:
+        """A page with the verdicts, all tables and plots."""
+        name = ", ".join(self.scores)
+        if self.against is not None and self.against not in self.scores:
+            name += f" against {self.against}"
+        sections = {
+            "Verdict": "".join(f"<p>{escape(verdict)}</p>" for verdict in self.verdicts()),
+            "Scores": "".join(f'<div class="scroll">{table._repr_html_()}</div>' for table in self.tables()),
+            "Gains": gain_plots(self.scores),
+            "Cosines": "" if self.sizes else cosine_plots(self.scores, self.against),
+        }
+        return html_page("aoe evaluate", "Evaluation", name, sections, "")
 
     def _ranked(self, *, subsets: bool) -> Iterator[ResultTable]:
         """The tables of the suite tracker, in which `scores` has rankings instead of models."""

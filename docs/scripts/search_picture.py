@@ -1,4 +1,4 @@
-"""Draws one search before and after training: `python docs/scripts/search_picture.py MODEL`.
+"""Draws one search before and after training, wide and tall: `python docs/scripts/search_picture.py MODEL`.
 
 The model is trained on the first 300 requests of `data/sample_requests.csv` as in the README. Both models
 search the other 300 for a request that is drawn at random. A last line has the outcome of all 300 searches.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import random
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,21 @@ from docs.scripts.picture import IMAGES, MONO, THEMES, Colours, box, words
 
 REQUESTS = Path(__file__).resolve().parents[2] / "data" / "sample_requests.csv"
 KNOWN, SEED, HITS = 300, 0, 5
-SIZE = (960, 306)
+
+
+class Layout(NamedTuple):
+    """A form of the picture: its size, the places of both cards, their width and the longest text."""
+
+    size: tuple[int, int]
+    cards: tuple[tuple[int, int], tuple[int, int]]
+    width: int
+    longest: int
+
+
+LAYOUTS = {
+    "": Layout((960, 306), ((12, 60), (486, 60)), 462, 48),
+    "-tall": Layout((376, 548), ((2, 60), (2, 272)), 372, 36),
+}
 
 
 class Hit(NamedTuple):
@@ -54,35 +69,40 @@ def searches(model: str, rows: list[dict[str, str]], drawn: int) -> Searches:
     return Searches(hits, is_right.sum(axis=1))
 
 
-def column(colours: Colours, x: int, title: str, found: list[Hit]) -> Iterator[str]:
-    """A card with the hits of one model."""
-    yield box(colours, x, 60, 462, 196)
-    yield words(title, x + 18, 90, colours.text, 16, weight="600")
-    for place, hit in enumerate(found):
-        y = 122 + 28 * place
+def card(colours: Colours, layout: Layout, place: int, title: str, found: list[Hit]) -> Iterator[str]:
+    """The hits of one model."""
+    x, y = layout.cards[place]
+    yield box(colours, x, y, layout.width, 196)
+    yield words(title, x + 18, y + 30, colours.text, 16, weight="600")
+    for row, hit in enumerate(found):
+        line = y + 62 + 28 * row
         mark, colour = ("✓", colours.yes) if hit.is_right else ("✗", colours.no)
-        yield words(mark, x + 18, y, colour, 15, weight="700")
-        yield words(f"{hit.cosine:.2f}", x + 42, y, colours.faint, 12, font=MONO)
-        text = hit.text if len(hit.text) <= 48 else hit.text[:47] + "…"
-        yield words(text, x + 84, y, colours.text)
+        yield words(mark, x + 18, line, colour, 15, weight="700")
+        yield words(f"{hit.cosine:.2f}", x + 42, line, colours.faint, 12, font=MONO)
+        text = hit.text if len(hit.text) <= layout.longest else hit.text[: layout.longest - 1] + "…"
+        yield words(text, x + 84, line, colours.text)
 
 
-def picture(colours: Colours, query: str, before: Searches, after: Searches) -> str:
+def picture(colours: Colours, layout: Layout, query: str, before: Searches, after: Searches) -> str:
     """The SVG document."""
-    more, fewer = (after.right > before.right).sum(), (after.right < before.right).sum()
+    more = (after.right > before.right).sum()
+    fewer = (after.right < before.right).sum()
     outcome = (
         f"Drawn at random (seed {SEED}). Of all {len(before.right)} searches, {more} find more right requests"
         f" among five after training, and {fewer} fewer."
     )
+    left, bottom = layout.cards[0][0], layout.cards[1][1] + 226
+    lines = textwrap.wrap(outcome, layout.size[0] // 7)
     parts = [
         f"<title>The first five requests found for “{query}”, before and after training</title>",
-        words("Search:", 12, 36, colours.faint, 15),
-        words(query, 74, 36, colours.text, 17, weight="600"),
-        *column(colours, 12, "all-MiniLM-L6-v2", before.hits),
-        *column(colours, 486, f"trained on {KNOWN} other requests, without labels", after.hits),
-        words(outcome, 12, 286, colours.faint, 15),
+        words("Search:", left, 36, colours.faint, 15),
+        words(query, left + 62, 36, colours.text, 17, weight="600"),
+        *card(colours, layout, 0, "all-MiniLM-L6-v2", before.hits),
+        *card(colours, layout, 1, f"trained on {KNOWN} others, without labels", after.hits),
+        *(words(line, left, bottom + 20 * row, colours.faint, 14) for row, line in enumerate(lines)),
     ]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SIZE[0]} {SIZE[1]}" role="img">'
+    width, height = layout.size
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
     return "\n".join([head, *parts, "</svg>\n"])
 
 
@@ -93,8 +113,9 @@ def main() -> None:
     drawn = random.Random(SEED).randrange(len(rows))  # noqa: S311 - a sample, not a secret
     before, after = searches("minilm", rows, drawn), searches(sys.argv[1], rows, drawn)
     for theme, colours in THEMES.items():
-        svg = picture(colours, rows[drawn]["text"], before, after)
-        (IMAGES / f"search-{theme}.svg").write_text(svg, encoding="utf-8")
+        for form, layout in LAYOUTS.items():
+            svg = picture(colours, layout, rows[drawn]["text"], before, after)
+            (IMAGES / f"search{form}-{theme}.svg").write_text(svg, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,24 +9,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.cli.result_table import PAGE_HEAD, Printed, ResultTable, escape, html_table, style
+from pairkit.base.cli.result_table import Printed, ResultTable, escape, html_table
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import beside, check_file, own_name
-from pairkit.base.version import __version__
 from pairkit.dataset.records import PairDataset, all_texts
 from pairkit.reports.counts import NOT_RECORDED, ORDERS, ReportRows, choose_samples, collect_rows, count
+from pairkit.reports.page import generator, html_page
 from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
 
 # Counts that are not whole numbers, with their headings and formats.
 _FORMATS = {"long_share": ("> 512 tokens", ".0%"), "gap_auc": ("AUC of the gap in time", ".4f")}
-_MARKER = '<meta name="generator" content="pairs report">'
+_COMMAND = "pairs report"
+_MARKER = generator(_COMMAND)
 _MAX_CHARS = 6000  # of each text
 _MAX_TITLE = 200
 _MAX_SOURCES = 60
 _SIDES = ("low", "high")  # CSS classes
-# In case that escaping fails: the browser neither runs nor loads anything.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _COUNTS = (
     "Tokens are estimated without a tokenizer. AUC of the gap: the probability that a positive's issues were"
     " opened closer in time than a negative's. At 0.5, dates do not reveal the label."
@@ -106,19 +105,8 @@ def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
         "Sample pairs": f"<p>{_SAMPLES}</p>"
         + "".join(_group(*sample, rows, common) for sample in choose_samples(rows, counts["seed"])),
     }
-    shown = [(f"section{place}", title, body) for place, (title, body) in enumerate(sections.items()) if body]
-    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in shown)
-    body = "".join(f'<section id="{key}"><h2>{title}</h2>{inner}</section>' for key, title, inner in shown)
-    foot = f"Made by pairs report (aoe-toolkit {__version__}), seed {counts['seed']}."
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'{_MARKER}<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"{PAGE_HEAD}<title>{escape(name)}: dataset report</title>"
-        f"<style>{style('pairkit.reports', 'page.css')}</style></head>"
-        f'<body><header class="top"><p>Dataset report</p><h1>{escape(name)}</h1><nav>{links}</nav></header>'
-        f"<main>{body}</main>"
-        f"<footer>{escape(foot)} The texts belong to their authors.</footer></body></html>\n"
-    )
+    foot = f", seed {counts['seed']}. The texts belong to their authors."
+    return html_page(_COMMAND, "Dataset report", name, sections, foot)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:

@@ -1,6 +1,7 @@
 """Scores of your own tasks as JSON and as tables."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -129,3 +130,40 @@ def test_tables_of_rankings():
     told = found.to_dict()["vectors + BM25"]["the list given"]
     assert told["weight"] == 0.65
     assert told["over"]["vectors"]["recall@1"].keys() == {"difference", "ci95", "p"}
+
+
+def test_the_page_plots_gains_and_cosines():
+    pairs = [
+        {"text1": f"a{row}", "text2": f"{'A' if row % 2 else 'B'}{row}", "label": row % 2}
+        for row in range(40)
+    ]
+
+    def separates(texts: list[str]) -> np.ndarray:
+        """Vectors that are equal if the first letters are."""
+        return np.array([[text[0] in "aA", text[0] == "B"] for text in texts], np.float32)
+
+    def confuses(texts: list[str]) -> np.ndarray:
+        return np.array([[1, text[0] != "a" and int(text[1:]) % 3] for text in texts], np.float32)
+
+    confuses.__name__ = "<b>other"
+    found = aoe_train.evaluate(separates, data=pairs, against=confuses, resamples=100, progress=False)
+    page = found.to_html()
+    assert all(f"<h2>{title}</h2>" in page for title in ("Verdict", "Scores", "Gains", "Cosines"))
+    assert "<b>other" not in page
+    assert f"<p>{found.verdicts()[0].replace('>', '&gt;')}</p>" in page
+    gains = [
+        f"the list given: {metric}" for metric in found.scores["separates"]["the list given"].comparisons
+    ]
+    assert gains
+    assert all(f"<span>{gain}</span>" in page for gain in gains)
+    no, yes = re.findall(r'<path d="M0 1(V[^"]+)V1Z" fill-opacity', page)[:2]
+    assert (no.split("h1")[:2], no.split("h1")[-2]) == (["V0.0000", "V1.0000"], "V1.0000")  # all at cosine 0
+    assert (yes.split("h1")[0], yes.split("h1")[-2]) == ("V1.0000", "V0.0000")  # all at cosine 1
+    assert page.count("label 1: 20 pairs") == 2
+
+
+def test_the_page_has_only_the_plots_that_the_scores_allow():
+    without_rival, of_searches = evaluated(resamples=0).to_html(), evaluated(against=OTHER).to_html()
+    assert "<h2>Gains" not in without_rival
+    assert "<h2>Gains" in of_searches
+    assert "<h2>Cosines" not in without_rival + of_searches

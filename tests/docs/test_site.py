@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -64,6 +65,44 @@ def test_no_page_loads_from_another_server(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
     assert {page.name: urls for page in pages if (urls := _LOADED.findall(page.read_text("utf-8")))} == {}
+
+
+def test_every_picture_exists(site: Path) -> None:
+    pictures = [
+        (page.parent / source).resolve()
+        for page in site.rglob("*.html")
+        for source in re.findall(r"""<img[^>]*\bsrc="([^"#:]+)["#]""", page.read_text("utf-8"))
+    ]
+    assert len(pictures) > 8
+    assert [picture for picture in pictures if not picture.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("RAG", "howto/rag"),
+        ("clustering", "howto/groups"),
+        ("topic model", "howto/groups"),
+        ("8 GPUs", "howto/slurm"),
+        ("cite", "howto/reproduce"),
+        ("duplicates", "howto/duplicates"),
+        ("LangChain", "howto/rag"),
+        ("cost", "howto/cost"),
+        ("Windows", "howto/machines"),
+        ("proxy", "howto/machines"),
+        ("out of memory", "howto/machines"),
+        ("quantization", "howto/small-vectors"),
+        ("semantic search", "howto/search"),
+        ("custom loss", "howto/extend"),
+        ("hyperparameter", "howto/objectives"),
+        ("Optuna", "howto/objectives"),
+    ],
+)
+def test_words_that_readers_search_for_are_in_a_heading(site: Path, query: str, page: str) -> None:
+    """Words in headings rank first in the search, which compares beginnings of words."""
+    sections = json.loads((site / "search.json").read_text("utf-8"))["items"]
+    headings = [section["title"] for section in sections if section["location"].startswith(f"{page}.html")]
+    assert [heading for heading in headings if re.search(rf"(?i)\b{query}", heading)]
 
 
 def test_the_reference_has_every_command(site: Path) -> None:
