@@ -65,29 +65,55 @@ class Breaker:
                 )
 
 
-# Sleeping is inexact: a start may be so late without delaying the next ones.
-_SLACK_S = 0.05
+_SLACK_S = 0.05  # sleeping is inexact: a start may be so late without delaying the next ones
+_MINUTE_S = 60.0 + 2 * _SLACK_S
+
+
+@dataclass(eq=False, slots=True)
+class Admission:
+    """An admitted call."""
+
+    started_at: float
+    tokens: float  # expected, until the server has counted them
 
 
 class TokenBucket:
     """Spaces starts so that those within any 60 s stay within a limit, even with inexact sleep."""
 
     def __init__(self, per_minute: int | None) -> None:
-        self._share_s = 0.0 if per_minute is None else (60.0 + 2 * _SLACK_S) / per_minute
+        self._per_minute = float("inf") if per_minute is None else per_minute
         self._due = float("-inf")
+        self._recent: deque[Admission] = deque()  # of the last minute
+        self._used = 0.0  # by them
 
-    def wait_s(self, now: float) -> float:
-        """Seconds until the next start; 0 or less: now."""
-        return self._due - now
+    def wait_s(self, now: float, amount: float = 1.0) -> float:
+        """Seconds until this amount may start, at least; 0 or less: now."""
+        while self._recent and self._recent[0].started_at + _MINUTE_S <= now:
+            self._used -= self._recent.popleft().tokens
+        wait_s = self._due - now
+        if self._recent and self._used + amount > self._per_minute:
+            # The spacing alone would admit one call more than the limit, which matters for large calls.
+            wait_s = max(wait_s, self._recent[0].started_at + _MINUTE_S - now)
+        return wait_s
 
-    def start(self, now: float, amount: float = 1.0) -> None:
+    def start(self, now: float, amount: float = 1.0) -> Admission:
         """Consume this amount."""
-        if self._share_s:
-            self._due = max(self._due, now - _SLACK_S) + amount * self._share_s
+        admission = Admission(now, amount)
+        self._due = max(self._due, now - _SLACK_S) + self._spacing_s(amount)
+        self._recent.append(admission)
+        self._used += amount
+        return admission
 
-    def correct(self, amount: float) -> None:
-        """Consume more, or return a negative amount, after a start."""
-        self._due += amount * self._share_s
+    def correct(self, admission: Admission, amount: float) -> None:
+        """Replace the amount of a start."""
+        excess = amount - admission.tokens
+        self._due += self._spacing_s(excess)
+        admission.tokens = amount
+        if self._recent and admission.started_at >= self._recent[0].started_at:
+            self._used += excess
+
+    def _spacing_s(self, amount: float) -> float:
+        return amount * _MINUTE_S / self._per_minute
 
 
 _MIN_PAUSE_S = 0.2
@@ -95,14 +121,6 @@ _MAX_PAUSE_S = 60.0
 MAX_WAIT_S = 600.0  # of consecutive 429s, or of a single requested wait
 _POLL_S = 1.0  # a wait may become shorter while it lasts
 _SMOOTHING = 0.1  # weight of the newest call in the expected number of tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """An admitted call."""
-
-    started_at: float
-    tokens: float  # expected
 
 
 class RateLimiter:
@@ -133,14 +151,11 @@ class RateLimiter:
             while self._in_flight >= self.allowed:
                 self._freed.clear()
                 await self._freed.wait()
-            while (wait_s := self._wait_s(time())) > 0:
+            while (wait_s := self._wait_s(time(), max_usage)) > 0:
                 await asyncio.sleep(min(wait_s, _POLL_S))
-            tokens = float(max_usage) if self._expected is None else min(float(max_usage), self._expected)
-            admission = Admission(time(), tokens)
             self._in_flight += 1
-            self._requests.start(admission.started_at)
-            self._tokens.start(admission.started_at, tokens)
-            return admission
+            self._requests.start(time())
+            return self._tokens.start(time(), self._expected_tokens(max_usage))
 
     def leave(self) -> None:
         """Record the end of a call, with or without an answer."""
@@ -149,7 +164,7 @@ class RateLimiter:
 
     def answered(self, admission: Admission, tokens: int) -> None:
         """Record an answer and the tokens that the server counted."""
-        self._tokens.correct(tokens - admission.tokens)
+        self._tokens.correct(admission, tokens)
         before = float(tokens) if self._expected is None else self._expected
         self._expected = before + _SMOOTHING * (tokens - before)
         self._refused_since = None
@@ -160,7 +175,7 @@ class RateLimiter:
     def refused(self, admission: Admission, retry_after_s: float | None) -> None:
         """Record a 429."""
         now = asyncio.get_running_loop().time()
-        self._tokens.correct(-admission.tokens)
+        self._tokens.correct(admission, 0)
         if self._refused_since is None:
             self._refused_since = now
         requested_s = retry_after_s or 0.0
@@ -176,8 +191,12 @@ class RateLimiter:
         self._refused += 1
         self._end_round()
 
-    def _wait_s(self, now: float) -> float:
-        return max(self._paused_until - now, self._requests.wait_s(now), self._tokens.wait_s(now))
+    def _expected_tokens(self, max_usage: int) -> float:
+        return max_usage if self._expected is None else min(max_usage, self._expected)
+
+    def _wait_s(self, now: float, max_usage: int) -> float:
+        tokens = self._expected_tokens(max_usage)
+        return max(self._paused_until - now, self._requests.wait_s(now), self._tokens.wait_s(now, tokens))
 
     def _pause(self, admission: Admission, now: float, requested_s: float | None) -> None:
         if requested_s is None:

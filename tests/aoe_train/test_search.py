@@ -274,6 +274,17 @@ def test_search_by_both_fuses_vectors_and_words(bert, made):
     assert found[0].row["number"] == found[0].place + 1
 
 
+def test_search_by_both_finds_what_only_the_words_find(bert, tmp_path):
+    # The model knows none of the single words, so that their vectors equal that of the query.
+    texts = [*(f"aa{number}" for number in range(400)), "the dog is running to the river after zx9981"]
+    aoe_train.index(pl.DataFrame({"text": texts}), model=bert, out=tmp_path / "index", **QUIET)
+    index = aoe_train.open_index(tmp_path / "index")
+    nearest = index.search("zx9981", by="model", top=200)
+    assert 400 not in [hit.place for hit in nearest]
+    assert [hit.place for hit in index.search("zx9981", by="words")] == [400]
+    assert 400 in [hit.place for hit in index.search("zx9981", weight=0.5)]
+
+
 def test_search_by_one_ranking_and_with_filters(made, bert):
     index = aoe_train.open_index(made, model=bert)
     asked = index.texts([9])[0]

@@ -9,7 +9,7 @@ import pytest
 
 import gis_builder
 from pairkit import AuthError, BadReply, Progress, RateLimited, RemoteError
-from tests.support.github import FaultPlan, Options, Rule, Server, serve
+from tests.support.github import FaultPlan, Options, Rule, Server, resolvers, serve
 
 from .conftest import closed, comment, issue, write_tracker
 from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
@@ -98,6 +98,22 @@ def test_a_server_without_the_newer_fields(tiny_dump: Path, work: Path) -> None:
         crawled(server, work, ROCKET, strategy="all")
     targets = "SELECT target_repo, target_number FROM events WHERE number = 2 AND target_number"
     assert stored(work, targets) == [(ROCKET, 1)]
+
+
+@pytest.mark.parametrize("hidden", [0, 1, 2])
+def test_counted_comments_that_the_server_hides_are_a_warning(
+    station: Server, work: Path, monkeypatch: pytest.MonkeyPatch, hidden: int
+) -> None:
+    def connection(info: resolvers.Info, *args: Any, **page: Any) -> resolvers.Node:
+        found = shown(info, *args, **page)
+        counted = hidden if info.field_name == "comments" else 0
+        return found | {"totalCount": found["totalCount"] + counted}
+
+    shown = resolvers.connection
+    monkeypatch.setattr(resolvers, "connection", connection)
+    warnings = crawled(station, work, strategy="all").status.warnings
+    expected = f"{STATION}#60: the server counts {hidden} more comments than it returns"
+    assert ((STATION, expected) in warnings) is (hidden > 0)
 
 
 def test_names_in_texts_that_are_no_repositories_need_no_request(tmp_path: Path, work: Path) -> None:

@@ -243,6 +243,17 @@ def test_bounds_stay_raised_in_the_next_session(store: AnswerStore) -> None:
     assert store.spent().tokens == 5 * 600
 
 
+def test_bounds_are_raised_by_the_ratio_to_the_plain_bound() -> None:
+    budget = Budget(BudgetSettings(max_tokens=10**6), Spending())
+    raised = []
+    for used in (50, 200, 300, 150, 450):
+        reservation = hold(budget, 60, 40)
+        raised.append(reservation.amounts[1])
+        budget.settle(reservation, charge(TokenUsage(used, 0), None))
+    assert raised == [100, 100, 200, 300, 300]
+    assert hold(budget, 60, 40).amounts == (1, 450, 0)
+
+
 def test_a_question_beyond_the_budget_does_not_stop_smaller_ones(store: AnswerStore) -> None:
     provider = Scripted(bounds=lambda ask: TokenUsage(10**6, 1) if ask.text == "0" else BOUND)
     outcome = run(ask_in(store, provider, count=30, budget=BudgetSettings(max_tokens=10_000)))

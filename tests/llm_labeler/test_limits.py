@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llm_labeler import CallFailed
@@ -29,18 +29,86 @@ def most_in_a_minute(starts: list[float], amounts: list[float] | None = None) ->
 @settings(max_examples=40)
 @given(
     per_minute=st.integers(1, 3000),
+    amounts=st.one_of(st.just([1.0]), st.lists(st.floats(0.1, 100), min_size=1, max_size=5)),
     idle=st.lists(st.floats(0, 5), max_size=5),
     late=st.lists(st.floats(0, 0.2), min_size=1, max_size=5),
 )
-def test_no_minute_exceeds_the_limit(per_minute: int, idle: list[float], late: list[float]) -> None:
-    bucket, now, starts = TokenBucket(per_minute), 0.0, []
+@example(per_minute=6000, amounts=[900.0, *[500.0] * 10, 900.0], idle=[], late=[0.0])
+def test_no_minute_exceeds_the_limit(
+    per_minute: int, amounts: list[float], idle: list[float], late: list[float]
+) -> None:
+    bucket, now = TokenBucket(per_minute), 0.0
+    starts: list[float] = []
+    used: list[float] = []
     for number in range(min(400, 3 * per_minute)):
-        now += max(0.0, bucket.wait_s(now)) + late[number % len(late)]
+        amount = min(per_minute, amounts[number % len(amounts)])
+        while (wait_s := bucket.wait_s(now, amount)) > 0:
+            now += wait_s + late[number % len(late)]
         if number and number % 50 == 0 and idle:
             now += idle.pop()
-        bucket.start(now)
+        bucket.start(now, amount)
         starts.append(now)
-    assert most_in_a_minute(starts) <= per_minute
+        used.append(amount)
+    assert most_in_a_minute(starts, used) <= per_minute + 1e-6
+
+
+def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls() -> None:
+    bucket = TokenBucket(100)
+    bucket.start(0.0, 500.0)
+    assert bucket.wait_s(0.0, 500.0) > 60
+    assert bucket.wait_s(301.0, 500.0) <= 0
+
+
+@pytest.mark.parametrize(
+    ("counted", "amount", "now", "wait_s"),
+    [
+        (90, 10, 55, 0),
+        (90, 20, 55, 5.1),  # more than 100 in the minute
+        (90, 20, 61, 0),
+        (10, 80, 55, 0),
+        (10, 95, 55, 5.1),
+        (10, 95, 30, 30.1),
+    ],
+)
+def test_corrected_amounts_count_in_their_minute(
+    counted: float, amount: float, now: float, wait_s: float
+) -> None:
+    bucket = TokenBucket(100)
+    bucket.correct(bucket.start(0.0, 50.0), counted)
+    assert max(0.0, bucket.wait_s(now, amount)) == pytest.approx(wait_s)
+
+
+def test_a_late_correction_delays_the_next_start_only_by_its_spacing() -> None:
+    bucket = TokenBucket(100)
+    early = bucket.start(0.0, 10.0)
+    bucket.start(50.0, 10.0)
+    assert bucket.wait_s(70.0, 90.0) <= 0
+    bucket.correct(early, 20.0)
+    assert bucket.wait_s(70.0, 90.0) <= 0
+
+
+@pytest.mark.parametrize(
+    ("used", "starts"),
+    [
+        ([100, 100, 100, 100], [0, 1, 2, 3]),  # the bound is 100 tokens, or a second
+        ([400, 100, 100, 100], [0, 4, 5, 6]),  # more than the bound delays the next call
+        ([100, 100, 400, 100], [0, 1, 2, 6]),
+        ([20, 20, 20, 20], [0, 0.2, 0.4, 0.6]),  # less brings it forward
+        ([100, 20, 20, 100], [0, 1, 1.2, 1.4]),
+    ],
+)
+def test_an_answer_corrects_the_tokens_of_its_call(used: list[int], starts: list[float]) -> None:
+    async def main() -> list[float]:
+        limiter = RateLimiter("tester", 1, None, 6000)
+        found = []
+        for tokens in used:
+            admission = await limiter.enter(100)
+            found.append(admission.started_at)
+            limiter.leave()
+            limiter.answered(admission, tokens)
+        return found
+
+    assert run(main()) == pytest.approx(starts, abs=0.2)
 
 
 def test_requests_per_minute_are_limited(store: AnswerStore) -> None:

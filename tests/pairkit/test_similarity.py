@@ -256,6 +256,17 @@ def test_near_identical() -> None:
     assert near_identical(["", "", "!!!", "!!!", "..."]) == near_identical([]) == []
 
 
+@pytest.mark.parametrize("others", [0, 8])  # small families are compared pair by pair
+def test_a_pair_at_the_threshold_is_near_identical(others: int) -> None:
+    shorter = text(4, 82)  # 80 triples
+    at, below = (f"{shorter} {text(5, more)}" for more in (20, 21))
+    assert [similarity(shorter, longer) for longer in (at, below)] == [0.8, 80 / 101]
+    variants = [changed(shorter, 0, 20, 40, 60, place) for place in range(22, 22 + others)]
+    for longer, is_found in ((at, True), (below, False)):
+        found = near_identical([shorter, longer, *variants])
+        assert ([0, 1] in found) is is_found
+
+
 def of_template(seed: int, slots: int, *, values: int) -> str:
     """A text of 90 words with a number of slots, each with one of several values."""
     words, random_ = text(1, 90).split(), random.Random(seed)

@@ -65,7 +65,8 @@ def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
     with well_formed(f"{ref} {top_up.part}"):
         keys = _add_items(page, top_up, node)
     page.topped_up.append(top_up)
-    rest = next_top_up(ref, top_up.part, connection, top_up.have)
+    # An empty page would be returned again.
+    rest = next_top_up(ref, top_up.part, connection, top_up.have) if connection.items else None
     missing = connection.total_count - top_up.have - len(connection.items)
     if rest:
         pages.advance(keys, rest.before)

@@ -112,9 +112,7 @@ def parse_labels(connection: nodes.NodeConnection[nodes.LabelNode] | None) -> tu
 def next_top_up(ref: IssueRef, part: str, connection: nodes.NodeConnection[Any], have: int) -> TopUp | None:
     """The rest of a nested connection; a server under load may report it by only one of two fields."""
     count = len(connection.items)
-    is_incomplete = connection.page_info.has_previous_page or have + count < connection.total_count
-    # An empty page after stored ones would be returned again.
-    if not is_incomplete or (have and not count):
+    if not connection.page_info.has_previous_page and have + count >= connection.total_count:
         return None
     return TopUp(ref, part, connection.page_info.start_cursor or "", have + count)
 
