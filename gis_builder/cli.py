@@ -56,26 +56,29 @@ add_command(
     app,
     datasets.build,
     "gis build --repos rust-lang/rust --out rust",
-    "gis build --repos repos.txt --out gis --strategy all --negatives mixed --seed 7",
-    "gis build --repos repos.txt --out gis --split-sizes 18565,1547,1548",
+    "gis build --repos data/repos.txt --out papers --strategy all --negatives mixed --seed 7",
+    "gis build --repos data/repos.txt --out papers --split-sizes 18565,1547,1548",
     run=_build,
 )
 add_command(
-    app, datasets.plan, "gis plan --repos repos.txt", "gis plan --repos repos.txt --strategy all --json"
+    app,
+    datasets.plan,
+    "gis plan --repos data/repos.txt",
+    "gis plan --repos data/repos.txt --strategy all --json",
 )
 add_command(
     app,
     crawls.crawl,
-    "gis crawl --repos repos.txt --work gis.work",
-    "gis crawl --repos repos.txt --work gis.work --update",
+    "gis crawl --repos data/repos.txt --work papers.work",
+    "gis crawl --repos data/repos.txt --work papers.work --update",
     run=_crawl,
 )
 add_command(
     app,
     crawls.import_tracker,
-    "gis import saved-tracker --work gis.work",
-    "gis import issues.json --work gis.work",
-    "gis import tickets.csv --links duplicates.csv --work gis.work --dry-run",
+    "gis import data/sample --work gis.work",
+    "gis import data/sample_tickets.csv --work tickets.work --dry-run",
+    "gis import data/sample_tickets.csv --work tickets.work",
     name="import",
     run=_import,
 )
@@ -84,7 +87,7 @@ add_command(
     app,
     crawls.detect,
     "gis detect --work gis.work",
-    "gis detect --work gis.work --explain rust-lang/rust#8051",
+    "gis detect --work gis.work --explain orrery3d/orrery#48",
     run=_detect,
 )
 add_command(
@@ -95,7 +98,9 @@ add_command(
 )
 add_command(app, crawls.render, "gis render --work gis.work --out issues.parquet")
 add_command(app, datasets.demo, "gis demo --out demo")
-add_command(app, crawls.suggest, "gis suggest --repo owner/name --issue 123 --index index")
+add_command(
+    app, crawls.suggest, "gis suggest --repo quarryhq/quarry --issue 603 --index issues --work gis.work"
+)
 add_command(
     app,
     datasets.archive,
