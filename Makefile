@@ -34,9 +34,9 @@ domain-demo: $(VENV)/.domain
 	$(BIN)/aoe train --data $(DOMAIN)/pairs/triplet --backbone minilm --out $(DOMAIN)/rules $(ADAPT)
 	$(BIN)/aoe train --data $(QUESTIONS) $(TEXTS) --backbone $(DOMAIN)/rules --out $(DOMAIN)/model $(ADAPT)
 	$(if $(PEOPLE),$(BIN)/aoe evaluate $(COMPARE) --data $(PEOPLE))
-	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(COMPARE) --data-dir $(DATA) --task STS-B)
+	$(if $(wildcard $(DATA)/stsb),$(BIN)/aoe evaluate $(COMPARE) --data-dir $(DATA) --tasks STS-B)
 	$(if $(REQUESTS),$(BIN)/aoe train --data $(REQUESTS) --columns text=text --out $(DOMAIN)/requests $(ADAPT) --purpose group)
-	$(if $(REQUESTS),$(BIN)/aoe sample --data $(REQUESTS) --queries $(REQUESTS) --model $(DOMAIN)/requests --model minilm --out $(DOMAIN)/to-judge)
+	$(if $(REQUESTS),$(BIN)/aoe sample-pairs --data $(REQUESTS) --queries $(REQUESTS) --model $(DOMAIN)/requests --model minilm --out $(DOMAIN)/to-judge)
 
 test: $(VENV)/.dev
 	$(BIN)/python $(PYTEST)

@@ -14,7 +14,10 @@ app = application("gis", "Make leak-free datasets of text pairs from duplicate G
 
 @SHARED(dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True))
 def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
-    return datasets.plan(**given) if dry_run else build(**given)
+    if not dry_run:
+        return build(**given)
+    needed = ("repos", "strategy", "api_url", "token", "token_file", "config", "settings", "progress")
+    return datasets.plan(**{name: given[name] for name in needed})
 
 
 @SHARED(
@@ -53,26 +56,29 @@ add_command(
     app,
     datasets.build,
     "gis build --repos rust-lang/rust --out rust",
-    "gis build --repos repos.txt --out gis --strategy all --negatives mixed --seed 7",
-    "gis build --repos repos.txt --out gis --split-sizes 18565,1547,1548",
+    "gis build --repos data/repos.txt --out papers --strategy all --negatives mixed --seed 7",
+    "gis build --repos data/repos.txt --out papers --split-sizes 18565,1547,1548",
     run=_build,
 )
 add_command(
-    app, datasets.plan, "gis plan --repos repos.txt", "gis plan --repos repos.txt --strategy all --json"
+    app,
+    datasets.plan,
+    "gis plan --repos data/repos.txt",
+    "gis plan --repos data/repos.txt --strategy all --json",
 )
 add_command(
     app,
     crawls.crawl,
-    "gis crawl --repos repos.txt --work gis.work",
-    "gis crawl --repos repos.txt --work gis.work --update",
+    "gis crawl --repos data/repos.txt --work papers.work",
+    "gis crawl --repos data/repos.txt --work papers.work --update",
     run=_crawl,
 )
 add_command(
     app,
     crawls.import_tracker,
-    "gis import saved-tracker --work gis.work",
-    "gis import issues.json --work gis.work",
-    "gis import tickets.csv --links duplicates.csv --work gis.work --dry-run",
+    "gis import data/sample --work gis.work",
+    "gis import data/sample_tickets.csv --work tickets.work --dry-run",
+    "gis import data/sample_tickets.csv --work tickets.work",
     name="import",
     run=_import,
 )
@@ -81,7 +87,7 @@ add_command(
     app,
     crawls.detect,
     "gis detect --work gis.work",
-    "gis detect --work gis.work --explain rust-lang/rust#8051",
+    "gis detect --work gis.work --explain orrery3d/orrery#48",
     run=_detect,
 )
 add_command(
@@ -92,7 +98,9 @@ add_command(
 )
 add_command(app, crawls.render, "gis render --work gis.work --out issues.parquet")
 add_command(app, datasets.demo, "gis demo --out demo")
-add_command(app, crawls.suggest, "gis suggest --repo owner/name --issue 123 --index index")
+add_command(
+    app, crawls.suggest, "gis suggest --repo quarryhq/quarry --issue 603 --index issues --work gis.work"
+)
 add_command(
     app,
     datasets.archive,

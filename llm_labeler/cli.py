@@ -40,40 +40,37 @@ def _complete(run: Any, arguments: Any, *, json: bool = False, quiet: bool = Fal
 add_command(
     app,
     api.generate,
-    "label generate -d sentences.txt --llm wordnet --out pairs",
-    "label generate -d sentences.txt --llm wordnet --task triplet --out triplets",
-    "label generate -d sentences.txt --llm chatgpt,llama -c llms.toml --max-cost 5",
-    "label generate -d notes.parquet --columns text=body --llm llama --dry-run",
+    "label generate -d data/sample_sentences.txt --llm wordnet --out pairs",
+    "label generate -d data/sample_sentences.txt --llm wordnet --task triplet --out triplets",
+    "label generate -d data/sample_sentences.txt --llm chatgpt,llama --max-cost 5 --out written",
+    "label generate -d data/sample_requests.csv --columns text=text --llm llama --dry-run --out requests",
     run=_generate,
 )
 add_command(
     app,
     api.parse,
-    "label parse --work pairs.work --out pairs",
-    "label parse --work pairs.work --out strict --aggregation weighted",
+    "label parse --work pairs.work --out parsed",
+    "label parse --work written.work --out strict --aggregation weighted",
 )
 add_command(
     app,
     api.judge,
-    "label judge -d pairs.csv --llm chatgpt,llama,chatglm --out judged",
-    "label judge -d quora.tsv --llm llama --columns text1=question1,text2=question2,label=is_duplicate",
-    "label judge -d dataset --llm chatgpt --draw 500 --max-cost 1",
+    "label judge -d pairs --llm chatgpt,llama,chatglm --out judged",
+    "label judge -d demo --llm chatgpt --draw 500 --max-cost 1 --out judged-demo",
     run=_complete,
 )
 add_command(
     app,
     api.evaluate,
-    "label evaluate --work pairs.work --gold checked.csv",
-    "label evaluate --work pairs.work --gold checked.tsv --gold-threshold 3 --json",
-    "label evaluate --work pairs.work --gold nli.tsv --labels entailment=1,neutral=skip,contradiction=0",
+    "label evaluate --work pairs.work --gold pairs.review",
+    "label evaluate --work pairs.work --gold pairs.review --gold-threshold 3 --json",
 )
 add_command(
     app,
     api.show,
-    "label show 41d8cd98f00b2044 --work pairs.work",
     "label show row:17 --work pairs.work",
-    "label show 'Aspirin lowers fever.' --work pairs.work",
+    "label show 'Why do some people catch a cold every winter?' --work pairs.work",
     json=False,
 )
 add_command(app, api.report, "label report --work pairs.work")
-add_command(app, api.llms, "label llms", "label llms --config llms.toml", json=False)
+add_command(app, api.llms, "label llms", json=False)

@@ -70,59 +70,56 @@ def application() -> Typer:
     add_command(
         app,
         checking.audit,
-        "pairs audit gis-dataset",
+        "pairs audit demo",
         "pairs audit WhereIsAI/github-issue-similarity",
-        "pairs audit nli.tsv --labels entailment=1,neutral=0,contradiction=0",
+        "pairs audit pairs --json",
     )
     add_command(
         app,
         checking.report,
-        "pairs report gis-dataset",
-        "pairs report pairs.tsv --out about-pairs.html --seed 7",
-        "pairs report nli.tsv --labels entailment=1,neutral=0,contradiction=0",
+        "pairs report demo",
+        "pairs report demo --out about-demo.html --seed 7",
     )
-    add_command(
-        app, checking.show, "pairs show gis-dataset", "pairs show gis-dataset --row 3 --label 0", json=False
-    )
+    add_command(app, checking.show, "pairs show demo", "pairs show demo --row 3 --label 0", json=False)
     add_command(
         app,
         checking.export,
-        "pairs export gis-dataset --format jsonl --out gis-jsonl",
-        "pairs export gis-dataset --format csv --raw --out gis-csv",
+        "pairs export demo --format jsonl --out demo-jsonl",
+        "pairs export demo --format csv --raw --out demo-csv",
         json=False,
     )
     add_command(
         app,
         making.extract,
-        "pairs extract handbook --out mined",
-        "pairs extract faq.csv --columns question=ask,answer=reply --out mined",
-        "pairs extract articles.jsonl --rules title-body,section --out mined",
+        "pairs extract docs/howto --out extracted",
+        "pairs extract data/sample_faq.csv --columns question=Frage,answer=Antwort --out faq",
+        "pairs extract docs/howto --rules title-body,section --out sections",
     )
     add_command(
         app,
         making.merge,
-        "pairs merge gis labelled.tsv --out both",
-        "pairs merge mine.csv yours.csv --conflicts drop --split-sizes 0.8,0.1,0.1 --out ours",
+        "pairs merge demo pairs --out both",
+        "pairs merge demo pairs --conflicts drop --split-sizes 0.8,0.1,0.1 --out ours",
     )
     add_command(
         app,
         making.split,
-        "pairs split pairs.tsv --out divided",
-        "pairs split gis --split-sizes 0.9,0,0.1 --cut-negatives --out resplit",
+        "pairs split faq --out divided",
+        "pairs split demo --split-sizes 0.9,0,0.1 --cut-negatives --out resplit",
     )
     add_command(
         app,
         checking.review,
-        "pairs review gis-dataset",
-        "pairs review gis-dataset --n 200 --reviewer ann,bob",
-        "pairs review gis-dataset --report --card",
+        "pairs review demo",
+        "pairs review demo --n 200 --reviewer ann,bob",
+        "pairs review demo --report --card",
         run=_review,
     )
     add_command(
         app,
         making.apply_review,
-        "pairs apply-review gis-dataset --out checked",
-        "pairs apply-review gis-dataset --relabel --out relabelled",
+        "pairs apply-review demo --out checked",
+        "pairs apply-review demo --relabel --out relabelled",
     )
     return app
 

@@ -162,68 +162,72 @@ def _serve(serve: Any, given: Any, *, json: bool = False, quiet: bool = False) -
         say("finishing the requests in progress", quiet=quiet)
 
 
+_REQUESTS = "data/sample_requests.csv --columns text=text"
+_GROUPS = "data/sample_requests.csv --columns text=text,group=intent"
+_SENTENCES = "data/sample_sentences.txt"
+_TICKETS = "data/sample_tickets.csv --columns anchor=title,positive=body"
+
 add_command(
     app,
     train,
-    "aoe train --data gis --out model",
-    "aoe train -d stsb-train.tsv --dev-data stsb-dev.tsv -b minilm -o model --preset aoe",
-    "aoe train -d nli -b meta-llama/Llama-3.2-1B -o model",
-    "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,256,128,64,32",
-    "aoe train -d pairs/triplet -b minilm -o model --preset domain --accept-on judged",
-    "aoe train -d questions.csv -b minilm -o model --guide minilm",
-    "aoe train -d sentences.txt -b google/bert_uncased_L-2_H-128_A-2 -o model --teacher minilm",
-    "aoe train -d stsb-train.tsv -b minilm -o model --dims 384,128 --layers all",
-    "aoe train -d 'shards/*.parquet' -b minilm -o model",
-    "aoe train -d nli=nli.tsv -d stsb=stsb-train.tsv --dev-data stsb=stsb-dev.tsv -b minilm -o model"
-    " --set datasets.stsb.weight=2",
-    "torchrun --nproc-per-node 2 -m aoe_train train -d gis -b minilm -o model",
+    f"aoe train -d {_REQUESTS} -b minilm -o model --purpose group",
+    f"aoe train -d {_TICKETS} -b minilm -o titles",
+    "aoe train -d demo -b minilm -o gis-model --dev-data demo --preset aoe",
+    f"aoe train -d {_TICKETS} -b minilm -o small --dims 384,128 --layers all",
+    "aoe train -d triplets/triplet -b minilm -o domain --preset domain --accept-on demo",
+    f"aoe train -d {_TICKETS} -b minilm -o guided --guide minilm",
+    f"aoe train -d {_REQUESTS} -b google/bert_uncased_L-2_H-128_A-2 -o student --teacher minilm",
+    "aoe train -d demo -b meta-llama/Llama-3.2-1B -o llama",
+    "aoe train -d demo=demo -d label=pairs --dev-data demo=demo -b minilm -o mixed"
+    " --set datasets.demo.weight=2",
+    "torchrun --nproc-per-node 2 -m aoe_train train -d demo -b minilm -o gis-model",
     run=_train,
 )
 add_command(
     app,
     evaluate,
-    "aoe evaluate --model minilm --data-dir data",
-    "aoe evaluate --model M --data-dir data --markdown M.md",
-    "aoe evaluate --model M --against minilm --data-dir data",
-    "aoe evaluate -m M -m M2 -m minilm --data-dir data",
-    "aoe evaluate --model M --data gis --json",
-    "aoe evaluate --model M --against minilm --data judged",
+    f"aoe evaluate -m minilm -d {_GROUPS}",
+    f"aoe evaluate -m model -d {_GROUPS} --against minilm --html report.html",
+    "aoe evaluate -m gis-model -m minilm --data demo --json",
+    "aoe evaluate --model gis-model --against minilm --data judged",
     "aoe evaluate --data results.review",
-    "aoe evaluate -m M -m minilm --suite tracker --data pairs.tsv --reports reports.jsonl",
-    "aoe evaluate --model M --data-dir data --dim 384,128,32 --quantize float32,int8,binary",
-    "aoe evaluate --model M --data-dir data --layers 6,4,2 --dim 384,128,32",
-    "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data-dir data",
+    "aoe evaluate -m gis-model -m minilm --suite tracker --data demo --reports issues.parquet",
+    "aoe evaluate --model small --data demo --dim 384,128,32 --quantize float32,int8,binary",
+    "aoe evaluate --model small --data demo --layers 6,4,2 --dim 384,128",
+    "aoe evaluate --model minilm --data-dir data-dir --markdown sts.md",
+    "aoe evaluate -m text-embedding-3-small --endpoint https://api.openai.com/v1 --data demo",
     run=_evaluate,
 )
 add_command(
     app,
     encode,
-    "aoe encode texts.txt --model M --out vectors.npy",
-    "aoe encode questions.txt --model M --out questions.npy --prompt-name query",
-    "aoe encode issues.parquet -m M -o issues-vectors.parquet --columns text=body",
-    "aoe encode texts.txt -m M -o small.npy --dim 128 --quantize int8",
-    "aoe encode texts.txt -m M -o fast.npy --layers 4",
-    "aoe encode questions.txt -m M -o q.npy --dim 128 --quantize int8 --calibration small.npy",
-    "aoe encode texts.txt -m M -o vectors.npy --workers 4",
-    "aoe encode texts.txt -m M -o vectors.npy --device cuda:0,cuda:1",
-    "aoe encode texts.txt -m M -o vectors.npy --engine ray --address 10.0.0.1:6379",
-    "zcat texts.gz | aoe encode - --model M --out vectors.npy",
+    f"aoe encode {_SENTENCES} -m minilm -o vectors.npy",
+    "aoe encode data/sample_tickets.csv -m minilm -o tickets.parquet --columns text=body",
+    f"aoe encode {_SENTENCES} -m intfloat/multilingual-e5-small -o queries.npy --prompt-name query",
+    f"aoe encode {_SENTENCES} -m minilm -o small.npy --dim 128 --quantize int8",
+    f"aoe encode {_REQUESTS} -m minilm -o requests.npy --dim 128 --quantize int8 --calibration small.npy",
+    f"aoe encode {_SENTENCES} -m minilm -o fast.npy --layers 4",
+    f"aoe encode {_SENTENCES} -m minilm -o vectors.npy --workers 4",
+    f"aoe encode {_SENTENCES} -m minilm -o vectors.npy --device cuda:0,cuda:1",
+    f"aoe encode {_SENTENCES} -m minilm -o vectors.npy --engine ray --address 10.0.0.1:6379",
+    f"cat {_SENTENCES} | aoe encode - -m minilm -o piped.npy",
 )
 add_command(
     app,
     index,
-    "aoe index texts.txt --model minilm --out index",
-    "aoe index issues.parquet -m M -o index",
-    "aoe index faq.csv -m M -o index --columns question=ask,answer=reply",
-    "aoe index many.parquet -m static -o index --kind hnsw --quantize int8",
+    "aoe index data/sample_tickets.csv --model minilm --out index",
+    f"aoe index {_REQUESTS} -m model -o requests-index --purpose group",
+    "aoe index data/sample_faq.csv -m intfloat/multilingual-e5-small -o faq-index"
+    " --columns question=Frage,answer=Antwort",
+    "aoe index issues.parquet -m static -o issues --kind hnsw --quantize int8",
 )
 add_command(
     app,
     search,
-    'aoe search index "window is blank after resizing"',
-    'aoe search index "E0277 in a loop" --top 5 --where state=open',
-    'aoe search index "panics on save" --by words --json',
-    "aoe search index - --before created_at=2015-05-15",
+    'aoe search index "the app crashes on the map"',
+    'aoe search index "receipt twice" --top 5 --where component=checkout',
+    'aoe search index "T-0001" --by words --json',
+    "aoe search index - --before created_at=2025-05-15",
     "aoe search index --every --before created_at --top 20 --out hits.parquet",
     run=_search,
 )
@@ -232,44 +236,45 @@ add_command(
     duplicates,
     "aoe duplicates index",
     "aoe duplicates index --min-cosine 0.8 --out pairs.parquet",
-    "aoe duplicates index --against new-index --json",
+    "aoe duplicates index --against issues --json",
     run=_duplicates,
 )
 add_command(
     app,
     export,
-    "aoe export --model M --out M-small --dtype bf16",
-    "aoe export --model M --out M-onnx --format onnx",
-    "aoe export --model M --out M-int8 --format onnx-int8 --data pairs.tsv",
-    "aoe export --model M --out M-4 --layers 4",
-    "aoe export --model M --out M-half --interpolate 0.5",
+    "aoe export --model model --out model-small --dtype bf16",
+    "aoe export --model model --out model-onnx --format onnx",
+    "aoe export --model model --out model-int8 --format onnx-int8 --data demo",
+    "aoe export --model small --out small-4 --layers 4",
+    "aoe export --model model --out model-half --interpolate 0.5",
 )
 add_command(
     app,
     serve,
     "aoe serve --model minilm",
-    "aoe serve --index index --against index-before --port 9000",
-    "aoe serve --model M --host 0.0.0.0 --key-env SERVE_KEY",
+    "aoe serve --index index --port 9000",
+    "aoe serve --model model --host 0.0.0.0 --key-env SERVE_KEY",
     run=_serve,
 )
 add_command(
     app,
     mine,
-    "aoe mine --data pairs.csv --out mined",
-    "aoe mine --data gis --model minilm --by both --relative-margin 0.05 --out mined",
-    "aoe mine -d nq.jsonl -m minilm --rank-range 10,50 --sampling random -o mined",
-    "aoe mine -d questions.tsv -m minilm --corpus passages.txt --num-negatives 7 -o mined",
+    f"aoe mine -d {_TICKETS} -m minilm -o mined",
+    "aoe mine -d demo -m minilm --by both --relative-margin 0.05 -o mined-gis",
+    f"aoe mine -d {_TICKETS} -m minilm --rank-range 10,50 --sampling random -o mined-random",
+    f"aoe mine -d {_TICKETS} -m minilm --corpus {_SENTENCES} --num-negatives 7 -o mined-many",
 )
 add_command(
     app,
     sample_pairs,
-    "aoe sample-pairs --data sentences.txt --model model --model minilm --out to-judge",
-    "aoe sample-pairs --data sentences.txt --queries queries.txt -m model -m minilm --out results",
-    "aoe sample-pairs -d sentences.txt --queries q.txt --purpose group --purpose search --out results",
+    f"aoe sample-pairs -d {_REQUESTS} -m model -m minilm --purpose group -o to-judge",
+    f"aoe sample-pairs -d {_REQUESTS} --queries {_SENTENCES} -m model -m minilm -o results",
+    f"aoe sample-pairs -d {_SENTENCES} --queries {_SENTENCES} -m minilm --purpose group --purpose search"
+    " -o ranked",
 )
 add_command(
     app,
     distill,
-    "aoe distill sentences.txt --model minilm --out static",
-    "aoe distill corpus.parquet -m M --dim 128 --out static-128",
+    f"aoe distill {_SENTENCES} --model minilm --out static",
+    f"aoe distill {_SENTENCES} -m model --dim 128 --out static-128",
 )

@@ -75,19 +75,32 @@ def build(
         return build_dataset(names, folder, _work_of(work, folder), merged, open_github, show, fresh=fresh)
 
 
-@same_arguments(build)
-def plan(arguments: dict[str, Any]) -> Plan:
+@options("gis_builder.settings:BuildSettings")
+def plan(
+    repos: str | Path | Iterable[str],
+    *,
+    strategy: str | None = None,
+    api_url: str | None = None,
+    token: str | None = None,
+    token_file: str | Path | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | Iterable[str] | None = None,
+    progress: bool | Listener = True,
+) -> Plan:
     """Estimate the cost of a crawl: points of GitHub's rate limit, requests and hours.
 
     Nothing is written. The estimate itself costs one point per 25 repositories.
+
+    Raises:
+        ConfigError: A setting or a token is invalid, or no repository can be crawled.
+        RemoteError: The server can't be reached.
     """
     from gis_builder.crawling.crawl_plan import plan as plan_crawl
 
-    merged = merged_settings(build, arguments, arguments["config"], arguments["settings"])
-    names = read_repos(arguments["repos"])
-    with display(arguments["progress"]) as show:
-        open_github = opener(merged, arguments["token"], arguments["token_file"], show)
-        return plan_crawl(names, merged, open_github)
+    merged = merged_settings(plan, {"strategy": strategy, "api_url": api_url}, config, settings)
+    names = read_repos(repos)
+    with display(progress) as show:
+        return plan_crawl(names, merged, opener(merged, token, token_file, show))
 
 
 @options("gis_builder.settings:BuildSettings")

@@ -156,7 +156,7 @@ def test_the_page_plots_gains_and_cosines():
     ]
     assert gains
     assert all(f"<span>{gain}</span>" in page for gain in gains)
-    no, yes = re.findall(r'<path d="M0 1(V[^"]+)V1Z" fill-opacity', page)[:2]
+    no, yes = re.findall(r'd="M0 1(V[^"]+)V1Z"', page)[:2]
     assert (no.split("h1")[:2], no.split("h1")[-2]) == (["V0.0000", "V1.0000"], "V1.0000")  # all at cosine 0
     assert (yes.split("h1")[0], yes.split("h1")[-2]) == ("V1.0000", "V0.0000")  # all at cosine 1
     assert page.count("label 1: 20 pairs") == 2

@@ -1,0 +1,64 @@
+"""Files, settings and commands that documents and the Makefile name exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_commands_are_known import SCRIPTS, tree
+from tests.docs.test_links import COMMITTED, ROOT
+from tests.docs.test_words import PAGES
+
+pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
+_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_SETTING = re.compile(r"(?:--set )?(([a-z_]+)\.[a-z_.]+)(?:=\S+)?")
+_FILE = re.compile(r"[\w./-]+\.py|(?:[\w-]+/)+(?:[\w-]+(?:\.\w+)?)?")
+FILES = [path.relative_to(ROOT).as_posix() for path in COMMITTED]
+TOP = {name.partition("/")[0] for name in FILES}
+
+
+def spans(page: Path) -> Iterator[str]:
+    """Yields the code spans of a page."""
+    yield from re.findall(r"`([^`\n]+)`", _BLOCK.sub("", page.read_text(encoding="utf-8")))
+
+
+def exists(name: str) -> bool:
+    """Whether the end of a committed file's path, or of one of its folders, has this name."""
+    return any(f"/{path}/".find(f"/{name.strip('/')}/") >= 0 for path in FILES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_exist(page: Path) -> None:
+    named = [span for span in spans(page) if _FILE.fullmatch(span)]
+    ours = [name for name in named if name.endswith(".py") or name.partition("/")[0] in TOP]
+    assert [name for name in ours if not exists(name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_settings_exist(page: Path) -> None:
+    reference = [*(ROOT / "docs" / "reference").glob("*-settings.md")]
+    keys = {span.strip("[]") for settings in reference for span in spans(settings)}
+    sections = {key.partition(".")[0] for key in keys if "." in key} - {"datasets"}  # names of one's own
+    named = [found for span in spans(page) if (found := _SETTING.fullmatch(span))]
+    ours = [found for found in named if found[2] in sections and not found[1].endswith(".json")]
+    assert [found[0] for found in ours if found[1] not in keys] == []
+
+
+def test_the_sample_data_is_described() -> None:
+    described = {*spans(ROOT / "data" / "README.md")}
+    samples = {path.name + "/" * path.is_dir() for path in (ROOT / "data").iterdir()} - {"README.md"}
+    assert samples - described == set()
+
+
+def test_the_makefile_runs_known_commands() -> None:
+    lines = re.findall(
+        rf"\$\(BIN\)/({'|'.join(SCRIPTS)}) ([\w-]+)(.*)", (ROOT / "Makefile").read_text(encoding="utf-8")
+    )
+    assert len(lines) >= 8
+    for script, name, rest in lines:
+        assert name in tree(script).commands
+        flags = {flag for param in tree(script).commands[name].params for flag in param.opts}
+        assert {*re.findall(r"(?<!\S)--[\w-]+", rest)} <= flags, f"{script} {name}"
