@@ -214,16 +214,14 @@ def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]
             if jaccard(sets[low], sets[high]) >= threshold:
                 yield low, high
         return
-    distinct: dict[bytes, int] = {}
+    first_of: dict[bytes, int] = {}
     for index, elements in enumerate(sets):
-        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), index)
+        digest = blake2b(elements.tobytes(), digest_size=16).digest()
+        first = first_of.setdefault(digest, index)
         if first != index:
             yield first, index
-    indices = list(distinct.values())
-    named: dict[int, int] = {}
-    for index, group in zip(
-        indices, tied_sets([sets[index] for index in indices], threshold).tolist(), strict=True
-    ):
-        first = named.setdefault(group, index)
-        if first != index:
-            yield first, index
+    distinct = list(first_of.values())
+    groups = tied_sets([sets[index] for index in distinct], threshold)
+    for index, group in zip(distinct, groups.tolist(), strict=True):
+        if distinct[group] != index:
+            yield distinct[group], index
