@@ -100,10 +100,10 @@ def _beyond_chance(tables: _Array, distances: _Array, correction: int) -> _Array
 
 def _distances(values: ArrayLike, scale: Scale) -> _Array:
     column = np.asarray(values, np.float64)[:, None]
-    differences: _Array = column - column.T
+    distances: _Array = (column - column.T) ** 2
     if scale == "nominal":
-        return (differences != 0).astype(np.float64)
-    return np.square(differences)
+        distances = (distances > 0).astype(np.float64)
+    return distances
 
 
 def _figure(tables: _Array, distances: _Array, correction: int) -> Figure:
