@@ -23,13 +23,14 @@ from gis_builder.gh_archive.runners import digest_of
 from gis_builder.pairing.negatives import make_negatives, shares
 from gis_builder.pairing.pair_folder import Reasons, dropped_frame, reasons_of, row_order
 from gis_builder.pairing.positives import Positives, make_positives
-from gis_builder.pairing.split import BEYOND, NOWHERE, Codes, RefTable, SameSplit, Splits, split_groups
+from gis_builder.pairing.split import BEYOND, RefTable, SameSplit, Splits, split_groups
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import SPLITS, ArchiveSettings
 from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
 from pairkit.base.system.seeded import keyed_hash
+from pairkit.dataset.making.group_splits import NOWHERE, Codes
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.near_duplicates import near_identical_to
 

@@ -19,6 +19,7 @@ from gis_builder.settings import SPLITS, SplitSettings
 from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
+from pairkit.dataset.making.group_splits import NOWHERE, Codes, draw_splits, fill_splits, split_targets
 from pairkit.similarity.groups import Indices, connected, singletons
 from pairkit.similarity.near_duplicates import near_identical
 
@@ -87,10 +88,6 @@ class SameSplit:
         return connected(singletons(len(self._refs)), np.asarray(self._first), np.asarray(self._second))
 
 
-NOWHERE = -1
-Codes = npt.NDArray[np.int8]  # indices in SPLITS, or NOWHERE
-
-
 class SplitResult(NamedTuple):
     """The splits of issues and positives."""
 
@@ -119,7 +116,8 @@ def split_groups(
     """Assign whole groups to the splits."""
     weighted = _weighted_groups(pairs, groups)
     targets = _targets(settings, ratio, len(weighted.of_positive), len(weighted.names))
-    assigned = _assign_splits(_order(refs, weighted, seed), weighted.weights, targets, settings.exact)
+    order = _order(refs, weighted, seed)
+    assigned = fill_splits(order, weighted.weights, [*targets.values()], exact=settings.exact)
     positives = assigned[weighted.of_positive]
     if settings.exact:
         _trim(positives, refs, pairs, weighted, assigned, targets, seed)
@@ -179,7 +177,7 @@ def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int)
                 f" positives, but there are {positives}; the largest possible sizes are {largest}"
             )
         return dict(zip(SPLITS, wanted, strict=True))
-    return dict(zip(SPLITS, _apportion(positives, settings.fractions, groups), strict=True))
+    return dict(zip(SPLITS, split_targets(positives, settings.fractions, groups), strict=True))
 
 
 def _positives_of(rows: float, ratio: float) -> int:
@@ -191,51 +189,6 @@ def _largest(fractions: Sequence[float], ratio: float, positives: int) -> list[i
     while rows and sum(_positives_of(int(rows * f), ratio) for f in fractions) > positives:
         rows -= 1
     return [int(rows * f) for f in fractions]
-
-
-def _apportion(total: int, fractions: Sequence[float], groups: int) -> list[int]:
-    """Whole numbers in these proportions that add up to `total`; if possible, none of them is 0."""
-    shares = [total * f for f in fractions]
-    parts = [int(share) for share in shares]
-    by_remainder = sorted(range(len(parts)), key=lambda i: (parts[i] - shares[i], i))
-    for index in by_remainder[: total - sum(parts)]:
-        parts[index] += 1
-    if groups >= len(parts):
-        for index, fraction in enumerate(fractions):
-            if fraction > 0 and parts[index] == 0:
-                parts[parts.index(max(parts))] -= 1
-                parts[index] = 1
-    return parts
-
-
-def _assign_splits(
-    order: Indices, weights: npt.NDArray[np.int64], targets: Mapping[str, int], exact: bool
-) -> Codes:
-    """The split of each group: small splits are filled first, and groups that don't fit are skipped."""
-    assigned = np.full(len(weights), NOWHERE, np.int8)
-    for split in sorted(targets, key=lambda s: (targets[s], s)):
-        code, left = SPLITS.index(split), order[assigned[order] == NOWHERE]
-        chosen = _fill(weights[left], targets[split])
-        assigned[left[chosen]] = code
-        left = left[~chosen]
-        if exact and len(left) and weights[assigned == code].sum() < targets[split]:
-            assigned[left[np.argmin(weights[left])]] = code
-    if not exact:
-        assigned[assigned == NOWHERE] = 0
-    return assigned
-
-
-def _fill(weights: npt.NDArray[np.int64], room: int) -> npt.NDArray[np.bool_]:
-    """Choose items in order, each if it still fits."""
-    chosen = np.zeros(len(weights), np.bool_)
-    candidates = np.arange(len(weights))
-    while room and len(candidates := candidates[weights[candidates] <= room]):
-        filled = np.cumsum(weights[candidates])
-        count = int(np.searchsorted(filled, room, side="right"))  # at least the first fits
-        chosen[candidates[:count]] = True
-        room -= int(filled[count - 1])
-        candidates = candidates[count:]
-    return chosen
 
 
 def _trim(
@@ -289,20 +242,9 @@ def _issues(
     single[groups[usable]] = True
     single[weighted.names] = False
     names = np.flatnonzero(single)
-    of_group[names] = np.fromiter(
-        (_split_of_single(name, settings, seed) for name in refs.at(names)), np.int8
-    )
+    draws = np.fromiter((keyed_unit(seed, "single", name) for name in refs.at(names)), np.float64)
+    of_group[names] = draw_splits(draws, settings.fractions)
     return np.where(usable, of_group[groups], np.int8(NOWHERE))
-
-
-def _split_of_single(name: object, settings: SplitSettings, seed: int) -> int:
-    """A random split for a group without a positive, in the proportions of the splits."""
-    draw = keyed_unit(seed, "single", name)
-    for index, fraction in enumerate(settings.fractions):
-        draw -= fraction
-        if draw < 0:
-            return index
-    return 0
 
 
 BEYOND = "beyond_requested_size"

@@ -1,7 +1,7 @@
 """The candidates of a run, the split of each source text, and the rows of each split.
 
-Near-identical texts, and texts that share a sentence (as text or as candidate), form a group. A group is in
-one split, so no sentence is in two splits.
+Texts that share a sentence (as text or as candidate), or have near-identical ones, form a group. A group is
+in one split, so no sentence is in two splits.
 
 The split of a group follows from its hash. Shares are therefore met only on average (5 % of 2,000 texts are
 100 ± 10), but a text keeps its split when others are added: training data of one version never becomes test
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,11 @@ import polars as pl
 
 from llm_labeler.records import POLARITIES, LabelledPair, Text
 from llm_labeler.settings import TextSplitSettings
-from pairkit.base.printable import normalize
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
+from pairkit.dataset.making.group_splits import draw_splits, text_groups
 from pairkit.dataset.parquet import write_parquet
 from pairkit.dataset.records import SPLITS
 from pairkit.similarity.groups import Indices, connected, singletons
-from pairkit.similarity.near_duplicates import TextSequence, near_identical_to
 
 NAMES = pl.List(pl.String)
 VOTES = pl.List(pl.Struct({"judge": pl.String, "vote": pl.String}))
@@ -227,79 +225,47 @@ class DatasetSplits:
         )
 
 
-_TRAIN, _VALIDATION, _TEST = range(3)
+# The unit interval of draws is cut in this order.
+_DRAWN = ("test", "validation", "train")
+_TRAIN = _DRAWN.index("train")
 # Texts in a group outside train: not a share, which would change as the input grows.
 _MAX_HELD_OUT = 10
 _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
 
 
 def split_texts(
-    ids: Sequence[str], sentences: TextSequence, text_indices: Indices, settings: TextSplitSettings, seed: int
+    ids: Sequence[str], sentences: pl.Series, text_indices: Indices, settings: TextSplitSettings, seed: int
 ) -> list[str]:
     """The split of every text; `text_indices` has the text that each sentence belongs to."""
-    groups = _groups(len(ids), sentences, text_indices)
-    firsts = np.flatnonzero(groups == singletons(len(ids)))
-    sizes = np.bincount(groups, minlength=len(ids))[firsts]
-    draws = np.fromiter(
-        (keyed_unit(seed, "split", ids[first]) for first in firsts.tolist()), np.float64, len(firsts)
-    )
-    splits = np.zeros(len(ids), np.int8)
-    splits[firsts] = _assign_splits(sizes, draws, settings)
-    return [SPLITS[split] for split in splits[groups]]
-
-
-def normalised(sentence: str) -> str:
-    """A sentence without differences of case, width and white space."""
-    # Case folding can undo the normal form and the other way round; two rounds are enough.
-    folded = normalize("NFKC", sentence).casefold()
-    return " ".join(normalize("NFKC", folded).casefold().split())
-
-
-def _groups(count: int, sentences: TextSequence, text_indices: Indices) -> Indices:
-    """The group of each text, as the index of its first text."""
-    near = near_identical_to(sentences)
-    groups = connected(singletons(count), text_indices, text_indices[near])
-    del near
-    return connected(groups, *_sharing_texts(sentences, text_indices))
-
-
-def _sharing_texts(sentences: TextSequence, text_indices: Indices) -> tuple[Indices, Indices]:
-    """Pairs of texts that share a sentence."""
-    keys = np.fromiter(map(_hash, iter(sentences)), np.uint64, len(sentences))
-    order = np.argsort(keys)
-    order = order[np.searchsorted(keys[order], 1) :]  # leave out empty sentences
-    ordered = keys[order]
-    same = np.flatnonzero(ordered[1:] == ordered[:-1])
-    return text_indices[order[same]], text_indices[order[same + 1]]
-
-
-def _hash(sentence: str) -> int:
-    """64-bit hash of the normalised sentence; 0 if it is empty."""
-    plain = normalised(sentence)
-    if not plain:
-        return 0
-    data = plain.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1
+    first_sentence = text_groups(sentences)
+    groups = connected(singletons(len(ids)), text_indices, text_indices[first_sentence])
+    names = np.unique(groups)
+    sizes = np.bincount(groups)[names]
+    draws = np.fromiter((keyed_unit(seed, "split", ids[name]) for name in names.tolist()), np.float64)
+    splits = np.full(len(ids), _TRAIN, np.int8)
+    splits[names] = _assign_splits(sizes, draws, settings)
+    return [_DRAWN[split] for split in splits[groups].tolist()]
 
 
 def _assign_splits(
     sizes: npt.NDArray[np.int64], draws: npt.NDArray[np.float64], settings: TextSplitSettings
-) -> npt.NDArray[np.int8]:
+) -> Indices:
     """The split of every group from the number of its texts and its random draw; all (group,)."""
-    shares = {_TEST: settings.test, _VALIDATION: settings.validation}
     total = int(sizes.sum())
-    max_size = {split: min(_MAX_HELD_OUT, max(1, round(share * total))) for split, share in shares.items()}
-    splits = np.full(len(sizes), _TRAIN, np.int8)
-    is_test = draws < settings.test
-    splits[is_test & (sizes <= max_size[_TEST])] = _TEST
-    is_validation = ~is_test & (draws < settings.test + settings.validation)
-    splits[is_validation & (sizes <= max_size[_VALIDATION])] = _VALIDATION
+    held_out = (settings.test, settings.validation)
+    limits = [min(_MAX_HELD_OUT, max(1, round(share * total))) for share in held_out]
+    max_sizes = np.array([*limits, total])
+    splits = draw_splits(draws, (*held_out, 1 - sum(held_out)))
+    splits[sizes > max_sizes[splits]] = _TRAIN
+
+    # Exceptions for small inputs.
     if len(sizes) and not (splits == _TRAIN).any():
         splits[np.lexsort((draws, -sizes))[0]] = _TRAIN
     if len(sizes) >= _MIN_GROUPS:
-        for split, share in shares.items():
+        for split, share in enumerate(held_out):
             if share > 0 and not (splits == split).any():
-                largest = np.flatnonzero(splits == np.bincount(splits, minlength=len(SPLITS)).argmax())
-                smallest = np.lexsort((draws[largest], np.maximum(sizes[largest], max_size[split])))[0]
-                splits[largest[smallest]] = split
+                largest = np.flatnonzero(splits == np.bincount(splits).argmax())
+                excess = np.maximum(sizes[largest], max_sizes[split])
+                moved = np.lexsort((draws[largest], excess))[0]
+                splits[largest[moved]] = split
     return splits

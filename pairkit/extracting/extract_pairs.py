@@ -161,16 +161,20 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
         schema=_COLUMNS,
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
-    rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
+    rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String), label=pl.lit(1, pl.Int64))
     is_kept = pl.col(DROPPED).is_null()
     kept, left_out = rows.filter(is_kept).drop(DROPPED), rows.filter(~is_kept)
     if not kept.height:
         counts = listed(Counter(filter(None, reasons)))
         raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
-    crosses = kept["url1"] != kept["url2"]
-    linked = kept.with_columns(label=pl.when(crosses).then(0).otherwise(1))
-    divided = divide(linked, {**settings, "cut_negatives": bool(crosses.any())})
-    return pl.concat([divided, left_out], how="diagonal").with_columns(label=pl.lit(1, pl.Int64))
+    is_of_one_document = (kept["url1"] == kept["url2"]).to_numpy()
+    divided = divide(
+        kept,
+        settings["split"],
+        settings["seed"],
+        None if is_of_one_document.all() else is_of_one_document,
+    )
+    return pl.concat([divided, left_out], how="diagonal")
 
 
 def _run(

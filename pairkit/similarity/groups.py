@@ -56,18 +56,43 @@ def singletons(count: int) -> Indices:
     return np.arange(count, dtype=np.int32 if count < 1 << 31 else np.int64)
 
 
+_EVERY = slice(None)
+
+
+class NumberedGroups:
+    """Disjoint groups of many numbers, each named after its smallest member."""
+
+    def __init__(self, names: Indices) -> None:
+        self._parents = names.copy()  # of each number, a smaller member of its group; its own if it is first
+
+    def names(self, members: Indices | slice = _EVERY) -> Indices:
+        """The group of each of these numbers."""
+        while True:
+            parents = self._parents[members]
+            grandparents = self._parents[parents]
+            if np.array_equal(parents, grandparents):
+                return parents
+            self._parents[members] = grandparents
+
+    def join(self, first: Indices, second: Indices) -> None:
+        """Join the groups of each pair."""
+        while len(first):
+            if len(first) > len(self._parents) // 8:
+                self.names()  # shortens all paths at once
+            first = self.names(first)
+            second = self.names(second)
+            is_apart = first != second
+            first = first[is_apart]
+            second = second[is_apart]
+            # A group of several pairs keeps one parent; the next round joins it with the others.
+            np.minimum.at(self._parents, np.maximum(first, second), np.minimum(first, second))
+
+
 def connected(groups: Indices, first: Indices, second: Indices) -> Indices:
     """The group (smallest index) of each item after joining further pairs."""
-    groups = groups.copy()
-    while True:
-        low, high = np.minimum(groups[first], groups[second]), np.maximum(groups[first], groups[second])
-        apart = low != high
-        if not apart.any():
-            return groups
-        first, second = first[apart], second[apart]
-        np.minimum.at(groups, high[apart], low[apart])
-        while not np.array_equal(further := groups[groups], groups):
-            groups = further
+    joined = NumberedGroups(groups)
+    joined.join(first, second)
+    return joined.names()
 
 
 def shared(groups: Indices) -> Iterator[Indices]:

@@ -24,93 +24,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pairkit.similarity.groups import Indices, NumberedGroups
+
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 Items = npt.NDArray[np.signedinteger[Any]]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
-_FEW = 12  # sets with a common element that are compared pair by pair
+_FEW = 12  # sets with a common item that are compared pair by pair
 _TOLERANCE = 1e-6  # for excesses; pairs within it are decided by exact similarity
 _ENTRIES = 1 << 22  # elements per batch, which bounds the memory
-# Approximate seconds per operation, to choose between comparing all pairs and using common elements.
-_PRODUCT, _GATHER, _PAIR, _CALL = 7e-11, 1e-7, 1e-8, 5e-4
+_BATCH = 512  # rows of a matrix product
+# Approximate seconds per operation, to choose between comparing all pairs and using common items.
+_PRODUCT = 7e-11
+_GATHER = 1e-7
+_PAIR = 1e-8
+_CALL = 5e-4
 
 
-def tied_sets(sets: Sequence[Hashes], threshold: float) -> Ints:
-    """The number of each set's group; sets of a group are similar directly or through others."""
-    groups = _Groups(len(sets))
+def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
+    """The first set of each set's group; sets of a group are similar directly or through others."""
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     elements = np.concatenate([*sets, np.empty(0, np.uint64)])
-    known = np.sort(elements)
-    known = known[np.concatenate([[True], known[1:] != known[:-1]])] if len(known) else known
+    known = np.unique(elements)
     items = np.empty(len(elements), np.int32)
     for start in range(0, len(elements), _ENTRIES):
-        items[start : start + _ENTRIES] = np.searchsorted(known, elements[start : start + _ENTRIES])
+        batch = slice(start, start + _ENTRIES)
+        items[batch] = np.searchsorted(known, elements[batch])
     weights = np.ones(len(known), np.int64)
     del elements, known
-    all_sets = _Sets(np.arange(len(sets)), sizes, np.zeros(len(sets), np.int64), sizes, items, weights)
-    _join_similar(all_sets, threshold, groups)
-    return groups.label
 
-
-class _Groups:
-    """Disjoint groups of numbers, with an array of the group of each."""
-
-    def __init__(self, count: int) -> None:
-        self.label: Ints = np.arange(count)
-        self._members: dict[int, list[int]] = {}
-
-    def join(self, members: Ints) -> None:
-        """Merge the groups of these members."""
-        labels = np.unique(self.label[members]).tolist()
-        lists = [self._members.pop(label, [label]) for label in labels]
-        largest = max(range(len(lists)), key=lambda index: len(lists[index]))
-        moved = [member for index, batch in enumerate(lists) if index != largest for member in batch]
-        self.label[moved] = labels[largest]
-        lists[largest].extend(moved)
-        self._members[labels[largest]] = lists[largest]
-
-    def are_one(self, members: Ints) -> bool:
-        labels = self.label[members]
-        return bool((labels == labels[0]).all())
+    rows = np.arange(len(sets))
+    groups = NumberedGroups(rows)
+    _join_similar(_Sets(rows, sizes, np.zeros_like(sizes), sizes, items, weights), threshold, groups)
+    return groups.names()
 
 
 @dataclass(frozen=True)
 class _Sets:
-    """Sets as lists of shared elements, and the number of elements that only one set has."""
+    """Sets as lists of shared items, and the number of elements that only one set has."""
 
-    rows: Ints
+    rows: Ints  # the number of each set in the input
     sizes: Ints
     private: Ints
-    counts: Ints
-    items: Items
-    weights: Ints
+    counts: Ints  # shared items of each set
+    items: Items  # of one set after the other; (entry,)
+    weights: Ints  # the number of elements that each item stands for
 
     @property
     def owners(self) -> Ints:
         """The index of each entry's set, (entry,)."""
         return np.repeat(np.arange(len(self.rows)), self.counts)
 
-    def entries(self, indices: Ints) -> Ints:
-        """The places of the items of these sets, (entry,)."""
-        return _ranges((np.cumsum(self.counts) - self.counts)[indices], self.counts[indices])
+    @cached_property
+    def ends(self) -> Ints:
+        """The place after the last entry of each set, (set,)."""
+        return np.cumsum(self.counts)
 
-    def sums(self, values: npt.NDArray[np.float64] | Ints) -> Ints:
+    def entries(self, indices: Ints) -> Ints:
+        """The places of the entries of these sets, (entry,)."""
+        counts = self.counts[indices]
+        starts = self.ends[indices] - counts
+        ends = np.cumsum(counts)
+        return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)
+
+    def sums(self, values: Ints) -> Ints:
         """The sum of `values` (entry,) for each set, (set,)."""
         totals = np.concatenate([[0], np.cumsum(values)])
-        ends = np.cumsum(self.counts)
-        sums: Ints = (totals[ends] - totals[ends - self.counts]).astype(np.int64)
-        return sums
+        return np.asarray(totals[self.ends] - totals[self.ends - self.counts], np.int64)
 
 
-def _join_similar(sets: _Sets, threshold: float, groups: _Groups) -> None:
+def _join_similar(sets: _Sets, threshold: float, groups: NumberedGroups) -> None:
     """Join the groups of similar sets."""
-    if len(sets.rows) < 2 or groups.are_one(sets.rows):
+    if len(sets.rows) < 2 or _are_one(groups, sets.rows):
         return
     sets = _differences(sets)
     weight = sets.private + sets.sums(sets.weights[sets.items])
@@ -118,43 +111,54 @@ def _join_similar(sets: _Sets, threshold: float, groups: _Groups) -> None:
     search = _Search(sets, weight, excess, threshold, groups)
     hub = int(excess.argmin())
     search.compare_with(hub)
-    is_outside = groups.label[sets.rows] != groups.label[sets.rows[hub]]
+    names = groups.names(sets.rows)
+    is_outside = names != names[hub]
     if is_outside.any():
         search.compare_outside(hub, is_outside)
+
+
+def _are_one(groups: NumberedGroups, members: Ints) -> bool:
+    names = groups.names(members)
+    return bool((names == names[0]).all())
 
 
 def _differences(sets: _Sets) -> _Sets:
     """Differences of the sets from the elements of most of them; items are numbered rarest first."""
     count = len(sets.rows)
-    owners, weights = sets.owners, sets.weights
+    owners = sets.owners
     items: Items = sets.items
-    # Elements of the same sets have equal sums of the sets' random keys.
+
+    # Merge items of the same sets: these have equal sums of the sets' random keys.
     keys = mixed(np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-    sums = np.zeros(len(weights), np.uint64)
+    sums = np.zeros(len(sets.weights), np.uint64)
     np.add.at(sums, items, keys[owners])
-    held = np.bincount(items, minlength=len(weights))
-    _, first, block = np.unique(sums, return_index=True, return_inverse=True)
-    weights = np.bincount(block, weights=weights, minlength=len(first)).astype(np.int64)
-    held = held[first]
-    stays = first[block[items]] == items
-    owners, items = owners[stays], block[items[stays]]
-    # For elements of most sets, the sets without them are listed.
-    owners, items = _flipped(owners, items, held * 2 > count, count)
-    held = np.where(held * 2 > count, count - held, held)
-    # Elements of a single set can't be common.
-    is_single = held[items] == 1
-    private = sets.private + np.bincount(
-        owners[is_single], weights=weights[items[is_single]], minlength=count
-    ).astype(np.int64)
-    owners, items = owners[~is_single], items[~is_single]
-    rarest = np.lexsort((sums[first], held))
-    rarest = rarest[held[rarest] > 1]
-    rank = np.zeros(len(held), np.int64)
-    rank[rarest] = np.arange(len(rarest))
-    width = max(1, len(rarest))
+    sums, first, merged = np.unique(sums, return_index=True, return_inverse=True)
+    set_counts = np.bincount(items, minlength=len(sets.weights))[first]
+    weights = _sum_by(merged, sets.weights, len(first))
+    is_first = first[merged[items]] == items
+    owners = owners[is_first]
+    items = merged[items[is_first]]
+
+    # For items of most sets, list the sets without them.
+    is_common = 2 * set_counts > count
+    owners, items = _flipped(owners, items, is_common, count)
+    set_counts = np.where(is_common, count - set_counts, set_counts)
+
+    # Items of a single set can't be common.
+    is_shared = set_counts[items] > 1
+    private = sets.private + _sum_by(owners[~is_shared], weights[items[~is_shared]], count)
+    owners = owners[is_shared]
+    items = items[is_shared]
+
+    rarest_first = np.lexsort((sums, set_counts))
+    rarest_first = rarest_first[set_counts[rarest_first] > 1]
+    rank = np.zeros(len(set_counts), np.int64)
+    rank[rarest_first] = np.arange(len(rarest_first))
+    width = max(1, len(rarest_first))
     ordered = np.sort(owners * width + rank[items])
     counts = np.bincount(ordered // width, minlength=count)
-    return _Sets(sets.rows, sets.sizes, private, counts, (ordered % width).astype(np.int32), weights[rarest])
+    items = (ordered % width).astype(np.int32)
+    return _Sets(sets.rows, sets.sizes, private, counts, items, weights[rarest_first])
 
 
 def mixed(values: Hashes) -> Hashes:
@@ -164,25 +168,44 @@ def mixed(values: Hashes) -> Hashes:
     return values ^ (values >> np.uint64(31))
 
 
-def _flipped(owners: Ints, items: Ints, is_common: npt.NDArray[np.bool_], count: int) -> tuple[Ints, Ints]:
+def _sum_by(places: Items, values: Ints, count: int) -> Ints:
+    """The sum of the values at each place, (count,)."""
+    return np.bincount(places, weights=values, minlength=count).astype(np.int64)
+
+
+def _flipped(owners: Ints, items: Items, is_common: Mask, count: int) -> tuple[Ints, Items]:
     """Entries in which a common item means that the set lacks it."""
     common = np.flatnonzero(is_common)
     if not len(common):
         return owners, items
-    column = np.full(len(is_common), -1)
-    column[common] = np.arange(len(common))
-    columns = column[items]
-    rest = columns < 0
-    parts = [(owners[rest], items[rest])]
-    holders, columns = owners[~rest], columns[~rest]
+    of_common = is_common[items]
+    owners_found = [owners[~of_common]]
+    items_found = [items[~of_common]]
+    holders = owners[of_common]
+    columns = np.searchsorted(common, items[of_common])
     step = max(1, _ENTRIES // len(common))
     for start in range(0, count, step):
         low, high = np.searchsorted(holders, [start, start + step])
         lacks = np.ones((min(step, count - start), len(common)), np.bool_)
         lacks[holders[low:high] - start, columns[low:high]] = False
-        indices, which = np.nonzero(lacks)
-        parts.append((indices + start, common[which]))
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        indices, lacking = np.nonzero(lacks)
+        owners_found.append(indices + start)
+        items_found.append(common[lacking])
+    return np.concatenate(owners_found), np.concatenate(items_found)
+
+
+@dataclass(frozen=True)
+class _Sharing:
+    """The sets that share an item, for one item after the other."""
+
+    holders: Ints
+    items: Ints  # (item,)
+    starts: Ints  # of each item's holders; (item,)
+    sizes: Ints  # the number of its holders; (item,)
+
+    def where(self, is_chosen: Mask) -> _Sharing:
+        """Some of the items."""
+        return _Sharing(self.holders, self.items[is_chosen], self.starts[is_chosen], self.sizes[is_chosen])
 
 
 @dataclass
@@ -193,106 +216,111 @@ class _Search:
     weight: Ints  # of a set's difference
     excess: Floats
     threshold: float
-    groups: _Groups
+    groups: NumberedGroups
 
     def compare_with(self, hub: int) -> None:
         """Join the hub with all similar sets."""
-        mine = self.sets.items[self.sets.entries(np.array([hub]))]
-        marks = np.zeros(len(self.sets.weights), np.int64)
-        marks[mine] = self.sets.weights[mine]
-        tied = self._similar(
-            np.intp(hub), np.arange(len(self.weight)), self.sets.sums(marks[self.sets.items])
-        )
-        tied[hub] = True
-        self.groups.join(self.sets.rows[tied])
+        sets = self.sets
+        items_of_hub = sets.items[sets.entries(np.array([hub]))]
+        marks = np.zeros_like(sets.weights)
+        marks[items_of_hub] = sets.weights[items_of_hub]
+        common = sets.sums(marks[sets.items])
+        every = np.arange(len(sets.rows))
+        self._join_if_similar(np.full_like(every, hub), every, common)
 
-    def compare_outside(self, hub: int, is_outside: npt.NDArray[np.bool_]) -> None:
-        """Join similar pairs with a set outside the hub's group; these have a common element."""
-        sets, labels = self.sets, self.groups.label[self.sets.rows]
+    def compare_outside(self, hub: int, is_outside: Mask) -> None:
+        """Join similar pairs with a set outside the hub's group; these have a common item."""
+        sets = self.sets
         least = np.where(is_outside, self.excess[hub], self.excess[is_outside].min())
         # The weight that a set must have in common with any other set.
         need = np.maximum(np.ceil((self.excess + least) / 2 - _TOLERANCE), 1)
-        owners, weights = sets.owners, sets.weights[sets.items]
-        totals = np.cumsum(weights)
-        ends = np.cumsum(sets.counts)
-        # The weight of an entry and the following ones.
-        after = np.concatenate([[0], totals])[ends][owners] - totals + weights
-        first = np.flatnonzero(after >= need[owners])  # includes the first common element of each pair
-        first = first[np.argsort(sets.items[first], kind="stable")]
-        items, holders = sets.items[first], owners[first]
-        starts = np.flatnonzero(np.concatenate([[True], items[1:] != items[:-1]])) if len(items) else first
-        sizes = np.diff(np.append(starts, len(items)))
-        if not len(starts):
+        sharing = self._sharing(need)
+        if not len(sharing.items):
             return
-        mixed = np.minimum.reduceat(labels[holders], starts) != np.maximum.reduceat(labels[holders], starts)
-        starts, sizes = starts[mixed], sizes[mixed]
-        here = np.flatnonzero(sets.private + need <= self.weight)
-        outside = here[is_outside[here]]
-        dense = len(outside) * len(here) * max(8, len(sets.weights)) * _PRODUCT
-        sparse = float((sizes.astype(float) ** 2).sum()) * _PAIR + (sizes > _FEW).sum() * _CALL
-        if dense <= sparse + sizes.sum() * sets.counts.mean() * _GATHER:
-            self._compare_all(outside, here[~is_outside[here]])
-            return
-        few = sizes <= _FEW
-        self._compare_few(holders, starts[few], sizes[few])
-        begins = ends - sets.counts
-        for start, size in zip(starts[~few].tolist(), sizes[~few].tolist(), strict=True):
-            members = holders[start : start + size]
-            if not self.groups.are_one(sets.rows[members]):
-                _join_similar(self._after(members, int(items[start]), begins), self.threshold, self.groups)
 
-    def _similar(
-        self, low: npt.NDArray[np.intp] | np.intp, high: Ints, common: Ints
-    ) -> npt.NDArray[np.bool_]:
-        """Which pairs reach the threshold, given the common weight of their differences."""
+        able = np.flatnonzero(sets.private + need <= self.weight)
+        outside = able[is_outside[able]]
+        is_few = sharing.sizes <= _FEW
+        seconds_of_products = len(outside) * len(able) * max(8, len(sets.weights)) * _PRODUCT
+        pairs = float((sharing.sizes.astype(float) ** 2).sum())
+        gathered = sharing.sizes.sum() * sets.counts.mean()
+        if seconds_of_products <= pairs * _PAIR + (~is_few).sum() * _CALL + gathered * _GATHER:
+            self._compare_all(outside, able[~is_outside[able]])
+            return
+
+        self._compare_few(sharing.where(is_few))
+        many = sharing.where(~is_few)
+        for item, start, size in zip(
+            many.items.tolist(), many.starts.tolist(), many.sizes.tolist(), strict=True
+        ):
+            members = many.holders[start : start + size]
+            if not _are_one(self.groups, sets.rows[members]):
+                _join_similar(self._after(members, item), self.threshold, self.groups)
+
+    def _sharing(self, need: Floats) -> _Sharing:
+        """The sets of each item that may be the first common one of a pair, unless they are one group."""
+        sets = self.sets
+        owners = sets.owners
+        weights = sets.weights[sets.items]
+        totals = np.cumsum(weights)
+        # The weight of an entry and the following ones of its set.
+        remaining = np.concatenate([[0], totals])[sets.ends][owners] - totals + weights
+        entries = np.flatnonzero(remaining >= need[owners])
+        entries = entries[np.argsort(sets.items[entries], kind="stable")]
+        holders = owners[entries]
+        items, starts, sizes = np.unique(sets.items[entries], return_index=True, return_counts=True)
+        sharing = _Sharing(holders, items, starts, sizes)
+        if not len(items):
+            return sharing
+        names = self.groups.names(sets.rows)[holders]
+        is_mixed = np.minimum.reduceat(names, starts) != np.maximum.reduceat(names, starts)
+        return sharing.where(is_mixed)
+
+    def _join_if_similar(self, low: Ints, high: Ints, common: Ints) -> None:
+        """Join pairs that reach the threshold, given the common weight of their differences."""
         sizes = self.sets.sizes[low] + self.sets.sizes[high]
         shared = (sizes - self.weight[low] - self.weight[high] + 2 * common) / 2
-        return np.asarray(shared / (sizes - shared) >= self.threshold)
+        is_similar = shared / (sizes - shared) >= self.threshold
+        rows = self.sets.rows
+        self.groups.join(rows[low[is_similar]], rows[high[is_similar]])
 
-    def _after(self, members: Ints, item: int, begins: Ints) -> _Sets:
+    def _after(self, members: Ints, item: int) -> _Sets:
         """The sets that share an item; earlier items become private, as their own search covers them."""
         sets = self.sets
-        entries = _ranges(begins[members], sets.counts[members])
         owners = np.repeat(np.arange(len(members)), sets.counts[members])
-        items = sets.items[entries]
-        before, later = items < item, items > item
-        private = sets.private[members] + np.bincount(
-            owners[before], weights=sets.weights[items[before]], minlength=len(members)
-        ).astype(np.int64)
-        counts = np.bincount(owners[later], minlength=len(members))
-        known, numbered = np.unique(items[later], return_inverse=True)
+        items = sets.items[sets.entries(members)]
+        is_before = items < item
+        is_after = items > item
+        private = _sum_by(owners[is_before], sets.weights[items[is_before]], len(members))
+        known, numbered = np.unique(items[is_after], return_inverse=True)
         return _Sets(
             sets.rows[members],
             sets.sizes[members],
-            private,
-            counts,
+            sets.private[members] + private,
+            np.bincount(owners[is_after], minlength=len(members)),
             numbered.astype(np.int32),
             sets.weights[known],
         )
 
-    def _compare_few(self, holders: Ints, starts: Ints, sizes: Ints) -> None:
+    def _compare_few(self, sharing: _Sharing) -> None:
         """Compare all pairs of sets that share an item of few sets."""
-        count, rows, label = len(self.weight), self.sets.rows, self.groups.label
+        count = len(self.weight)
         keys = [np.empty(0, np.int64)]
-        for size in np.unique(sizes).tolist():
-            members = holders[starts[sizes == size][:, None] + np.arange(size)]
+        for size in np.unique(sharing.sizes).tolist():
+            starts = sharing.starts[sharing.sizes == size]
+            members = sharing.holders[starts[:, None] + np.arange(size)]
             low, high = np.triu_indices(size, 1)
             keys.append(np.unique(members[:, low] * count + members[:, high]))
-        pairs = np.unique(np.concatenate(keys))
-        low, high = pairs // count, pairs % count
-        shared = self.weight - self.sets.private
-        able = self.excess[low] + self.excess[high] <= 2 * np.minimum(shared[low], shared[high]) + _TOLERANCE
-        low, high = low[able], high[able]
-        for part in self._parts(low, high):
-            a, b = low[part], high[part]
-            apart = label[rows[a]] != label[rows[b]]
-            a, b = a[apart], b[apart]
-            tied = self._similar(a, b, self._common(a, b))
-            for pair in np.stack([a[tied], b[tied]], axis=1):
-                if not self.groups.are_one(rows[pair]):
-                    self.groups.join(rows[pair])
+        low, high = np.divmod(np.unique(np.concatenate(keys)), count)
+        most_common = self.weight - self.sets.private
+        need = (self.excess[low] + self.excess[high]) / 2 - _TOLERANCE
+        is_able = np.minimum(most_common[low], most_common[high]) >= need
+        low = low[is_able]
+        high = high[is_able]
+        for batch in self._batches(low, high):
+            self._compare_pairs(low[batch], high[batch])
 
-    def _parts(self, low: Ints, high: Ints) -> Iterator[slice]:
+    def _batches(self, low: Ints, high: Ints) -> Iterator[slice]:
         """Batches of pairs of bounded work."""
         work = np.cumsum(self.sets.counts[low] + self.sets.counts[high])
         start = 0
@@ -302,49 +330,53 @@ class _Search:
             yield slice(start, end)
             start = end
 
+    def _compare_pairs(self, low: Ints, high: Ints) -> None:
+        """Compare pairs, unless they are in one group already."""
+        rows = self.sets.rows
+        is_apart = self.groups.names(rows[low]) != self.groups.names(rows[high])
+        low = low[is_apart]
+        high = high[is_apart]
+        if len(low):
+            self._join_if_similar(low, high, self._common(low, high))
+
     def _common(self, low: Ints, high: Ints) -> Ints:
         """The common weight of the differences of each pair, (pair,)."""
-        sets, width = self.sets, max(1, len(self.sets.weights))
+        sets = self.sets
+        width = max(1, len(sets.weights))
         both = np.concatenate([low, high])
-        pair = np.repeat(np.tile(np.arange(len(low)), 2), sets.counts[both])
-        keys = np.sort(pair * width + sets.items[sets.entries(both)])
-        twice = keys[1:][keys[1:] == keys[:-1]]
-        return np.bincount(twice // width, weights=sets.weights[twice % width], minlength=len(low)).astype(
-            np.int64
-        )
+        pairs = np.repeat(np.tile(np.arange(len(low)), 2), sets.counts[both])
+        keys = np.sort(pairs * width + sets.items[sets.entries(both)])
+        is_twice = keys[1:] == keys[:-1]
+        pair, item = np.divmod(keys[1:][is_twice], width)
+        return _sum_by(pair, sets.weights[item], len(low))
 
     def _compare_all(self, outside: Ints, inside: Ints) -> None:
         """Compare sets outside with each other and with those inside, by matrix products."""
-        all_sets = np.concatenate([outside, inside])
-        wide, high = max(64, _ENTRIES // max(512, len(self.sets.weights))), 512
-        rows, label = self.sets.rows, self.groups.label
-        for left in range(0, len(outside), high):
-            batch = outside[left : left + high]
-            twice = 2 * self._dense(batch) * self.sets.weights.astype(np.float32)
-            for right in range(left, len(all_sets), wide):
-                others = all_sets[right : right + wide]
-                if self.groups.are_one(rows[np.concatenate([batch, others])]):
+        rows = self.sets.rows
+        weights = self.sets.weights.astype(np.float32)
+        every = np.concatenate([outside, inside])
+        width = max(64, _ENTRIES // max(_BATCH, len(weights)))
+        for left in range(0, len(outside), _BATCH):
+            batch = outside[left : left + _BATCH]
+            twice = 2 * self._dense(batch) * weights
+            need = (self.excess[batch] - 0.01).astype(np.float32)
+            for right in range(left, len(every), width):
+                others = every[right : right + width]
+                is_apart = self.groups.names(rows[batch])[:, None] != self.groups.names(rows[others])
+                if not is_apart.any():
                     continue
                 common = twice @ self._dense(others).T
                 common -= self.excess[others].astype(np.float32)
-                maybe = common >= (self.excess[batch] - 0.01).astype(np.float32)[:, None]
-                for index in np.flatnonzero(maybe.any(axis=1)).tolist():
-                    candidates = others[maybe[index]]
-                    candidates = candidates[label[rows[candidates]] != label[rows[batch[index]]]]
-                    if len(candidates):
-                        same = np.full(len(candidates), batch[index])
-                        tied = candidates[self._similar(same, candidates, self._common(same, candidates))]
-                        self.groups.join(rows[np.append(tied, batch[index])])
+                is_candidate = (common >= need[:, None]) & is_apart
+                # One by one, as each that joins a group leaves fewer to compare.
+                for index in np.flatnonzero(is_candidate.any(axis=1)).tolist():
+                    candidates = others[is_candidate[index]]
+                    self._compare_pairs(np.full_like(candidates, batch[index]), candidates)
 
     def _dense(self, indices: Ints) -> npt.NDArray[np.float32]:
+        """The items of these sets as a matrix of 0 and 1, (set, item)."""
         sets = self.sets
         table = np.zeros((len(indices), len(sets.weights)), np.float32)
         owners = np.repeat(np.arange(len(indices)), sets.counts[indices])
         table[owners, sets.items[sets.entries(indices)]] = 1
         return table
-
-
-def _ranges(starts: Ints, counts: Ints) -> Ints:
-    """start, start + 1, … for each start, up to its count."""
-    ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)

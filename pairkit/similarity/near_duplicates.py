@@ -29,13 +29,22 @@ import numpy.typing as npt
 from rensa import RMinHash
 
 from pairkit.base.system.files import write_errors
-from pairkit.similarity.groups import Indices, connected, shared, singletons
+from pairkit.similarity.groups import Indices, NumberedGroups, connected, shared, singletons
 from pairkit.similarity.jaccard_join import Hashes, mixed, tied_sets
 from pairkit.similarity.terms import terms
 
-WORD = re.compile(r"\w+")
+DEFAULT_THRESHOLD = 0.8
 CHUNK = 2048  # texts per batch, which bounds the memory
+WORD = re.compile(r"\w+")
 MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+
+_LOG = logging.getLogger(__name__)
+_BANDS = 16
+_ROWS = 8  # of a band
+_SEED = 20240621
+_IN_MEMORY = 64 << 20  # bytes of hashes in memory, before they are written to disk
+_FEW = 8  # families up to this size are compared pair by pair
+_NO_WORDS = bytes(16)
 
 
 class TextSequence(Protocol):
@@ -63,24 +72,21 @@ def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:
 
 def _shingles(texts: Sequence[str]) -> tuple[Hashes, npt.NDArray[np.int64]]:
     """Hashes of all word triples (of all words if fewer), and the end of each text."""
-    terms_of_texts = [*map(terms, texts)]
-    counts = np.fromiter(map(len, terms_of_texts), np.int64, len(terms_of_texts))
-    flat = map(_word_hash, chain.from_iterable(terms_of_texts))
-    hashes = np.fromiter(flat, np.uint64, int(counts.sum()))
-    widths = np.minimum(counts, len(MULTIPLIERS))
-    triples = np.where(counts > 0, counts - widths + 1, 0)
-    ends = np.cumsum(triples)
-    first = np.arange(triples.sum()) + np.repeat(np.cumsum(counts) - counts - ends + triples, triples)
-    combined = np.zeros(len(first), np.uint64)
+    words = [terms(text) for text in texts]
+    word_counts = np.fromiter(map(len, words), np.int64, len(words))
+    hashes = np.fromiter(map(_word_hash, chain.from_iterable(words)), np.uint64)
+
+    widths = np.minimum(word_counts, len(MULTIPLIERS))
+    counts = np.where(word_counts > 0, word_counts - widths + 1, 0)  # triples of each text
+    ends = np.cumsum(counts)
+    starts_of_words = np.cumsum(word_counts) - word_counts
+    first_words = np.arange(counts.sum()) + np.repeat(starts_of_words - (ends - counts), counts)
+
+    triples = np.zeros(len(first_words), np.uint64)
     for index, multiplier in enumerate(MULTIPLIERS):
-        reaches = np.repeat(widths > index, triples)
-        combined[reaches] += mixed(hashes + multiplier)[first[reaches] + index]
-    return mixed(combined), ends
-
-
-_BANDS, _ROWS = 16, 8
-_SEED = 20240621
-_IN_MEMORY = 64 << 20  # bytes of hashes in memory, before they are written to disk
+        has_word = np.repeat(widths > index, counts)
+        triples[has_word] += mixed(hashes + multiplier)[first_words[has_word] + index]
+    return mixed(triples), ends
 
 
 def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
@@ -90,21 +96,25 @@ def families(texts: TextSequence, rows: Indices) -> Iterator[Indices]:
         for start in range(0, len(rows), CHUNK):
             batch = [texts[row] for row in rows[start : start + CHUNK].tolist()]
             bands.write(start, band_hashes(batch))
-        groups = join_bands(bands.read(band) for band in range(_BANDS)) if len(rows) else singletons(0)
+        groups = join_bands(map(bands.read, range(_BANDS)), len(rows))
     for family in shared(groups):
         yield rows[family]
 
 
-def join_bands(bands: Iterator[Hashes]) -> Indices:
+def join_bands(bands: Iterable[Hashes], count: int) -> Indices:
     """The smallest index in each text's family, from the hashes (text,) of each band."""
-    groups = None
+    groups = NumberedGroups(singletons(count))
     for hashes in bands:
-        order = np.argsort(hashes)
-        ordered = hashes[order]
-        same = np.flatnonzero(ordered[1:] == ordered[:-1])
-        del hashes, ordered
-        groups = connected(singletons(len(order)) if groups is None else groups, order[same], order[same + 1])
-    return singletons(0) if groups is None else groups
+        groups.join(*_equal_neighbours(hashes))
+    return groups.names()
+
+
+def _equal_neighbours(hashes: Hashes) -> tuple[Indices, Indices]:
+    """Pairs of indices that connect all equal hashes."""
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    return order[same], order[same + 1]
 
 
 def band_hashes(texts: Sequence[str]) -> Hashes:
@@ -139,13 +149,6 @@ class _Bands:
         return np.frombuffer(self._file.read(8 * self._texts), np.uint64)
 
 
-DEFAULT_THRESHOLD = 0.8
-_LOG = logging.getLogger(__name__)
-
-_FEW = 8  # families up to this size are compared pair by pair
-_NO_WORDS = bytes(16)
-
-
 def near_identical(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> list[list[int]]:
     """Sorted groups of two or more indices of near-identical texts, directly or through others."""
     return [members.tolist() for members in shared(near_identical_to(texts, threshold))]
@@ -159,14 +162,16 @@ def without_near_duplicates(texts: Sequence[str]) -> list[str]:
 def near_identical_to(texts: TextSequence, threshold: float = DEFAULT_THRESHOLD) -> Indices:
     """The smallest index in each text's group; its own if it is in no group; (text,)."""
     first, has_words = _equal(texts)
-    first_of_pair, second_of_pair = array("q"), array("q")
-    for family in families(texts, np.flatnonzero(has_words & (first == singletons(len(first))))):
+    is_distinct = first == singletons(len(first))
+    low = array("q")
+    high = array("q")
+    for family in families(texts, np.flatnonzero(has_words & is_distinct)):
         members = family.tolist()
         sets = list(shingle_sets(texts[member] for member in members))
-        for this, that in _tied(sets, threshold):
-            first_of_pair.append(members[this])
-            second_of_pair.append(members[that])
-    groups = connected(first, np.array(first_of_pair, np.int64), np.array(second_of_pair, np.int64))
+        for one, other in _tied(sets, threshold):
+            low.append(members[one])
+            high.append(members[other])
+    groups = connected(first, np.array(low, np.int64), np.array(high, np.int64))
     count = len(np.unique(groups[groups != singletons(len(groups))]))
     _LOG.info("near-identical at %g: %d groups among %d texts", threshold, count, len(groups))
     return groups
@@ -182,17 +187,14 @@ def jaccard(set1: Hashes, set2: Hashes) -> float:
 
 def _equal(texts: TextSequence) -> tuple[Indices, npt.NDArray[np.bool_]]:
     """The index of the first equal text, and whether the text has words; (text,) both."""
-    digests, start, remaining = np.empty((len(texts), 2), np.uint64), 0, iter(texts)
-    while batch := [_text_hash(text) for text in islice(remaining, CHUNK)]:
-        digests[start : start + len(batch)] = np.frombuffer(b"".join(batch), np.uint64).reshape(-1, 2)
-        start += len(batch)
-    has_words = (digests[:, 0] | digests[:, 1]) != 0
-    order = np.argsort(digests[:, 0])
-    ordered = digests[order, 0]
-    same = np.flatnonzero(ordered[1:] == ordered[:-1])
-    del ordered
+    hashes = bytearray()
+    for text in iter(texts):
+        hashes += _text_hash(text)
+    digests = np.frombuffer(hashes, np.uint64).reshape(-1, 2)
+    has_words = (digests != 0).any(axis=1)
+    one, other = _equal_neighbours(digests[:, 0])
     # Half of the hash agrees for few texts, so that comparing the whole is fast.
-    rows = np.unique(np.concatenate([order[same], order[same + 1]]))
+    rows = np.unique(np.concatenate([one, other]))
     rows = rows[has_words[rows]]
     rows = rows[np.lexsort((digests[rows, 1], digests[rows, 0]))]
     equal = (digests[rows[1:]] == digests[rows[:-1]]).all(axis=1)
@@ -214,16 +216,14 @@ def _tied(sets: Sequence[Hashes], threshold: float) -> Iterator[tuple[int, int]]
             if jaccard(sets[low], sets[high]) >= threshold:
                 yield low, high
         return
-    distinct: dict[bytes, int] = {}
+    first_of: dict[bytes, int] = {}
     for index, elements in enumerate(sets):
-        first = distinct.setdefault(blake2b(elements.tobytes(), digest_size=16).digest(), index)
+        digest = blake2b(elements.tobytes(), digest_size=16).digest()
+        first = first_of.setdefault(digest, index)
         if first != index:
             yield first, index
-    indices = list(distinct.values())
-    named: dict[int, int] = {}
-    for index, group in zip(
-        indices, tied_sets([sets[index] for index in indices], threshold).tolist(), strict=True
-    ):
-        first = named.setdefault(group, index)
-        if first != index:
-            yield first, index
+    distinct = list(first_of.values())
+    groups = tied_sets([sets[index] for index in distinct], threshold)
+    for index, group in zip(distinct, groups.tolist(), strict=True):
+        if distinct[group] != index:
+            yield distinct[group], index

@@ -41,7 +41,7 @@ _BLOCK = 1 << 16  # texts whose keys are in memory
 _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 
 
-def first_of_same(texts: Sequence[str]) -> Indices:
+def first_of_same(texts: Sequence[str] | pl.Series) -> Indices:
     """For each text the place of the first one that is the same."""
     blocks = [texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK)]
     hashes = [_hashes(block) for block in blocks]
@@ -51,7 +51,7 @@ def first_of_same(texts: Sequence[str]) -> Indices:
     return first[group]
 
 
-def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+def _hashes(texts: Sequence[str] | pl.Series) -> npt.NDArray[np.uint64]:
     table = pl.DataFrame({_TEXT: texts}, schema={_TEXT: pl.String})
     return table.select(same_text(_TEXT).hash(_SEED)).to_series().to_numpy()
 

@@ -6,13 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_labeler.dataset import label_splits as _split
-from llm_labeler.dataset.label_splits import normalised
 from llm_labeler.settings import TextSplitSettings
+from pairkit.similarity.same_text import first_of_same
 
 EVEN = TextSplitSettings(validation=0.3, test=0.3)
 LETTERS = "abcdefghij"
@@ -28,7 +29,8 @@ def split_texts(
     ids = sorted(texts)
     sentences = [*map(texts.__getitem__, ids), *(sentence for _, sentence in candidates)]
     owners = np.array([*range(len(ids)), *(ids.index(text_id) for text_id, _ in candidates)], np.int32)
-    return dict(zip(ids, _split.split_texts(ids, sentences, owners, settings, seed), strict=True))
+    splits = _split.split_texts(ids, pl.Series(sentences, dtype=pl.String), owners, settings, seed)
+    return dict(zip(ids, splits, strict=True))
 
 
 def words(number: int) -> str:
@@ -49,10 +51,11 @@ def world(drawn: list[tuple[str, list[str]]]) -> tuple[dict[str, str], list[tupl
 def test_no_sentence_is_in_two_splits(drawn: list[tuple[str, list[str]]], seed: int) -> None:
     texts, candidates = world(drawn)
     split_of = split_texts(texts, candidates, EVEN, seed)
-    seen: defaultdict[str, set[str]] = defaultdict(set)
-    for text_id, sentence in [*texts.items(), *candidates]:
-        seen[normalised(sentence)].add(split_of[text_id])
-    assert all(len(splits) == 1 for sentence, splits in seen.items() if sentence)
+    sentences = [*texts.items(), *candidates]
+    seen: defaultdict[int, set[str]] = defaultdict(set)
+    for (text_id, _), same in zip(sentences, first_of_same([text for _, text in sentences]), strict=True):
+        seen[same].add(split_of[text_id])
+    assert all(len(splits) == 1 for splits in seen.values())
 
 
 @settings(max_examples=40)
@@ -63,16 +66,6 @@ def test_the_order_of_input_does_not_matter(drawn: list[tuple[str, list[str]]], 
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     random.shuffle(others)  # type: ignore[attr-defined]
     assert split_texts(dict(shuffled), others, EVEN, 1) == split_texts(texts, candidates, EVEN, 1)
-
-
-@given(st.text(st.sampled_from("aA ßẞſﬁＡ\u0345\u0390\u03b9\u0301İ\u0307"), max_size=6))
-def test_normalising_is_idempotent(sentence: str) -> None:
-    assert normalised(normalised(sentence)) == normalised(sentence)
-
-
-def test_normalised_sentences() -> None:
-    assert normalised(" Ｔea  is\u00a0HOT ") == normalised("tea is hot") == "tea is hot"
-    assert normalised("Tea is hot.") != normalised("Tea is not hot.")
 
 
 def test_near_identical_texts_are_in_one_split() -> None:

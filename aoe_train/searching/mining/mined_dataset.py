@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, model_validator
 from pairkit.base.errors import DataError
 from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.base.system.seeded import keyed_unit
+from pairkit.dataset.making.group_splits import NOWHERE, draw_splits
 from pairkit.dataset.reading.in_memory import source_name
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 from pairkit.dataset.records import report_bad_rows, with_provenance
@@ -218,7 +219,6 @@ def read_mining_dataset(
         )
     numbers: dict[str, int] = {}  # of the distinct texts, in order of appearance
     rows = {name: _rows(frame, numbers) for name, frame in pairs.splits.items()}
-    paired_texts = len(numbers)
     corpus_texts = [] if corpus is None else _corpus(corpus, numbers, corpus_columns)
     positives = [pair for columns in rows.values() for pair in _pairs_labelled(*columns, 1)]
     if not positives:
@@ -239,7 +239,7 @@ def read_mining_dataset(
         for name, (first, second, _) in rows.items()
     }
     if corpus is not None:
-        candidates = _corpus_by_split(corpus_texts, paired_texts, known, rows, settings.seed)
+        candidates = _corpus_by_split(corpus_texts, distinct, known, rows, settings.seed)
     parts = {name: _part(*columns, candidates[name]) for name, columns in rows.items()}
     return MiningDataset(distinct, known, parts)
 
@@ -294,24 +294,19 @@ def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[i
 
 
 def _corpus_by_split(
-    corpus: list[int], paired_texts: int, known: KnownPositives, rows: Mapping[str, _Rows], seed: int
+    corpus: list[int], texts: Sequence[str], known: KnownPositives, rows: Mapping[str, _Rows], seed: int
 ) -> dict[str, Indices]:
     """The texts of a corpus by split."""
-    split_of = {
-        unit: name
-        for name, (first, second, _) in rows.items()
-        for unit in known.unit[np.concatenate([first, second])].tolist()
-    }
-    names = list(rows)
-    shares = np.cumsum([len(rows[name][0]) for name in names], dtype=np.float64)
-    by_split: dict[str, list[int]] = {name: [] for name in names}
-    for text in dict.fromkeys(corpus):
-        unit = int(known.unit[text])
-        if unit not in split_of:
-            position = keyed_unit(seed, "split", unit - paired_texts) * shares[-1]
-            split_of[unit] = names[int(np.searchsorted(shares, position, side="right"))]
-        by_split[split_of[unit]].append(text)
-    return {name: np.array(sorted(texts), np.int64) for name, texts in by_split.items()}
+    split_of = np.full(len(texts), NOWHERE)  # by unit
+    for number, (first, second, _) in enumerate(rows.values()):
+        split_of[known.unit[np.concatenate([first, second])]] = number
+
+    indices = np.unique(corpus)
+    units = known.unit[indices]
+    new_units = np.unique(units[split_of[units] == NOWHERE])
+    draws = np.fromiter((keyed_unit(seed, "split", texts[unit]) for unit in new_units.tolist()), np.float64)
+    split_of[new_units] = draw_splits(draws, [len(first) for first, *_ in rows.values()])
+    return {name: indices[split_of[units] == number] for number, name in enumerate(rows)}
 
 
 def _part(first: Indices, second: Indices, labels: Indices, candidates: Indices) -> MiningSplit:

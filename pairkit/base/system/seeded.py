@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 _SPAN = 1 << 64
@@ -33,17 +33,23 @@ def in_turns(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def in_proportion(sizes: Mapping[str, int], total: int, least: int) -> dict[str, int]:
-    """Quotas: at least `least` of each stratum (if it is as large), the rest by size (largest remainders)."""
-    quotas = dict.fromkeys(sizes, 0) | in_turns(
-        {kind: min(size, least) for kind, size in sizes.items()}, total
-    )
-    rest = {kind: size - quotas[kind] for kind, size in sizes.items()}
-    everyone = sum(rest.values())
-    left = min(total - sum(quotas.values()), everyone)
-    if left <= 0:
-        return quotas
-    exact = {kind: left * size / everyone for kind, size in rest.items()}
-    whole = {kind: int(share) for kind, share in exact.items()}
-    by_remainder = sorted(exact, key=lambda kind: (whole[kind] - exact[kind], kind))
-    more = by_remainder[: left - sum(whole.values())]
-    return {kind: quotas[kind] + whole[kind] + (kind in more) for kind in sizes}
+    """Quotas: at least `least` of each stratum (if it is as large), the rest by size."""
+    smallest = {kind: min(size, least) for kind, size in sizes.items()}
+    quotas = dict.fromkeys(sizes, 0) | in_turns(smallest, total)
+    kinds = sorted(sizes)
+    rest = [sizes[kind] - quotas[kind] for kind in kinds]
+    left = min(total - sum(quotas.values()), sum(rest))
+    if left > 0:
+        for kind, more in zip(kinds, apportion(left, rest), strict=True):
+            quotas[kind] += more
+    return quotas
+
+
+def apportion(total: int, shares: Sequence[float]) -> list[int]:
+    """Whole numbers in these proportions that add up to `total` (largest remainders)."""
+    exact = [total * share / sum(shares) for share in shares]
+    counts = [int(number) for number in exact]
+    by_remainder = sorted(range(len(counts)), key=lambda place: (counts[place] - exact[place], place))
+    for place in by_remainder[: total - sum(counts)]:
+        counts[place] += 1
+    return counts

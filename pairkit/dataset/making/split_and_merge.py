@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,14 @@ from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.labels import CONFLICT
+from pairkit.dataset.making.group_splits import (
+    NOWHERE,
+    Codes,
+    Mask,
+    fill_splits,
+    split_targets,
+    text_groups,
+)
 from pairkit.dataset.making.made import (
     CONFLICTING,
     DROPPED,
@@ -39,68 +47,72 @@ from pairkit.dataset.records import (
     typed_rows,
     unordered,
 )
-from pairkit.similarity.groups import Groups
-from pairkit.similarity.near_duplicates import near_identical_to
-from pairkit.similarity.same_text import first_of_same, same_text
+from pairkit.similarity.groups import Indices, connected
+from pairkit.similarity.same_text import same_text
 
 _PAGES = (("url1", "text1"), ("url2", "text2"))  # the page and text of an issue
 _CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
+_PLACE, _RANK = "place of the row", "rank of the split"
+_KEY, _TEXT = "page or cluster", "number of the text"
+
+CROSSES = "crosses_splits"
+REPEATED = "repeated"
+RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # rows stay in the split of lowest rank
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectedTexts:
-    """The texts of rows as numbers, in groups that must stay in one split."""
+    """The distinct texts of rows, in groups that must stay in one split."""
 
     texts: list[str]
-    groups: Groups[int]
-    first: list[int]  # of the first text of each row
-    second: list[int]
-
-    def units(self, row: int) -> tuple[int, int]:
-        """The groups of the two texts of a row, each named after its first text."""
-        return self.groups.find(self.first[row]), self.groups.find(self.second[row])
+    groups: Indices  # the first text of each text's group; (text,)
+    first: Indices  # the index of the first text of each row; (row,)
+    second: Indices
 
 
 def connect_texts(rows: pl.DataFrame) -> ConnectedTexts:
     """Group texts that are the same, near-identical, of one page, or of one cluster."""
     rows = typed_rows(rows)  # columns of these names may have other types
-    texts = all_texts(rows).unique().sort().to_list()
-    number_of = {text: number for number, text in enumerate(texts)}
-    groups = Groups(range(len(texts)))
-    for first_members in (near_identical_to(texts), first_of_same(texts)):
-        for member in np.flatnonzero(first_members != np.arange(len(texts))).tolist():
-            groups.join(int(first_members[member]), member)
-    sides = {name: [number_of[text] for text in rows[name].to_list()] for name in ("text1", "text2")}
+    distinct = all_texts(rows).unique().sort()
+    sides = {name: distinct.search_sorted(rows[name]) for name in ("text1", "text2")}
+    texts = distinct.to_list()
+    groups = text_groups(texts)
     for columns in (_PAGES, _CLUSTERS):
-        first: dict[str, int] = {}
-        for column, text in columns:
-            keys = rows[column].to_list() if column in rows.columns else ()
-            for key, number in zip(keys, sides[text], strict=False):
-                if key:
-                    groups.join(first.setdefault(key, number), number)
-    return ConnectedTexts(texts, groups, sides["text1"], sides["text2"])
-
-
-CROSSES = "crosses_splits"
-RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # rows stay in the split of lowest rank
+        parts = [
+            pl.DataFrame({_KEY: rows[key], _TEXT: sides[text]})
+            for key, text in columns
+            if key in rows.columns
+        ]
+        if parts:
+            members = pl.concat(parts).filter(pl.col(_KEY) != "")
+            first = members.select(pl.col(_TEXT).first().over(_KEY)).to_series()
+            groups = connected(groups, first.to_numpy(), members[_TEXT].to_numpy())
+    return ConnectedTexts(texts, groups, sides["text1"].to_numpy(), sides["text2"].to_numpy())
 
 
 def keep_apart(rows: pl.DataFrame) -> pl.DataFrame:
     """Drop rows that share a text, issue or cluster with a split of lower rank."""
-    connected = connect_texts(rows)
+    connected_texts = connect_texts(rows)
+    groups = connected_texts.groups
+    first_groups = groups[connected_texts.first].tolist()
+    second_groups = groups[connected_texts.second].tolist()
     of_split: defaultdict[str, list[int]] = defaultdict(list)
     for row, split in enumerate(rows["split"].to_list()):
         of_split[split].append(row)
+
     owner: dict[int, str] = {}
     reasons: list[str | None] = [None] * rows.height
     for split in sorted(of_split, key=_strength):
         for row in of_split[split]:
-            others = [owner[unit] for unit in connected.units(row) if owner.get(unit, split) != split]
+            owners = {owner.get(group, split) for group in (first_groups[row], second_groups[row])}
+            others = owners - {split}
             if others:
                 reasons[row] = f"shared_with_{min(others, key=_strength)}"
+        # Only rows that stay own their texts.
         for row in of_split[split]:
             if reasons[row] is None:
-                owner |= dict.fromkeys(connected.units(row), split)
+                owner[first_groups[row]] = split
+                owner[second_groups[row]] = split
     return rows.with_columns(pl.Series(DROPPED, reasons, pl.String))
 
 
@@ -108,73 +120,68 @@ def _strength(split: str) -> tuple[int, str]:
     return RANKS.get(split, OTHER_RANK), split
 
 
-def divide(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame:
-    """Assign rows to new splits so that no text, issue or cluster is in two; `settings` as in run.json."""
-    parts, seed, cut_negatives = _parts(settings["split"]), settings["seed"], settings["cut_negatives"]
-    connected = connect_texts(rows)
-    binding = _positive(rows) if cut_negatives else [True] * rows.height
-    for row, binds in enumerate(binding):
-        if binds:
-            connected.groups.join(connected.first[row], connected.second[row])
-    units = [connected.units(row) for row in range(rows.height)]
-    sizes = Counter(unit1 for (unit1, _), binds in zip(units, binding, strict=True) if binds)
-    loose = Counter({unit for pair in units for unit in pair if not sizes[unit]})  # only in negatives
-    split_of = _assign_groups(sizes, parts, connected, seed) | _assign_groups(loose, parts, connected, seed)
-    splits = [split_of[unit1] for unit1, _ in units]
-    reasons = [None if split_of[unit1] == split_of[unit2] else CROSSES for unit1, unit2 in units]
-    divided = rows.with_columns(pl.Series("split", splits, pl.String), pl.Series(DROPPED, reasons, pl.String))
-    if not cut_negatives:
-        _check(splits, parts, max(sizes.values(), default=0), all_positive=all(_positive(rows)))
-    return divided
+def divide(
+    rows: pl.DataFrame, split_sizes: Sequence[float], seed: int, binds: Mask | None = None
+) -> pl.DataFrame:
+    """Assign rows to new splits so that no text, issue or cluster is in two.
+
+    The two texts of a row stay together if the row binds (default: all rows do). Other rows are dropped if
+    their texts are in different splits.
+    """
+    shares = _shares(split_sizes)
+    connected_texts = connect_texts(rows)
+    first, second = connected_texts.first, connected_texts.second
+    is_binding = np.ones(rows.height, np.bool_) if binds is None else binds
+    groups = connected(connected_texts.groups, first[is_binding], second[is_binding])
+
+    row_counts = np.bincount(groups[first[is_binding]], minlength=len(groups))
+    with_rows = np.flatnonzero(row_counts)
+    others = np.setdiff1d(groups, with_rows)  # groups of rows that don't bind
+    split_of = np.full(len(groups), NOWHERE, np.int8)
+    for names, weights in ((others, np.ones_like(others)), (with_rows, row_counts[with_rows])):
+        hashes = [keyed_hash(seed, "group", connected_texts.texts[name]) for name in names.tolist()]
+        order = np.argsort(np.array(hashes, np.uint64), kind="stable")
+        targets = split_targets(int(weights.sum()), shares, len(names))
+        split_of[names] = fill_splits(order, weights, targets)
+
+    splits = split_of[groups[first]]
+    crosses = pl.Series(splits != split_of[groups[second]])
+    if binds is None:
+        remedy = "give other --split-sizes (1,0,0: training rows only)"
+        if not _is_positive(rows).all():
+            remedy = f"let only positives connect them (--cut-negatives), or {remedy}"
+        _check_sizes(splits, targets, int(row_counts.max(initial=0)), remedy)
+    return rows.with_columns(
+        pl.Series("split", [SPLITS[split] for split in splits.tolist()], pl.String),
+        pl.when(crosses).then(pl.lit(CROSSES)).alias(DROPPED),
+    )
 
 
-def _parts(split_sizes: Sequence[float]) -> dict[str, float]:
+def _shares(split_sizes: Sequence[float]) -> list[float]:
     """The share of each split, in [0, 1]."""
     if len(split_sizes) != len(SPLITS) or min(split_sizes) < 0 or not 0 < sum(split_sizes) < float("inf"):
         sizes = ",".join(f"{share:g}" for share in split_sizes)
         raise ConfigError(
             f"split_sizes = {sizes}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
         )
-    return {split: share / sum(split_sizes) for split, share in zip(SPLITS, split_sizes, strict=True)}
+    return [size / sum(split_sizes) for size in split_sizes]
 
 
-def _positive(rows: pl.DataFrame) -> list[bool]:
+def _is_positive(rows: pl.DataFrame) -> Mask:
     """Which labels are in the upper half of their range."""
-    labels = rows["label"].cast(pl.Float64).to_list()
-    middle = (min(labels) + max(labels)) / 2 if labels else 0.0
-    return [label >= middle for label in labels]
+    labels = rows["label"].cast(pl.Float64).to_numpy()
+    middle = (labels.min(initial=np.inf) + labels.max(initial=-np.inf)) / 2
+    return np.asarray(labels >= middle)
 
 
-def _assign_groups(
-    sizes: Mapping[int, int], parts: Mapping[str, float], connected: ConnectedTexts, seed: int
-) -> dict[int, str]:
-    """Assign groups to splits: small splits are filled first, the largest gets the rest."""
-    order = sorted(sizes, key=lambda name: (keyed_hash(seed, "group", connected.texts[name]), name))
-    small = sorted(parts, key=lambda split: (parts[split], split))
-    split_of: dict[int, str] = {}
-    for split in small[:-1]:
-        missing = round(parts[split] * sum(sizes.values()))
-        before = len(split_of)
-        for name in order:
-            if name not in split_of and sizes[name] <= missing:
-                split_of[name] = split
-                missing -= sizes[name]
-        left = [name for name in order if name not in split_of]
-        if len(split_of) == before and missing and len(left) > 1:
-            split_of[min(left, key=lambda name: sizes[name])] = split
-    return {name: split_of.get(name, small[-1]) for name in order}
-
-
-def _check(splits: Sequence[str], parts: Mapping[str, float], largest: int, *, all_positive: bool) -> None:
-    counts = Counter(splits)
-    for split, part in parts.items():
-        expected = round(part * len(splits))
-        if 2 * counts[split] < expected:
+def _check_sizes(splits: Codes, targets: Sequence[int], largest: int, remedy: str) -> None:
+    """Refuse splits of less than half the requested rows."""
+    counts = np.bincount(splits, minlength=len(SPLITS)).tolist()
+    for split, count, target in zip(SPLITS, counts, targets, strict=True):
+        if 2 * count < target:
             raise DataError(
                 f"{largest:,} of {len(splits):,} rows are connected by their texts, so {split} would get"
-                f" {counts[split]:,} rows of {expected:,}; "
-                + ("" if all_positive else "let only positives connect them (--cut-negatives), or ")
-                + "give other --split-sizes (1,0,0: training rows only)"
+                f" {count:,} rows of {target:,}; {remedy}"
             )
 
 
@@ -198,9 +205,7 @@ def make_split(
 
 Conflicts = Literal["drop", "first", "error", "keep"]
 
-REPEATED = "repeated"
 _MAX_CONFLICTS = 3  # in a message
-_PLACE, _RANK = "place of the row", "rank of the split"
 _FIRST = ("split", "source", FILE, ROW, "text1", "text2", "label")
 _MERGED = """
 Datasets merged by `pairs merge`. Each pair occurs once, in either order. No text, issue or
@@ -253,7 +258,11 @@ def _split_once(rows: pl.DataFrame, settings: Mapping[str, Any]) -> pl.DataFrame
     """Rows with their splits, each pair once; and the dropped ones."""
     marked = mark_repeated(rows, settings["conflicts"])
     alive = marked.filter(pl.col(DROPPED).is_null()).drop(DROPPED)
-    apart = keep_apart(alive) if settings["split"] is None else divide(alive, settings)
+    if settings["split"] is None:
+        apart = keep_apart(alive)
+    else:
+        binds = _is_positive(alive) if settings["cut_negatives"] else None
+        apart = divide(alive, settings["split"], settings["seed"], binds)
     return pl.concat([apart, marked.filter(pl.col(DROPPED).is_not_null())], how="diagonal")
 
 

@@ -13,10 +13,10 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -39,41 +39,57 @@ def records(
     path: Path, broken: Callable[[DataError], None] | None = None, *, header: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
     """Records with numbers from 1, the header; blank lines have no cells. `broken` gets their errors."""
-    reader, first, blank = _reader(path), list[str](), 0
+    reader = _reader(path)
+    first: list[str] = []
+    blank = 0  # lines since the last record
     for row in count(1):
-        fault, first_line = "", reader.line_num + 1
+        first_line = reader.line_num + 1
+        cells: list[str] | None = []
+        fault = ""
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            lines = f"lines {first_line} to {reader.line_num}: " if reader.line_num > first_line else ""
-            fault, cells = f"{lines}{_in_words(error)}", []
+            fault = _in_words(error)
+            if reader.line_num > first_line:
+                fault = f"lines {first_line} to {reader.line_num}: {fault}"
         if cells is None:
             return
-        if not (fault or any(map(str.strip, cells))):
+        if not fault and not any(map(str.strip, cells)):
             blank += bool(first)
             continue
-        if not first:
+
+        is_first = not first
+        if is_first:
             _check_header(cells, path)
             first = cells
         if len(cells) > len(first):
-            further = [cell for cell in cells[len(first) :] if cell.strip()]
+            fault = _beyond_header(cells, first, reader.dialect.delimiter) or fault
             del cells[len(first) :]
-            if further:
-                fault = (
-                    f"{len(first) + len(further)} cells, expected {len(first)}, so"
-                    f" {one_line(further[0], 40)!r} is beyond the last column; quote texts with"
-                    f" {reader.dialect.delimiter!r}{', or delete rows above the header' * (len(first) == 1)}"
-                )
-        if header and cells == first and cells is not first and len(cells) > 1:
+        if header and not is_first and cells == first and len(cells) > 1:
             fault = "repeats the first row, as in files that were joined; remove this row"
         if fault:
+            bad_row = DataError(fault, path=path, row=row)
             if broken is None:
-                raise DataError(fault, path=path, row=row)
-            broken(DataError(fault, path=path, row=row))
+                raise bad_row
+            broken(bad_row)
             continue
         yield from ((row - number, []) for number in range(blank, 0, -1))
         blank = 0
         yield row, cells
+
+
+def _beyond_header(cells: Sequence[str], header: Sequence[str], separator: str) -> str:
+    """The fault of a row with texts beyond the last column, if it has any."""
+    further = [cell for cell in cells[len(header) :] if cell.strip()]
+    if not further:
+        return ""
+    remedy = f"quote texts with {separator!r}"
+    if len(header) == 1:
+        remedy += ", or delete rows above the header"
+    return (
+        f"{len(header) + len(further)} cells, expected {len(header)}, so {one_line(further[0], 40)!r} is"
+        f" beyond the last column; {remedy}"
+    )
 
 
 def _check_header(cells: list[str], path: Path) -> None:
@@ -87,12 +103,14 @@ def _check_header(cells: list[str], path: Path) -> None:
 def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The column names, numbers from 1 if there is no header; and the records of rows."""
     rows = records(path, header=header)
-    first = next(rows, (1, []))
+    number, cells = next(rows, (1, []))
     if not header:
-        return [str(number) for number in range(1, len(first[1]) + 1)], chain([first], rows)
-    if repeated := next((name for name, times in Counter(first[1]).items() if name and times > 1), None):
-        note_once("%s: several columns are named %s; a number tells them apart", path, one_line(repeated))
-    return column_names(first[1]), rows
+        names = [str(column) for column in range(1, len(cells) + 1)]
+        return names, chain([(number, cells)], rows)
+    repeated = [name for name, times in Counter(cells).items() if name and times > 1]
+    if repeated:
+        note_once("%s: several columns are named %s; a number tells them apart", path, one_line(repeated[0]))
+    return column_names(cells), rows
 
 
 def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
@@ -100,38 +118,60 @@ def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     names, rows = named_records(path, header=header)
     if not names:
         raise DataError("is empty; expected a line with the names of the columns, then rows", path=path)
-    if not header or (table := _read_by_polars(path, names)) is None:
+    table = _read_by_polars(path, names) if header else None
+    if table is None:
         schema = dict.fromkeys(names, pl.String)
         blocks = [pl.DataFrame(schema=schema)]
-        while block := [cells + [""] * (len(names) - len(cells)) for _, cells in islice(rows, _BLOCK)]:
+        while block := [_padded(cells, len(names)) for _, cells in islice(rows, _BLOCK)]:
             blocks.append(pl.DataFrame(block, schema, orient="row"))
         table = pl.concat(blocks)
     return table.select(pl.when(pl.col(name) != "").then(pl.col(name)) for name in names)
 
 
+def _padded(cells: list[str], width: int) -> list[str]:
+    return cells + [""] * (width - len(cells))
+
+
 def _read_by_polars(path: Path, names: list[str]) -> pl.DataFrame | None:
     """The table, read twice as fast or more; None if polars' rules may give other rows than `records`."""
-    separator, padded, _ = _separator(path)
+    form = _form(path)
+    if form.is_padded:
+        return None
     try:
         data = read_whole(path, as_utf8=True).removeprefix(codecs.BOM_UTF8)
-        text = np.frombuffer(b"\n%b\n" % data, np.uint8)
-        marks, ends = np.flatnonzero(text == ord('"')), [*f'{separator}\n"'.encode()]
-        # Pairs of marks that begin and end a cell, or are next to another mark.
-        is_plain = len(marks) % 2 == 0 and np.isin(text[marks[::2] - 1], ends).all()
-        is_plain &= np.isin(text[marks[1::2] + 1], [*ends, ord("\r")]).all()
-        is_plain &= data.count(b"\r") == data.count(b"\r\n") and not (separator == "\t" and len(marks))
-        if not is_plain or padded:
+        has_lone_returns = data.count(b"\r") > data.count(b"\r\n")
+        if has_lone_returns or not _quotes_wrap_cells(data, form.separator):
             return None
         schema = dict.fromkeys(names, pl.String)
-        table = pl.read_csv(data, has_header=False, separator=separator, schema=schema)
+        table = pl.read_csv(data, has_header=False, separator=form.separator, schema=schema)
     except (*POLARS_ERRORS, DataError, ValueError):
         return None
+    if _rows_differ_from_records(table):
+        return None
+    named = column_names(cell or "" for cell in table.row(0))
+    return table[1:] if named == names else None
+
+
+def _quotes_wrap_cells(data: bytes, separator: str) -> bool:
+    """Whether quotes are around cells or doubled: `"a ""b"" c",d` but not `a "b",c`; in TSV, if none is."""
+    text = np.frombuffer(b"\n%b\n" % data, np.uint8)
+    marks = np.flatnonzero(text == ord('"'))
+    if separator == "\t" or len(marks) % 2:
+        return not len(marks)
+    around = [*f'{separator}\n"'.encode()]
+    before = text[marks[::2] - 1]
+    after = text[marks[1::2] + 1]
+    return bool(np.isin(before, around).all() and np.isin(after, [*around, ord("\r")]).all())
+
+
+def _rows_differ_from_records(table: pl.DataFrame) -> bool:
+    """Whether a row is blank, repeats the header, or may be too long."""
     cells = pl.all().fill_null("")
     is_blank = ~pl.any_horizontal(cells.str.contains(r"[^\s\x1c-\x1f]"))
-    is_header, size = pl.all_horizontal(cells == cells.first()), pl.sum_horizontal(cells.str.len_bytes())
+    is_header = pl.all_horizontal(cells == cells.first())
+    size = pl.sum_horizontal(cells.str.len_bytes())
     is_odd = is_blank.any() | (is_header.sum() > 1) | (size.max() > MAX_LINE_BYTES // 4)
-    has_names = column_names(cell or "" for cell in table.row(0)) == names
-    return None if table.select(is_odd).item() or not has_names else table[1:]
+    return bool(table.select(is_odd).item())
 
 
 def column_names(names: Iterable[str]) -> list[str]:
@@ -149,52 +189,64 @@ def column_names(names: Iterable[str]) -> list[str]:
 def _reader(path: Path) -> Any:
     """A `csv.reader` with the rules of a file."""
     csv.field_size_limit(MAX_LINE_BYTES)  # not 128 KiB; still a limit for unclosed quotes
-    separator, padded, has_hint = _separator(path)
-    has_quotes = separator != "\t" or _is_quoted(path)
+    form = _form(path)
+    has_quotes = form.separator != "\t" or _is_quoted(path)
     return csv.reader(
-        islice(_lines(path), has_hint, None),
-        delimiter=separator,
-        skipinitialspace=padded,
+        islice(_lines(path), form.has_hint, None),
+        delimiter=form.separator,
+        skipinitialspace=form.is_padded,
         quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
         strict=True,
     )
 
 
-def _separator(path: Path) -> tuple[str, bool, bool]:
-    """The separator, whether blanks follow it, and whether the first line is Excel's hint at it."""
-    first = next(read_text_lines(path), (1, ""))[1].split("\r")[0].rstrip("\n")
-    if "\0" in first:
+class _Form(NamedTuple):
+    """How a file separates cells."""
+
+    separator: str
+    is_padded: bool = False  # whether blanks follow separators
+    has_hint: bool = False  # whether the first line is Excel's hint at the separator
+
+
+def _form(path: Path) -> _Form:
+    """The form of a file, by its name or first line."""
+    _, line = next(read_text_lines(path), (1, ""))
+    line = line.split("\r")[0].rstrip("\n")
+    if "\0" in line:
         raise DataError(
             "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8", path=path, row=1
         )
     if path.name.lower().removesuffix(".gz").endswith(".tsv"):
-        return "\t", False, False
-    if hint := _HINT.fullmatch(first):
-        return hint[1], False, True
-    plain = _QUOTED.sub("", first)
+        return _Form("\t")
+    if hint := _HINT.fullmatch(line):
+        return _Form(hint[1], has_hint=True)
+    plain = _QUOTED.sub("", line)
     separator = max(",;\t|", key=plain.count)
-    others = plain.split(separator)[1:]
-    padded = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
-    return separator, padded, False
+    _, *others = plain.split(separator)
+    is_padded = separator != "\t" and bool(others) and all(name.startswith(" ") for name in others)
+    return _Form(separator, is_padded)
 
 
 def _is_quoted(path: Path) -> bool:
     """Whether a file with tabs quotes cells: all that begin with a mark end with one, and some need it."""
-    opens, needed, width = False, next(_lines(path), "").startswith('"'), 0
+    opens_cells = False
+    needs_quotes = next(_lines(path), "").startswith('"')
     for _, line in read_text_lines(path):
         if '"' in line:
-            opens, needed = opens or bool(_OPENS_CELL.search(line)), needed or '""' in line
-    if not opens:
+            opens_cells = opens_cells or bool(_OPENS_CELL.search(line))
+            needs_quotes = needs_quotes or '""' in line
+    if not opens_cells:
         return False
+    width = 0
     try:
         for cells in csv.reader(_lines(path), csv.excel_tab, strict=True):
             width = width or len(cells)
-            needed = needed or any(mark in cell for cell in cells for mark in "\t\n")
             if len(cells) > width:
                 return False
+            needs_quotes = needs_quotes or any("\t" in cell or "\n" in cell for cell in cells)
     except csv.Error:
         return False
-    return needed
+    return needs_quotes
 
 
 def _lines(path: Path) -> Iterator[str]:
