@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from llm_labeler.parsing.sentence import SourceText, has_words, polarity_of, side_of
@@ -19,9 +20,11 @@ _OPEN = re.compile(
 _JSON = re.compile(r"[\[{] ?[\"']")
 _BETWEEN = re.compile(r"[\s,;]*")
 _FENCE = "`jsonJSON \t\n"
+_CLOSERS = ("]", "}", '"', "'", "”")
 _DECODER = json.JSONDecoder(strict=False)
 # json_repair takes quadratic time in the number of brackets and quotes: 60 ms for 500.
-_MAX_CHARS, _MAX_SIGNS = 20_000, 500
+_MAX_CHARS = 20_000
+_MAX_SIGNS = 500
 _SIGN = re.compile(r"[\[\]{}\"'“”‘’\\]")
 _STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
 # Possessive quantifiers, as backtracking over a run of dashes would be exponential.
@@ -46,21 +49,32 @@ class ParsedData:
 def read_data(text: str, source: SourceText) -> ParsedData | None:
     """The first JSON values in a text, or its Markdown table; None without either."""
     match = _OPEN.search(text)
-    if match is None or (not source.lacks(_JSON) and text[: match.start("open")].strip(_FENCE)):
+    if match is None:
         return _table(text, source)
     start = match.start("open")
+    before = text[:start]
+    # A source text with JSON may be quoted within a sentence.
+    if before.strip(_FENCE) and not source.lacks(_JSON):
+        return _table(text, source)
+
     values, end = _decoded(text, start)
-    if values:
-        is_code = not any(values) and has_words(text[end:])  # such as `[]string{ "…" }`
-        return None if is_code else ParsedData(text[:start], values, text[end:], is_valid=True)
-    end = max(text.rfind("]" if text[start] == "[" else "}") + 1, 0)
-    broken = text[start : end if end > start else len(text)]
+    if not values:
+        return _broken_data(before, text[start:])
+    if has_words(text[end:]) and not any(values):
+        return None  # code such as `[]string{ "…" }`
+    return ParsedData(before, values, text[end:], is_valid=True)
+
+
+def _broken_data(before: str, text: str) -> ParsedData | None:
+    """The value at the beginning of a text, which ends at the last bracket of its kind."""
+    end = text.rfind("]" if text[0] == "[" else "}") + 1 or len(text)
+    broken = text[:end]
     plain = _FULL_WIDTH.sub(lambda match: ":" if match[1] == "：" else ",", broken)
     value = _quoted_list(plain) or _repaired(plain)
-    is_closed = broken.rstrip(_FENCE)[-1:] in tuple("]}\"'”")
-    return (
-        None if value is None else ParsedData(text[:start], [value], text[start + len(broken) :], is_closed)
-    )
+    if value is None:
+        return None
+    is_closed = broken.rstrip(_FENCE).endswith(_CLOSERS)
+    return ParsedData(before, [value], text[end:], is_closed)
 
 
 def _decoded(text: str, start: int) -> tuple[list[Any], int]:
@@ -80,10 +94,14 @@ def _decoded(text: str, start: int) -> tuple[list[Any], int]:
 
 def _quoted_list(text: str) -> list[str] | None:
     """The strings of a list with single quotes or unescaped inner quotes."""
-    parts = _DELIMITER.split(text[1:-1].strip().rstrip(",")) if text[0] == "[" and text[-1] == "]" else [""]
-    if not all(map(_QUOTED.fullmatch, parts)):
+    if not (text[0] == "[" and text[-1] == "]"):
         return None
-    return [part[1:-1].replace('\\"', '"').replace("\\'", "'") for part in parts]
+    strings = []
+    for quoted in _DELIMITER.split(text[1:-1].strip().rstrip(",")):
+        if not _QUOTED.fullmatch(quoted):
+            return None
+        strings.append(quoted[1:-1].replace('\\"', '"').replace("\\'", "'"))
+    return strings
 
 
 def _repaired(text: str) -> Any:
@@ -102,18 +120,27 @@ def _repaired(text: str) -> Any:
 def _table(text: str, source: SourceText) -> ParsedData | None:
     """The rows of a Markdown table, if a cell is as long as a sentence."""
     lines = text.split("\n")
-    rule = next(
-        (n for n, line in enumerate(lines) if n and "|" in line and _RULE.fullmatch(line.strip())), None
-    )
+    rule = _rule_of_table(lines)
     if rule is None or not source.lacks("|"):
         return None
-    end = next((n for n in range(rule + 1, len(lines)) if "|" not in lines[n]), len(lines))
-    names = [name or str(n) for n, name in enumerate(_cells(lines[rule - 1]))]
-    rows = [dict(zip(names, _cells(line), strict=False)) for line in lines[rule + 1 : end]]
+
+    names = [name or str(number) for number, name in enumerate(_cells(lines[rule - 1]))]
+    cells = takewhile(lambda line: "|" in line, lines[rule + 1 :])
+    rows = [dict(zip(names, _cells(line), strict=False)) for line in cells]
     if not any(source.is_as_long_as(cell) for row in rows for cell in row.values()):
         return None
+
+    end = rule + 1 + len(rows)
     is_closed = end < len(lines) or lines[-1].rstrip()[-1:] == lines[rule].rstrip()[-1:]
     return ParsedData("\n".join(lines[: rule - 1]), [rows], "\n".join(lines[end:]), is_closed)
+
+
+def _rule_of_table(lines: list[str]) -> int | None:
+    """Index of the line of dashes below the names of the columns."""
+    for index in range(1, len(lines)):
+        if "|" in lines[index] and _RULE.fullmatch(lines[index].strip()):
+            return index
+    return None
 
 
 def _cells(row: str) -> list[str]:
@@ -138,23 +165,33 @@ def items_of(value: Any, source: SourceText, polarity: Polarity | None, depth: i
 def _items_of_fields(
     fields: dict[str, Any], source: SourceText, polarity: Polarity | None, depth: int
 ) -> Iterator[Item]:
-    sides = {name: side_of(name) for name in fields}
-    has_named = any(value and sides[name] == "" for name, value in fields.items())
-    has_values = has_named or any(isinstance(value, list | dict) and value for value in fields.values())
-    has_requested = polarity is not None and any(polarity_of(name) == polarity for name in fields)
-    short = (value for value in fields.values() if isinstance(value, str) and value.count(" ") < 2)
-    stated = next(filter(None, map(polarity_of, short)), None)  # {"type": "antonym", "text": …}
+    has_sentence = any(value and side_of(name) == "" for name, value in fields.items())
+    has_list = any(value and isinstance(value, list | dict) for value in fields.values())
+    has_requested = polarity in map(polarity_of, fields)
+    stated = _stated_polarity(fields)
     for name, value in fields.items():
-        reason: str | None = None
+        side = side_of(name)
+        is_text = isinstance(value, str)
+        reason = None
         if polarity and (
-            (has_requested and polarity_of(name) not in (None, polarity)) or stated not in (None, polarity)
+            stated not in (None, polarity) or (has_requested and polarity_of(name) not in (None, polarity))
         ):
             reason = "other_polarity"
-        elif isinstance(value, str) and len(fields) > 1 and source.equals(value):
+        elif is_text and len(fields) > 1 and source.equals(value):
             reason = "echo"
-        elif isinstance(value, str) and sides[name] is None:
-            reason = "side_field" if has_values and not source.equals(name) else None
-        elif isinstance(value, str) or (sides[name] == "side_field" and has_named):
-            reason = sides[name] or None
+        elif is_text and side is None:
+            # An unknown name beside sentences; a name that is the source text has its rewrite.
+            if (has_sentence or has_list) and not source.equals(name):
+                reason = "side_field"
+        elif is_text or (side == "side_field" and has_sentence):
+            reason = side or None
         for item in items_of(value, source, polarity, depth + 1):
-            yield item if reason is None else Item(item.text, item.reason or reason)
+            yield Item(item.text, item.reason or reason)
+
+
+def _stated_polarity(fields: dict[str, Any]) -> Polarity | None:
+    """The polarity that a short value states: `{"type": "antonym", "text": …}`."""
+    for value in fields.values():
+        if isinstance(value, str) and value.count(" ") < 2 and (polarity := polarity_of(value)):
+            return polarity
+    return None

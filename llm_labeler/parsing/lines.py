@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from itertools import islice
+from itertools import islice, pairwise
 
 from llm_labeler.parsing.line_rules import Line, LineReader
 from llm_labeler.parsing.phrases import HEAD
@@ -32,6 +32,7 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 _INITIAL = re.compile(r"[A-Z]\. [a-z]")
+_MAX_MARKS = 200  # in one line
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 _INLINE = re.compile(
     r"(?:^|(?<=[\s.!?。；;:：”\"]))(?:(?P<sign>[(（#]?)(?P<n>\d{1,2})(?P<end>[.)）、:：/]|\ufe0f?\u20e3"
@@ -47,9 +48,11 @@ def read_lines(text: str, source: SourceText, size: int | None, polarity: Polari
     """The items of a list; of plain lines if no item of the list is a sentence."""
     lines = _lines(text, source)
     items = _read(lines, source, size, polarity)
-    if any(line.mark for line in lines) and not any(item.reason in (None, "refusal") for item in items):
+    reasons = {item.reason for item in items}
+    if any(line.mark for line in lines) and reasons.isdisjoint((None, "refusal")):
         unmarked = _read([Line(line.text) for line in lines], source, size, polarity)
-        items = unmarked if any(item.reason is None for item in unmarked) else items
+        if any(item.reason is None for item in unmarked):
+            return unmarked
     return items
 
 
@@ -57,37 +60,43 @@ def _lines(text: str, source: SourceText) -> list[Line]:
     """The lines of a text; a line with only a mark is kept, as its sentence may be below."""
     if source.lacks("<") and "<" in text:
         text = html.unescape(_TAG.sub("\n", _INLINE_TAG.sub("", text)))
-    text = text.replace("\\n", "\n") if source.lacks("\\") else text
+    if source.lacks("\\"):
+        text = text.replace("\\n", "\n")
+    pieces = [
+        piece
+        for line in _split_introductions(text, source).split("\n")
+        if has_words(line)
+        for piece in _split_inline(line, source)
+    ]
+    if len(pieces) == 1 and (_INITIAL.match(pieces[0]) or _INLINE.search(source.text)):
+        return [Line(pieces[0])]  # `A. fumigatus …`, `1) time and 2) money …`
+
     lines: list[Line] = []
-    last, only = 0, ""
-    for line in _split_introductions(text, source).split("\n"):
-        if not has_words(line):
-            continue
-        for piece in _split_inline(line, source):
-            mark = _MARK.match(piece)
-            kind, ordinal = _kind(mark, piece, last) if mark else ("", 0)
-            indent = len(piece[: len(piece) - len(piece.lstrip(" \t>"))].expandtabs(4))
-            lines.append(Line(piece[mark.end() :] if mark and kind else piece.lstrip("> \t"), indent, kind))
-            last, only = ordinal or last, piece
-    if len(lines) == 1 and (_INITIAL.match(only) or _INLINE.search(source.text)):
-        return [Line(only)]  # `A. fumigatus …`, `1) time and 2) money …`
+    last = 0
+    for piece in pieces:
+        plain = piece.lstrip("> \t")
+        indent = len(piece.removesuffix(plain).expandtabs(4))
+        mark = _MARK.match(piece)
+        if mark and mark["bullet"]:
+            lines.append(Line(piece[mark.end() :], indent, "bullet"))
+        elif mark and (ordinal := _ordinal(mark, last)) is not None:
+            last = ordinal or last
+            lines.append(Line(piece[mark.end() :], indent, "number"))
+        else:
+            lines.append(Line(plain, indent))
     return lines
 
 
-def _kind(match: re.Match[str], line: str, last: int) -> tuple[str, int]:
-    """The kind of a mark and its ordinal; empty for a number or letter that belongs to the sentence."""
-    if match["bullet"]:
-        return "bullet", 0
-    if match["letter"]:
-        letter = match["letter"].lower()
-        is_next = last + 1 in (
-            _ROMAN.index(letter) if letter in _ROMAN else 0,
-            ord(letter[0]) - 96 if len(letter) == 1 else 0,
-        )
-        return ("number", last + 1) if is_next else ("", 0)
-    ordinal = int(match["n"]) if match["n"] and match["n"].isdigit() else last + 1
-    is_within = line[match.end() : match.end() + 1].islower() and ordinal != last + 1
-    return ("", 0) if is_within else ("number", ordinal)
+def _ordinal(mark: re.Match[str], last: int) -> int | None:
+    """The ordinal of a mark; None for a number or letter that belongs to the sentence."""
+    following = last + 1
+    if mark["letter"]:
+        letter = mark["letter"].lower()
+        is_roman = _ROMAN[following : following + 1] == (letter,)
+        return following if is_roman or letter == chr(ord("a") + last) else None
+    ordinal = int(mark["n"]) if mark["n"] and mark["n"].isdigit() else following
+    is_within = mark.string[mark.end() :][:1].islower()
+    return None if is_within and ordinal != following else ordinal
 
 
 def _split_introductions(text: str, source: SourceText) -> str:
@@ -95,39 +104,52 @@ def _split_introductions(text: str, source: SourceText) -> str:
     introductions: list[str] = []
     for _ in range(4):
         text = text.lstrip()
-        first = text.partition("\n")[0]
+        first, _, _ = text.partition("\n")
         bare = first.lstrip("*_# ")
-        if (head := source.begins(HEAD, bare)) is not None:
+        head = source.begins(HEAD, bare)
+        if head is not None:
             text = bare[head.end() :].lstrip("*_ ") + text[len(first) :]
-        elif 0 < (end := lead_end(first, source)) < len(first):
-            introductions.append(first[:end])
-            text = text[end:].lstrip("*_")
-        else:
+            continue
+        end = lead_end(first, source)
+        if end in (0, len(first)):
             break
+        introductions.append(first[:end])
+        text = text[end:].lstrip("*_")
     return "\n".join((*introductions, text))
 
 
 def _split_inline(line: str, source: SourceText) -> list[str]:
     """Split a line of several marked items: `1. A. 2. B.`."""
-    marks: list[re.Match[str]] = []
-    for match in islice(_INLINE.finditer(line), 200):
-        sign = match["circled"] or match["letter"]
-        ordinal = int(match["n"]) if not sign else ord(sign) - (0x60 if match["letter"] else 0x245F)
-        is_same = not marks or match.group("sign", "end", "end2") == marks[0].group("sign", "end", "end2")
-        if marks and ordinal == 1 and is_same:
+    starts: list[int] = []
+    form: tuple[str | None, ...] = ()
+    for match in islice(_INLINE.finditer(line), _MAX_MARKS):
+        if not starts:
+            form = match.group("sign", "end", "end2")
+        elif match.group("sign", "end", "end2") != form:
+            continue
+        ordinal = _inline_ordinal(match)
+        if starts and ordinal == 1:
             return [line]  # the mark of the line, and an enumeration within its sentence
-        if ordinal == len(marks) + 1 and is_same:
-            marks.append(match)
-    before = line[: marks[0].start()].strip(" *_#>") if marks else ""
-    if (
-        len(marks) < 2
-        or (before and not before.endswith((":", "：", ".", "。")))
-        or _INLINE.search(source.text)
-    ):
+        if ordinal == len(starts) + 1:
+            starts.append(match.start())
+
+    if len(starts) < 2 or _INLINE.search(source.text):
         return [line]
-    starts = [match.start() for match in marks]
-    pieces = [line[start:end] for start, end in zip(starts, [*starts[1:], len(line)], strict=True)]
-    return [*([before] if before else []), *pieces] if all(size_of(piece) > 2 for piece in pieces) else [line]
+    before = line[: starts[0]].strip(" *_#>")
+    if before and not before.endswith((":", "：", ".", "。")):
+        return [line]
+    pieces = [line[start:end] for start, end in pairwise([*starts, len(line)])]
+    if any(size_of(piece) <= 2 for piece in pieces):
+        return [line]
+    return [before, *pieces] if before else pieces
+
+
+def _inline_ordinal(match: re.Match[str]) -> int:
+    if match["n"]:
+        return int(match["n"])
+    if match["letter"]:
+        return ord(match["letter"]) - ord("a") + 1
+    return ord(match["circled"]) - ord("①") + 1
 
 
 def _read(lines: list[Line], source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
@@ -136,16 +158,17 @@ def _read(lines: list[Line], source: SourceText, size: int | None, polarity: Pol
     if not any(line.mark for line in lines):
         pieces = _without_titles(pieces, source)
         if sum(reason is None for _, reason in pieces) == 1:
-            pieces = [
-                part
-                for text, reason in pieces
-                for part in ([(text, reason)] if reason else _split_paragraph(text, source, size))
-            ]
-    return [
-        item
-        for text, reason in pieces
-        for item in (refine(text, source) if reason in (None, "echo") else [Item(text, reason)])
-    ]
+            index = [reason for _, reason in pieces].index(None)
+            paragraph, _ = pieces[index]
+            pieces[index : index + 1] = _split_paragraph(paragraph, source, size)
+
+    items: list[Item] = []
+    for text, reason in pieces:
+        if reason in (None, "echo"):
+            items += refine(text, source)
+        else:
+            items.append(Item(text, reason))
+    return items
 
 
 def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) -> list[tuple[str, str | None]]:
@@ -153,34 +176,40 @@ def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) ->
     long = [text for text, reason in pieces if reason is None and source.is_as_long_as(text)]
     if len(long) < 2:
         return pieces
-    are_ended = bool(ENDED.search(source.text)) and sum(bool(ENDED.search(text)) for text in long) > 1
+    ended = [text for text in long if ENDED.search(text)]
+    has_stops = len(ended) > 1 and ENDED.search(source.text)
     kept = []
     for text, reason in pieces:
-        minimum = 2 * source.size + 2 if are_ended and not ENDED.search(text) else source.size
-        kept.append((text, "outside_list" if reason is None and 3 * size_of(text) < minimum else reason))
+        minimum = source.size
+        if has_stops and not ENDED.search(text):  # more likely a title
+            minimum = 2 * source.size + 2
+        is_title = reason is None and 3 * size_of(text) < minimum
+        kept.append((text, "outside_list" if is_title else reason))
     return kept
 
 
 def _split_paragraph(text: str, source: SourceText, size: int | None) -> list[tuple[str, str | None]]:
     """Split a paragraph into answers at separators, or after as many sentences as the source has."""
-    parts = [part.strip() for part in _SEPARATORS.split(text)] if source.lacks(_SEPARATORS) else []
-    if len(parts) > 1 and size in (None, len(parts)) and all(source.is_as_long_as(part) for part in parts):
-        return [(part, None) for part in parts]
-    width, sentences = max(len(_sentences(source.text)), 1), _sentences(text)
-    if source.text.endswith(("?", "？")) and not {"?", "？"} & {*text} and len(sentences) > 1:
+    if source.lacks(_SEPARATORS):
+        answers = [answer.strip() for answer in _SEPARATORS.split(text)]
+        is_list = len(answers) > 1 and size in (None, len(answers))
+        if is_list and all(map(source.is_as_long_as, answers)):
+            return [(answer, None) for answer in answers]
+
+    sentences = _sentences(text)
+    is_answer = source.text.endswith(("?", "？")) and "?" not in text and "？" not in text
+    if is_answer and len(sentences) > 1:
         return [(text, "refusal")]  # an answer to the question
-    is_even = len(sentences) > width and len(sentences) % width == 0 and size != 1
-    if (
-        not is_even
-        or (width > 1 and len(sentences) // width != size)
-        or unquoted(text) != text
-        or quoted_sentences(text, source)
-    ):
+
+    width = max(len(_sentences(source.text)), 1)
+    count, rest = divmod(len(sentences), width)
+    is_even = rest == 0 and count > 1 and size != 1 and (width == 1 or count == size)
+    if not is_even or unquoted(text) != text or quoted_sentences(text, source):
         return [(text, None)]
     return [(" ".join(sentences[n : n + width]), None) for n in range(0, len(sentences), width)]
 
 
 def _sentences(text: str) -> list[str]:
     ends = [match.end() for match in STOP.finditer(text)]
-    pieces = [text[start:end].strip() for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
+    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
     return [piece for piece in pieces if piece]

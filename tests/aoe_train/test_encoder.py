@@ -247,3 +247,37 @@ def test_a_killed_process_is_resumed(bert, tmp_path):
     assert 1000 <= json.loads(aoe(*command, "--out", out, "--json"))["resumed"] < 4000
     assert out.read_bytes() == whole.read_bytes()
     assert not manifest.parent.exists()
+
+
+def test_minilm_equals_sentence_transformers(minilm):
+    from sentence_transformers import SentenceTransformer
+
+    texts = [*TEXTS, "Long text. " * 400, "Angles: naïve café, 日本語!"]
+    encoder = Encoder.load("minilm")
+    assert encoder.settings.pooling == "avg"
+    assert encoder.settings.max_length == 256
+    np.testing.assert_allclose(encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normalize):
+    from sentence_transformers import SentenceTransformer
+
+    encoder = Encoder.load(bert, device="cpu", precision="fp32", normalize=normalize)
+    encoder.save(tmp_path)
+    texts = ["a dog is running", "the red car", "a man was eating bread on the road"]
+    theirs = SentenceTransformer(str(tmp_path), device="cpu", truncate_dim=12)
+    found = encoder.encode(texts, dim=12)
+    assert found == pytest.approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
+    bits = encoder.encode(texts, dim=12, quantize="ubinary")
+    assert bits.tolist() == theirs.encode(texts, precision="ubinary").tolist()
+    int8 = {"quantize": "int8", "calibration": found}
+    one, all_of_them = (
+        encoder.encode(texts[1], dim=12, **int8),
+        encoder.encode(texts, dim=12, quantize="int8"),
+    )
+    assert one == pytest.approx(all_of_them[1], abs=1)
+    with pytest.raises(ConfigError, match="calibration: its vectors have 12 dimensions; expected 8"):
+        encoder.encode(texts, dim=8, **int8)
+    with pytest.raises(ConfigError, match="dim 33"):
+        encoder.encode(texts, dim=33)

@@ -1,5 +1,6 @@
 """Hard negatives: by hand, by any data, as sentence-transformers finds them, and from the command line."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder, Mined
 from pairkit import ConfigError, DataError, Progress
+from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
 
@@ -225,3 +227,77 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, tmp_path, monkeyp
 def test_what_can_not_be_mined(data, options, words):
     with pytest.raises((ConfigError, DataError), match=words):
         mined(data, **options)
+
+
+def test_the_command_makes_a_dataset_that_training_reads(bert: Path, tmp_path: Path):
+    data, out = write_tuples(tmp_path / "data"), tmp_path / "mined"
+    command = ("mine", "--data", data, "--model", bert, "--out", out, "--num-negatives", "3", "--json")
+    printed = json.loads(aoe(*command, "--quiet"))
+    rows = {path.name.split("-")[0]: pl.read_parquet(path) for path in out.rglob("*.parquet")}
+    assert rows.keys() == {"train", "test"}
+    columns = [f"negative_{number}" for number in (1, 2, 3)]
+    assert rows["train"].columns == ["anchor", "positive", *columns]
+    count = sum(rows["train"][column].drop_nulls().len() for column in columns)
+    assert printed["splits"]["train"]["negatives"] == count
+    assert not out.with_name("mined.work").exists()
+    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert json.loads(aoe(*command)) == printed
+    aoe(*command, "--fresh")
+    assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError, match=r"other settings: settings\.num_negatives .*fresh=True"):
+        aoe(*command[:-2], "2")
+
+
+def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(tmp_path: Path):
+    source = {split: tuples(seed, 40) for seed, split in enumerate(("train", "test"))}
+
+    def found(**options: Any) -> dict[str, pl.DataFrame]:
+        return mined(source, rank_range=(3, 12), scores=True, candidates="all", **options).splits
+
+    how: dict[str, Any] = {"out": tmp_path / "mined", "num_negatives": 2, "sampling": "random", "seed": 1}
+    once, again, anew = found(**how), found(**how), found(**{**how, "out": None})
+    assert [*again] == [*once] == ["train", "test"]
+    assert all(again[split].equals(once[split]) and anew[split].equals(once[split]) for split in source)
+    assert not once["train"].equals(found(num_negatives=2, sampling="random")["train"])
+    in_range = negatives(found(num_negatives=9)["train"])
+    assert all({*some} <= {*every} for some, every in zip(negatives(once["train"]), in_range, strict=True))
+    assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
+
+
+@pytest.fixture(scope="module")
+def real(minilm: Path) -> tuple[Encoder, Any]:
+    """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
+    library = pytest.importorskip("sentence_transformers")
+    return Encoder.load(minilm, device="cpu", precision="fp32"), library.SentenceTransformer(
+        str(minilm), device="cpu"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({}, {}),
+        ({"corpus": True}, {}),
+        ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
+        ({"relative_margin": 0.1, "rank_range": (0, 30)}, {"relative_margin": 0.1, "range_max": 30}),
+        ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
+    ],
+)
+def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]):
+    from datasets import Dataset
+    from sentence_transformers.util import mine_hard_negatives
+
+    encoder, model = real
+    data = tuples(0, 25)
+    if "corpus" in ours:  # theirs has the positives in any case
+        corpus = tuples(7, 30)["anchor"].to_list()
+        ours, theirs = {"corpus": [*corpus, *data["positive"]]}, {"corpus": corpus}
+    pairs = Dataset.from_dict(data.to_dict(as_series=False))
+    how: dict[str, Any] = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
+    expected = mine_hard_negatives(pairs, model, **how, **theirs)
+    found = mined(data, model=encoder, num_negatives=3, **ours)
+    rows = found.splits["train"].drop_nulls()
+    rules = {*ours} - {"rank_range", "corpus"}
+    assert rules <= {name for name, count in found.statistics["turned_down_candidates"].items() if count}
+    assert rows.rows() == pl.DataFrame(expected.to_dict()).rows()
+    assert rows.height > 10

@@ -12,6 +12,7 @@ import pytest
 
 import aoe_train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
 Vectors = Callable[[Sequence[str]], np.ndarray]
@@ -406,3 +407,18 @@ def test_what_needs_a_model(case):
     data, error, message = NO_MODEL[case]
     with pytest.raises(error, match=message):
         aoe_train.evaluate(data=data, progress=False)
+
+
+def test_the_command_samples_queries(bert: Path, tmp_path: Path) -> None:
+
+    save_bert(tmp_path / "other", seed=1, spread=0.5)
+    (tmp_path / "texts.txt").write_text("".join(f"{word} and {WORDS[0]}\n" for word in WORDS[1:30]))
+    arguments = ("sample-pairs", "--data", tmp_path / "texts.txt", "--queries", tmp_path / "texts.txt")
+    models = ("--model", bert, "--model", tmp_path / "other", "--out", tmp_path / "to-judge", "-q")
+    told = aoe(*arguments, *models)
+    assert "differing queries" in told
+    assert aoe(*arguments, *models) == told  # finished before
+    rows = pl.read_parquet(tmp_path / "to-judge" / "data" / "*.parquet")
+    assert (rows["text1"] != rows["text2"]).all()
+    with pytest.raises(ConfigError, match="made from other inputs or with other settings"):
+        aoe(*arguments, *models, "--top", "2")

@@ -497,3 +497,35 @@ def test_the_three_commands(bert, tmp_path):
         aoe("search", out, "x", "--where", "state")
     pairs = aoe("duplicates", out, "--min-cosine", "-1", "--json", "-q", "--neighbours", "60")
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
+
+
+@pytest.mark.parametrize("quantize", ["float32", "int8"])
+def test_vectors_of_an_earlier_index_are_reused(bert: Path, tmp_path: Path, quantize: str):
+    out, whole = tmp_path / "index", tmp_path / "whole"
+    how: dict[str, Any] = {"model": bert, "quantize": quantize, **QUIET}
+    first = aoe_train.index(sentences(40), out=out, **how)
+    assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
+    texts = [*sentences(50)[5:], "the dog the dog"]
+    again = aoe_train.index(texts, out=out, remove_missing=True, **how)
+    assert (again.rows, again.encoded) == (46, 11 if quantize == "float32" else 46)
+    aoe_train.index(texts, out=whole, **how)
+    assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
+    assert np.load(out / "vectors.npy") == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
+    assert np.load(out / "vectors.npy").dtype == quantize
+    assert aoe_train.search(out, texts[11], model=bert)[0].text == texts[11]
+    assert aoe_train.index(texts, out=out, **how).encoded == (0 if quantize == "float32" else 46)
+
+
+def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
+    out = tmp_path / "index"
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="isn't an index of `aoe index`"):
+        aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    with pytest.raises(ConfigError, match="kind = 'tree': expected 'flat' or 'hnsw'"):
+        aoe_train.index(TEXTS, model=bert, out=out, kind="tree", progress=False)
+    with pytest.raises(DataError, match="the column sha256 is reserved"):
+        aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
+    aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
+    how: dict[str, Any] = {"model": bert, "out": tmp_path / "anew", "columns": {"text": "text"}, **QUIET}
+    assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)

@@ -201,3 +201,22 @@ def test_search_together_equals_single_searches(dated_index, bert):
         single = index.search(query.text, top=query.top, where=query.where, by=query.by)
         assert [hit.place for hit in hits] == [hit.place for hit in single]
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in single], abs=1e-6)
+
+
+def test_search_every_on_the_command_line(bert: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    aoe_train.index(dated(), model=bert, out="index", **QUIET)
+    for name in ("one.parquet", "two.parquet"):
+        flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
+        printed = json.loads(aoe("search", "index", *flags))
+        assert printed == {"texts": 39, "hits": pl.read_parquet("one.parquet").height, "undated": 1}
+    assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
+    for wrong, words in (
+        (["--every"], "expected a TEXT to search for, or both every= and out="),
+        (["text", "--out", "x"], "expected a TEXT to search for, or both every= and out="),
+        (["--every", "--out", "one.parquet"], "already exists"),
+        (["--every", "--out", "hits.txt"], "hits.txt: expected the name of a .csv or .tsv or"),
+        (["--every", "--out", "x.parquet", "--before", "day=3"], "one before=COLUMN and no where="),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            aoe("search", "index", *wrong)

@@ -14,6 +14,8 @@ from tests.support.llm import Faults, Options, Server, serve
 
 MEMBERS = ("chatgpt", "llama", "chatglm")
 KEYS = {"EMULATED_API_KEY": "the-right-secret-key"}
+PASSING = Faults(share=0.3, first=3, retry_after_s=0.02)
+BRIEF = replace(PASSING, kinds=("rate_limited", "unavailable"))  # with a Retry-After
 
 
 def run_label(*arguments: object, keys: Mapping[str, str] = KEYS) -> Done:

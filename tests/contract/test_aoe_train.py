@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from aoe_train import Encoder
 from tests.contract.conftest import Done
-from tests.contract.train_command import DEV, begin_ranks, environ, fill, run
+from tests.contract.train_command import DEV, MIXTURE, begin_ranks, command, difference, environ, fill, run
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +63,47 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ())
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(folder: Path) -> Done:
+    done = run(folder, *DEV, "--json", out="model")
+    assert done.code == 0, done.err
+    return done
+
+
+def test_json_ends_with_one_object(folder: Path, trained: Done) -> None:
+    assert len(trained.out.splitlines()) == 1
+    result = trained.result
+    assert list(result)[:7] == ["out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb", "dev"]
+    assert (result["out"], result["steps"], result["pairs"]) == ("model", 36, 288)
+    assert result["pairs_per_s"] == pytest.approx(288 / result["seconds"], rel=0.01)
+    assert -1 <= result["dev"] <= 1
+    assert "Traceback" not in trained.err
+    run_record = json.loads((folder / "model" / "run.json").read_text())
+    assert run_record["origin"]["settings"]["seed"] == 5
+    assert run_record["files"]["data"]["train"].keys() == {"train.tsv"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mixture", [False, True])
+def test_two_processes_train_the_same_model(folder: Path, *, mixture: bool) -> None:
+    flags = ("--set", "batches.strategy=shuffle", "--lr", "2e-5", "--json", "--fresh")
+    flags += MIXTURE if mixture else ()
+    one = run(folder, *flags, "--batch-size", "16", out="one")
+    assert one.code == 0, one.err
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    done = subprocess.run(
+        [*torchrun, "-m", *command(*flags, out="two")],
+        capture_output=True,
+        text=True,
+        env=environ(),
+        cwd=folder,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1  # only rank 0 prints
+    assert json.loads(done.stdout)["pairs"] == one.result["pairs"]
+    # Rounding can invert a step of Adam for tiny gradients; a mixture takes more steps.
+    assert difference(folder, "one", "two") < (2e-5 if mixture else 1e-5)
+    assert difference(folder, "one", "bert") > 1e-4

@@ -9,7 +9,8 @@ import datasets
 import polars as pl
 import pytest
 
-from tests.contract.conftest import SAMPLE, Done, run_pairs
+from tests.contract.conftest import SAMPLE, SAMPLE_REPOS, Done, Gis, run_pairs
+from tests.contract.label_command import tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -88,3 +89,68 @@ def test_audit_show_export(sample_build: tuple[Path, Done], tmp_path: Path) -> N
     assert audited.code == 0, audited.err
     assert audited.out.endswith("no leaks\n")
     assert audited.err.splitlines()[-1] == f"  pairs report {tmp_path / 'csv' / 'train.csv'}"
+
+
+def test_a_second_run_sends_no_request_and_changes_nothing(
+    sample_build: tuple[Path, Done], sample_url: str, gis: Gis
+) -> None:
+    out, first = sample_build
+    before = tree(out)
+    again = gis("build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
+    assert again.code == 0, again.err
+    assert again.result["points"] == first.result["points"]
+    assert tree(out) == before
+
+
+def test_the_stages_one_by_one_give_the_same_bytes_and_other_settings_need_fresh(
+    sample_build: tuple[Path, Done], sample_url: str, gis: Gis, tmp_path: Path
+) -> None:
+    out, _ = sample_build
+    work, again = str(tmp_path / "work"), tmp_path / "again"
+    crawl = gis("crawl", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--work", work, "--json")
+    assert crawl.code == 0, crawl.err
+    assert gis("detect", "--work", work).code == 0
+    pair = ("pair", "--work", work, "--out", str(again))
+    paired = gis(*pair)
+    assert paired.code == 0, paired.err
+    assert tree(again) == tree(out)
+    refused = gis(*pair, "--seed", "7")
+    assert refused.code == 2
+    assert "give --fresh to replace it" in refused.error
+    others = ("--seed", "7", "--negatives", "hard", "--split-sizes", "120,20,10", "--fresh", "--json")
+    done = gis(*pair, *others)
+    assert done.code == 0, done.err
+    assert set(frame(again)["negative_kind"].drop_nulls()) <= {"hard", "random"}
+    assert [done.result[name] for name in ("train", "validation", "test")] == [120, 20, 10]
+
+
+def test_no_label_in_the_texts(sample_build: tuple[Path, Done]) -> None:
+    out, _ = sample_build
+    rows = frame(out)
+    for column, partner in (("text1", "number2"), ("text2", "number1")):
+        leaks = rows.filter(
+            pl.col(column).str.contains(pl.format("#{}\\b", pl.col(partner)))
+            | pl.col(column).str.contains(pl.format("/issues/{}\\b", pl.col(partner)))
+            | pl.col(column).str.to_lowercase().str.contains(r"duplicate of|dup of|\[duplicate\]")
+        )
+        assert leaks.is_empty(), leaks.select("repo", "number1", "number2")
+
+
+def test_secrets_are_scrubbed(sample_build: tuple[Path, Done]) -> None:
+    out, _ = sample_build
+    texts = pl.concat([frame(out)["text1"], frame(out)["text2"]])
+    assert not texts.str.contains(r"ghp_[A-Za-z0-9]{36}|AKIA[0-9A-Z]{16}|[\w.]+@example\.org").any()
+
+
+def test_no_issue_in_two_splits(sample_build: tuple[Path, Done]) -> None:
+    out, _ = sample_build
+    seen: dict[tuple[str, int], set[str]] = {}
+    for path in (out / "data").glob("*.parquet"):
+        split = path.name.split("-")[0]
+        for repo, *numbers in pl.read_parquet(path).select("repo", "number1", "number2").iter_rows():
+            for number in numbers:
+                seen.setdefault((repo, number), set()).add(split)
+    assert all(len(splits) == 1 for splits in seen.values())
+    audit = run_pairs("audit", str(out), "--json")
+    assert audit.code == 0
+    assert audit.result["leaks"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -10,14 +11,18 @@ import pytest
 
 import pairkit
 from tests.contract.label_command import (
+    BRIEF,
+    KEYS,
     ensemble,
     generate,
     llms_file,
+    one_llm,
     requests,
     run_label,
     sentences,
 )
-from tests.support.llm import Faults, serve
+from tests.llm_labeler.llm_server import responding
+from tests.support.llm import Faults, Options, serve
 
 
 def test_an_unavailable_llm_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -110,3 +115,54 @@ def test_show_and_report(tmp_path: Path) -> None:
     table = run_label(*score).out
     assert "union, positive" in table
     assert "kappa" in table
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [
+        ("--max-cost", 0.004),
+        pytest.param("--max-tokens", 2_000, marks=pytest.mark.slow),
+        pytest.param("--max-requests", 15, marks=pytest.mark.slow),
+    ],
+)
+def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float) -> None:
+    source = sentences(tmp_path / "s.txt", 12)
+    with ensemble(tmp_path, BRIEF) as (flags, servers):
+        for _ in range(2):
+            done = generate(source, tmp_path / "out", *flags, limit, most)
+            assert done.code == 0, done.err
+            assert done.result["stopped"] == limit.strip("-").replace("-", "_")
+            assert done.result["dropped"]["not_answered"] > 0
+            assert f"; {limit}={most:,} covers about " in done.err
+            assert done.result["cost_in_all"] <= most or limit != "--max-cost"
+        assert limit != "--max-requests" or requests(servers) <= most
+        more = generate(source, tmp_path / "out", *flags)
+        assert more.code == 0, more.err
+        assert "not_answered" not in more.result["dropped"]
+
+
+def test_rejected_questions_are_repeated_on_request(tmp_path: Path) -> None:
+    source = tmp_path / "s.txt"
+    source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n", encoding="utf-8")
+    with serve(Options(context_chars=500)) as server:
+        flags = one_llm(tmp_path, server.base_url, concurrency=1)
+        for more, asked in (((), 4), ((), 0), (("--retry-failed",), 2)):
+            before = len(server.requests)
+            done = generate(source, tmp_path / "out", *flags, *more)
+            assert done.code == 0, done.err
+            assert "2 questions were rejected by their server" in done.err
+            assert len([r for r in server.requests[before:] if r.method == "POST"]) == asked
+
+
+def test_a_key_in_a_response_is_never_stored(tmp_path: Path) -> None:
+    source = sentences(tmp_path / "s.txt", 6)
+    key = KEYS["EMULATED_API_KEY"]
+    message = {"role": "assistant", "content": f"1. You sent Bearer {key}.\n2. The nurse is {key}."}
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "model": key})
+    with responding(200, body, x_echo=key) as url:
+        done = generate(source, tmp_path / "out", *one_llm(tmp_path, url))
+    assert done.code in (0, 3), done.err
+    assert key not in done.out + done.err
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [data for data in kept if key.encode() in data]
+    assert [data for data in kept if b"You sent Bearer [key]" in data]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from safetensors.torch import load_file
+
 from tests import forked
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 from tests.contract.conftest import Done, environment, run_here
@@ -39,3 +41,9 @@ def run(folder: Path, *arguments: str, **given: Any) -> Done:
 
 def begin_ranks(folder: Path, *arguments: str, out: str, err: Path) -> list[Any]:
     return forked.begin_ranks(*command(*arguments, out=out), cwd=folder, err=err, environ=environ())
+
+
+def difference(folder: Path, one: str, other: str) -> float:
+    found = [load_file(folder / name / "model.safetensors") for name in (one, other)]
+    assert found[0].keys() == found[1].keys()
+    return max(float((found[0][name] - found[1][name]).abs().max()) for name in found[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import gis_builder
 from pairkit import AuthError, BadReply, Progress, RateLimited, RemoteError
+from tests.contract.conftest import SAMPLE
 from tests.support.github import FaultPlan, Options, Rule, Server, resolvers, serve
 
 from .conftest import closed, comment, issue, write_tracker
@@ -16,6 +18,7 @@ from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is
 from .working_folder import contents, stored
 
 ROCKET, FUEL = "acme/rocket", "acme/fuel"
+QUARRY = "quarryhq/quarry"
 
 
 @pytest.fixture
@@ -291,3 +294,23 @@ def test_small_repositories_are_swept(station: Server, work: Path, all_if_small:
     """The station takes two or three pages, and a search with many phrases far more."""
     crawled(station, work, phrases=[f"word{place}" for place in range(40)], all_if_small=all_if_small)
     assert stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'") == [kind]
+
+
+def test_logs_have_requests_and_verdicts_but_no_token(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "ghp_" + "s3cr3t" * 6
+    with serve(SAMPLE) as server:
+        access: Any = {"api_url": server.url, "token": secret, "progress": False, "work": tmp_path / "w"}
+        gis_builder.crawl([QUARRY], **access)
+        assert not caplog.messages  # no logging by default
+        caplog.set_level(logging.INFO, "gis_builder")
+        usage = gis_builder.crawl([QUARRY], update=True, **access).status.usage
+        requests = [said for said in caplog.messages if said.startswith("200 ok in ")]
+        gis_builder.detect(tmp_path / "w", progress=False)
+    assert usage.requests > len(requests) > 0  # also those of the first crawl
+    assert all(" points, " in said and " left: {" in said for said in requests)
+    assert any(said.startswith(f"{QUARRY}: stored threads ") for said in caplog.messages)
+    verdicts = [said for said in caplog.messages if said.startswith(f"{QUARRY}#")]
+    assert any(": reused: duplicate (" in said for said in verdicts)
+    assert secret not in caplog.text

@@ -45,16 +45,47 @@ _FOREIGN = re.compile(r".*(?:@|://|www\.|\w/\w).*")
 _WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
 _COLLECTIVE = frozenset(("people", "police", "data"))
 _MAX_LETTERS = 60  # of a word, as the tagger takes quadratic time
+_TOKEN = re.compile(r"(?:https?://|www\.)\S+|(?:[A-Za-z]\.){2,}|[^\W_]+(?:[-'’./_@][^\W_]+)*|\S")
+_ARTICLE = re.compile(r"\b([Aa]n?)(\s+)$")
+NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
+WITH_PHRASES = rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
+_VERB_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")  # all of "may not have been seen"
+
+# Groups of codes.
+_FINITE = "MBHOzd"
+_FINITE_NOT_PAST = "MBHOz"
+_AFTER_A_DETERMINER = "JnsDgeR#"
+_STARTS_A_CLAUSE = "DPnsJEv#R"
+_LONGEST_INTRODUCTION = 14  # tokens
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text as a set."""
+    return frozenset(text.split())
+
+
+_NEGATORS = word_set(
+    """
+    not no never cannot neither nor none nothing nobody without hardly barely rarely seldom few little
+    unable unless until lack lacks nowhere dont doesnt didnt isnt arent cant wont
+    """
+)
+_SUBORDINATORS = word_set("if because although though unless while when whenever whereas since until")
+_PLURAL_SUBJECTS = word_set("we you they i these those who people")
 
 
 def codes(words: tuple[str, ...]) -> str:
     """One code per token."""
-    letters: list[str] = []
     tags = _tags(words)
+    letters: list[str] = []
+    before = "^"
     for word, tag in zip(words, tags, strict=True):
-        letters.append(_code(word, tag, letters[-1] if letters else "^"))
-    for index, tag in enumerate(tags):
-        if tag == "DT0" and "".join(letters[index + 1 : index + 2]) not in tuple("JnsDgeR#"):
+        before = _code(word, tag, before)
+        letters.append(before)
+
+    # "This" and "all" without a noun are pronouns.
+    for index, (tag, after) in enumerate(zip(tags, [*letters[1:], "."], strict=True)):
+        if tag == "DT0" and after not in _AFTER_A_DETERMINER:
             letters[index] = "P"
     return "".join(letters)
 
@@ -73,6 +104,7 @@ def _base(word: str) -> str:
 
 
 def _code(word: str, tag: str, before: str) -> str:
+    """The code of a word, from its tag, its form and the code before it."""
     low = word.lower()
     if not any(map(str.isalnum, word)) and word not in "%&":
         return "." if word in ".!?" else ","
@@ -92,23 +124,6 @@ def _code(word: str, tag: str, before: str) -> str:
 @cache
 def _tagger() -> HanoverTagger:
     return HanoverTagger("morphmodel_en.pgz")
-
-
-_TOKEN = re.compile(r"(?:https?://|www\.)\S+|(?:[A-Za-z]\.){2,}|[^\W_]+(?:[-'’./_@][^\W_]+)*|\S")
-_ARTICLE = re.compile(r"\b([Aa]n?)(\s+)$")
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
-    return frozenset(text.split())
-
-
-_NEGATORS = word_set(
-    """
-    not no never cannot neither nor none nothing nobody without hardly barely rarely seldom few little
-    unable unless until lack lacks nowhere dont doesnt didnt isnt arent cant wont
-    """
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +177,9 @@ class TaggedSentence:
     @property
     def is_question(self) -> bool:
         """Whether it is a question, also as a heading."""
-        return "?" in self.words or self.codes[:1] in ("W", "M", "O") or self.low[:1] in (("is",), ("are",))
+        return (
+            "?" in self.words or self.codes.startswith(("W", "M", "O")) or self.low[:1] in (("is",), ("are",))
+        )
 
     @property
     def is_negative(self) -> bool:
@@ -171,30 +188,45 @@ class TaggedSentence:
 
     def slice(self, start: int, end: int) -> str:
         """The text of tokens `start` to before `end`."""
-        return self.text[self.spans[start][0] : self.spans[end - 1][1]] if start < end else ""
+        if start >= end:
+            return ""
+        return self.text[self.spans[start][0] : self.spans[end - 1][1]]
 
     def opening(self, end: int) -> str:
         """The text before token `end`, in lower case unless it begins with a name."""
         text = self.slice(0, end)
-        keeps = _tags(self.words)[0] == "NP0" or (self.low[0] != "a" and not text[1:2].islower())
-        return text if keeps else text[:1].lower() + text[1:]
+        is_name = _tags(self.words)[0] == "NP0"
+        is_article = self.low[0] == "a"
+        if is_name or not (is_article or text[1:2].islower()):
+            return text
+        return text[:1].lower() + text[1:]
 
     def apply(self, edits: Iterable[Edit]) -> str:
         """Apply edits, and adapt capitals and articles."""
         text = self.text
+        # From the last to the first, so that earlier spans stay valid.
         for edit in sorted(edits, key=lambda each: -each.start):
-            start = self.spans[edit.start][0] if edit.start < len(self.spans) else len(text)
-            end = self.spans[edit.end - 1][1] if edit.end > edit.start else start
-            before, after, new = text[:start], text[end:], edit.text
-            if edit.start < edit.end and self.words[edit.start][:1].isupper() and self.low[edit.start] != "i":
-                new = capital(new)
-            if not new:  # a word is dropped with one of the spaces around it
-                before, after = before.rstrip(), after if after[:1] in ".,;:?!)" else " " + after.lstrip()
-            elif edit.end == edit.start:
-                new += " "
-            text = _fit_article(before, new) + new + after
+            text = self._apply(edit, text)
         text = text.strip()
         return capital(text) if self.text[:1].isupper() else text
+
+    def _apply(self, edit: Edit, text: str) -> str:
+        start = self.spans[edit.start][0] if edit.start < len(self.spans) else len(text)
+        before = text[:start]
+        new = edit.text
+        if edit.start == edit.end:
+            after = text[start:]
+            if new:
+                new += " "
+        else:
+            after = text[self.spans[edit.end - 1][1] :]
+            if self.words[edit.start][:1].isupper() and self.low[edit.start] != "i":
+                new = capital(new)
+        if not new:  # a word is dropped with one of the spaces around it
+            before = before.rstrip()
+            if after[:1] not in ".,;:?!)":
+                after = " " + after.lstrip()
+        return _fit_article(before, new) + new + after
 
 
 def capital(text: str) -> str:
@@ -203,32 +235,29 @@ def capital(text: str) -> str:
 
 
 def _fit_article(before: str, new: str) -> str:
+    """Adapt an article at the end of a text to the new text after it."""
     article = _ARTICLE.search(before)
     word = re.match(r"[\w-]+", new)
     if not article or not word:
         return before
-    fit = with_article_for(word[0])
-    return before[: article.start()] + (fit.capitalize() if article[1][0] == "A" else fit) + article[2]
-
-
-NOUN_PHRASE = r"D{0,2}(?:R?[Je]|[#gn])*[ns]"
-WITH_PHRASES = rf"{NOUN_PHRASE}(?:C{NOUN_PHRASE})?(?:I{NOUN_PHRASE}(?:C{NOUN_PHRASE})?)*"
-_FINITE = "MBHOzd"
-_SUBORDINATORS = word_set("if because although though unless while when whenever whereas since until")
-_PLURAL_SUBJECTS = word_set("we you they i these those who people")
-_GROUP = re.compile(r"[MBHOzdv](?:[RN]*[vbHeg])*")
+    fitting = with_article_for(word[0])
+    if article[1].istitle():
+        fitting = fitting.capitalize()
+    return before[: article.start()] + fitting + article[2]
 
 
 def main_verb(sentence: TaggedSentence) -> int | None:
     """Index of the finite verb of the main clause; None if unknown."""
-    codes, start, open_clauses = sentence.codes, main_start(sentence), 0
+    start = main_start(sentence)
     if start is None:
         return None
+    codes = sentence.codes
+    open_clauses = 0
     index = start
     while index < len(codes):
         code = codes[index]
         if code in "WS" and index > start:
-            if code == "S" and open_clauses == 0 and sentence.low[index] != "that":
+            if code == "S" and not open_clauses and sentence.low[index] != "that":
                 return None
             open_clauses += 1
         elif code in ".x" or sentence.words[index] in ":;-":
@@ -239,31 +268,39 @@ def main_verb(sentence: TaggedSentence) -> int | None:
             if not open_clauses:
                 return index
             open_clauses -= 1
-            group = _GROUP.match(codes, index)  # skip all of "may not have been seen"
-            index = group.end() - 1 if group else index
+            if group := _VERB_GROUP.match(codes, index):
+                index = group.end()
+                continue
         index += 1
     return None
 
 
 def main_start(sentence: TaggedSentence) -> int | None:
     """Start of the main clause, after an introductory clause, adverb or phrase with a comma."""
-    codes, low = sentence.codes, sentence.low
+    codes = sentence.codes
+    low = sentence.low
     if not codes:
         return None
-    if low[0] in _SUBORDINATORS or codes[0] == "S":
-        commas = (index for index in range(1, len(low) - 1) if low[index] == ",")
-        starts = (
-            comma + 1
-            for comma in commas
-            if codes[comma + 1] in "DPnsJEv#R" and re.search("[MBHOzdv]", codes[:comma])
-        )
-        return next(starts, None)
-    if codes[0] in "RICT":
-        comma = low.index(",") if "," in low else None
-        if comma is not None and comma < 14 and not re.search("[MBHOz]", codes[:comma]):
+    first = codes[0]
+
+    if first == "S" or low[0] in _SUBORDINATORS:
+        for index in range(2, len(low)):
+            after_comma = low[index - 1] == "," and codes[index] in _STARTS_A_CLAUSE
+            if after_comma and _has_any(_FINITE + "v", codes[: index - 1]):
+                return index
+        return None
+
+    if first in "RICT":
+        comma = low.index(",") if "," in low else _LONGEST_INTRODUCTION
+        if comma < _LONGEST_INTRODUCTION and not _has_any(_FINITE_NOT_PAST, codes[:comma]):
             return comma + 1
-        return 0 if codes[0] in "RC" else None
+        return 0 if first in "RC" else None
+
     return 0
+
+
+def _has_any(wanted: str, codes: str) -> bool:
+    return not set(wanted).isdisjoint(codes)
 
 
 def is_plural(sentence: TaggedSentence, start: int, end: int) -> bool:
@@ -278,7 +315,8 @@ def has_later_verb(rest: str) -> bool:
 
 
 def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: int) -> bool:
-    codes, code = sentence.codes, sentence.codes[index]
+    codes = sentence.codes
+    code = codes[index]
     before = codes[start:index].rstrip("RN")[-1:]
     is_noun = not open_clauses and has_later_verb(codes[index + 1 :])
     if code in "HO" and before in ("M", "T"):
@@ -288,10 +326,13 @@ def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: i
         is_passive = sentence.low[index + 1 : index + 2] == ("by",)
         return before in ("n", "s", "P", "W") and not is_noun and not is_passive
     if code == "v":
-        if is_noun or (before == "P" and codes[:index].rstrip("RN")[-2:-1] in ("v", "z", "d", "g")):
-            return False  # "help you relax"
-        subject = len(codes[:index].rstrip("RN")) - 1
-        return before in ("s", "W") or (before == "P" and sentence.low[subject] in _PLURAL_SUBJECTS)
+        up_to_subject = codes[:index].rstrip("RN")
+        is_object = before == "P" and up_to_subject.endswith(("vP", "zP", "dP", "gP"))  # "help you relax"
+        if is_noun or is_object:
+            return False
+        if before == "P":
+            return sentence.low[len(up_to_subject) - 1] in _PLURAL_SUBJECTS
+        return before in ("s", "W")
     return code in _FINITE
 
 

@@ -17,6 +17,11 @@ import lemminflect
 Pos = Literal["n", "v", "a", "r"]  # WordNet's noun, verb, adjective, adverb
 _UPOS: dict[Pos, str] = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 _VERB_TAGS = {"v": "VB", "z": "VBZ", "d": "VBD", "e": "VBN", "g": "VBG"}
+_SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubiq|u[bcdfghjklmnpqrstvwxz]?-)")
+_SPOKEN_VOWEL = re.compile(r"hour|honest|heir|honou?r|[aeiou]|8|11\b|18\b")
+_SPELT_VOWEL = re.compile(r"[AEFHILMNORSX][A-Z0-9]*")  # an abbreviation such as FBI
+
+Rows = dict[str, tuple[str, ...]]  # words by lemma
 
 
 @lru_cache(maxsize=50_000)
@@ -28,15 +33,22 @@ def lemmas(form: str, pos: Pos) -> tuple[str, ...]:
 def other_lemma(form: str) -> str:
     """The lemma of a verb form, preferably one that differs: `find` for found; empty if unknown."""
     candidates = lemmas(form, "v")
-    return next((lemma for lemma in candidates if lemma != form), "".join(candidates[:1]))
+    for lemma in candidates:
+        if lemma != form:
+            return lemma
+    return form if candidates else ""
 
 
 @lru_cache(maxsize=10_000)
 def plural(noun: str) -> str:
     """The plural of a noun or compound."""
     head, space, last = noun.rpartition(" ")
-    forms: tuple[str, ...] = ("people",) if last == "person" else lemminflect.getInflection(last, "NNS")
-    return head + space + next((form for form in forms if form != last), last)
+    if last == "person":
+        return head + space + "people"
+    for form in lemminflect.getInflection(last, "NNS"):
+        if form != last:
+            return f"{head}{space}{form}"
+    return noun
 
 
 @lru_cache(maxsize=10_000)
@@ -44,12 +56,17 @@ def inflected_verb(verb: str, code: str) -> str:
     """The form of a verb for a code of `sentence`; in a phrase, the first word is inflected."""
     first, space, rest = verb.partition(" ")
     forms: tuple[str, ...] = lemminflect.getInflection(first, _VERB_TAGS[code])
-    return (forms or (first,))[0] + space + rest
+    inflected = forms[0] if forms else first
+    return inflected + space + rest
 
 
 def degree(adjective: str, ending: str) -> str:
     """The comparative (`er`) or superlative (`est`)."""
-    tag, word = ("JJR", "more") if ending == "er" else ("JJS", "most")
+    tag = "JJR"
+    word = "more"
+    if ending == "est":
+        tag = "JJS"
+        word = "most"
     forms: tuple[str, ...] = lemminflect.getInflection(adjective, tag, inflect_oov=False)
     return forms[0] if forms else f"{word} {adjective}"
 
@@ -57,11 +74,10 @@ def degree(adjective: str, ending: str) -> str:
 def with_article_for(word: str) -> str:
     """`a` or `an`, as a word needs it."""
     low = word.lower()
-    if re.match(r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubiq|u[bcdfghjklmnpqrstvwxz]?-)", low):
+    if _SPOKEN_CONSONANT.match(low):
         return "a"
-    if re.match(r"(?:hour|honest|heir|honou?r)", low) or re.fullmatch(r"[AEFHILMNORSX][A-Z0-9]*", word):
-        return "an"
-    return "an" if low[:1] in "aeiou" or re.match(r"8|11\b|18\b", low) else "a"
+    is_vowel = _SPOKEN_VOWEL.match(low) or _SPELT_VOWEL.fullmatch(word)
+    return "an" if is_vowel else "a"
 
 
 def synonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
@@ -81,23 +97,26 @@ def is_prefixed(adjective: str) -> bool:
 
 def is_compound(words: tuple[str, ...]) -> bool:
     """Whether lower-case words are a compound: `white blood cell`."""
-    return words[0] in _compounds() and " ".join(words) in _compounds()[words[0]]
+    return " ".join(words) in _compounds().get(words[0], ())
 
 
 @cache
-def _rows() -> dict[tuple[str, str], dict[str, tuple[str, ...]]]:
-    rows: dict[tuple[str, str], dict[str, tuple[str, ...]]] = defaultdict(dict)
-    text = (resources.files(__package__) / "lexicon.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines():
+def _rows() -> dict[tuple[str, str], Rows]:
+    """The rows of the lexicon by relation and part of speech."""
+    rows: dict[tuple[str, str], Rows] = defaultdict(dict)
+    file = resources.files(__package__) / "lexicon.tsv"
+    for line in file.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
-            kind, pos, lemma, *words = line.split("\t")
-            rows[kind, pos][lemma] = tuple(words)
+            relation, pos, lemma, *words = line.split("\t")
+            rows[relation, pos][lemma] = tuple(words)
     return rows
 
 
 @cache
-def _compounds() -> dict[str, frozenset[str]]:
+def _compounds() -> dict[str, set[str]]:
+    """The compounds by first word."""
     by_first: dict[str, set[str]] = defaultdict(set)
     for compound in _rows()["compound", "n"]:
-        by_first[compound.split(" ", 1)[0]].add(compound)
-    return {first: frozenset(compounds) for first, compounds in by_first.items()}
+        first, _, _ = compound.partition(" ")
+        by_first[first].add(compound)
+    return by_first

@@ -1,4 +1,4 @@
-"""Every public function with `out` treats a finished result alike."""
+"""Promise 5: every public function with `out` treats a finished result alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets in scripts with and without blanks between words: nothing leaks, nothing is lost as too short."""
+"""Promise 8: scripts without blanks between words neither leak nor lose texts as too short."""
 
 from __future__ import annotations
 
