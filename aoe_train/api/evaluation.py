@@ -11,7 +11,7 @@ from aoe_train.api.parameters import notes, one_or_several, options
 from pairkit.base.cli.options import INPUT, Option
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.embedders.embedder import Function
+    from aoe_train.encoding.embedders.embedder import Function
     from aoe_train.evaluation.evaluate_models import Sizes
     from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.tasks import EvaluationTask
@@ -129,7 +129,7 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train.evaluation.embedders.embedder import Endpoint
+    from aoe_train.encoding.embedders.embedder import Endpoint
     from aoe_train.evaluation.evaluate_models import ModelRequest, evaluate_models
     from aoe_train.evaluation.resample import Resampling
     from aoe_train.evaluation.suites import TaskRequest

@@ -155,8 +155,8 @@ def distill(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train.data.examples import read_examples
-    from aoe_train.evaluation.embedders.cached import CachedEmbedder
-    from aoe_train.evaluation.embedders.embedder import LocalEmbedder
+    from aoe_train.encoding.embedders.cached import CachedEmbedder
+    from aoe_train.encoding.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.pair_task import length_buckets
 from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap, trained_examples
 from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
 from aoe_train.evaluation.resample import (

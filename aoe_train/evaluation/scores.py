@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.evaluation.embedders.embedder import VectorSize
+from aoe_train.encoding.embedders.embedder import VectorSize
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling
 from aoe_train.evaluation.score import Gain, Score
 from aoe_train.evaluation.tasks import Result, defined

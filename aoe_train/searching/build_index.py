@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from aoe_train.evaluation.embedders.cached import PROBE as TEXT
-from aoe_train.evaluation.embedders.cached import same_model
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.cached import PROBE as TEXT
+from aoe_train.encoding.embedders.cached import same_model
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult

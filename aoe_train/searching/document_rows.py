@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens, max_length_of
+from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, max_length_of
 from aoe_train.searching.index_rows import TextRows, joined
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.extracting.chunks import Chunk, split_into_chunks

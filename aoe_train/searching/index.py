@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from aoe_train.evaluation.embedders.cached import PROBE as TEXT
-from aoe_train.evaluation.embedders.cached import same_model
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.cached import PROBE as TEXT
+from aoe_train.encoding.embedders.cached import same_model
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import HIDDEN, as_json, joined, read_index, row_ids, with_rows

@@ -31,12 +31,9 @@ from transformers.integrations.integration_utils import (
     TensorBoardCallback,
     TrackioCallback,
     WandbCallback,
-    get_available_reporting_integrations,
-    get_reporting_integration_callbacks,
 )
 
-from aoe_train.training.checkpoints import trained_weights
-from aoe_train.training.processes import is_distributed, is_main
+from aoe_train.training.processes import is_distributed, is_main, trained_weights
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
@@ -220,20 +217,6 @@ def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
         current = weight.clone()
         weight.copy_(weights[name])
         weights[name] = current
-
-
-PROJECT = "aoe"  # the trackers' project for all runs
-
-
-def check_reports(names: Sequence[str]) -> None:
-    """Refuse unknown or uninstalled trackers before anything is loaded."""
-    for name in names:
-        try:
-            get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
-        except ValueError as error:
-            raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
-        if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
-            raise ConfigError(f"log.report_to {name!r}: its package is not installed; pip install {name}")
 
 
 def open_trackers(

@@ -19,7 +19,14 @@ from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import ExportableState
 
-from aoe_train.training.processes import gather_objects, gather_weights, is_sharded, shard_like, wait_for_all
+from aoe_train.training.processes import (
+    gather_objects,
+    gather_weights,
+    is_sharded,
+    shard_like,
+    trained_weights,
+    wait_for_all,
+)
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import remove, whole_file
@@ -112,11 +119,6 @@ def read(path: Path) -> dict[str, Any]:
             f"can't continue from this file ({reason}); start again with --fresh", path=path
         ) from error
     return content
-
-
-def trained_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The trained weights by name; frozen ones come with the backbone."""
-    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 @torch.no_grad()

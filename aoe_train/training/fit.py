@@ -37,9 +37,16 @@ from aoe_train.training.callbacks import (
     open_trackers,
     stop_signals,
 )
-from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
-from aoe_train.training.processes import copy_weights, is_sharded, on_main, shard, unshard, wait_for_all
+from aoe_train.training.processes import (
+    copy_weights,
+    is_sharded,
+    on_main,
+    shard,
+    trained_weights,
+    unshard,
+    wait_for_all,
+)
 from aoe_train.training.training_arguments import evaluation_precision
 from aoe_train.training.training_run import Events, OptimiserStep, TrainingRun
 from pairkit.base.system.files import whole_folder

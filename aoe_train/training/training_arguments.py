@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
@@ -12,10 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from transformers.integrations.integration_utils import (
+    get_available_reporting_integrations,
+    get_reporting_integration_callbacks,
+)
 
-from aoe_train.training.callbacks import PROJECT, check_reports
 from aoe_train.training.processes import exit_cleanly
 from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
 
 
+PROJECT = "aoe"  # the trackers' project for all runs
 METRIC = "dev"  # the score that chooses the best weights
 # TrainingArguments that users can set. Others are settings of ours, or have no effect in our loop.
 _PASSED_ON = {
@@ -65,7 +71,7 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
         if os.environ.get(name, "").lower() in ("1", "true", "yes"):
             raise ConfigError(f"{name} is set: {_USE_SHARD}")
     _check_trainer(run.trainer)
-    check_reports(log.report_to)
+    _check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads it at its first product
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
@@ -184,6 +190,17 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     for option, is_set in unsupported.items():
         if is_set:
             raise ConfigError(f"run.shard doesn't support {option}; leave one of them out")
+
+
+def _check_reports(names: Sequence[str]) -> None:
+    """Refuse unknown or uninstalled trackers before anything is loaded."""
+    for name in names:
+        try:
+            get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
+        except ValueError as error:
+            raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
+        if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
+            raise ConfigError(f"log.report_to {name!r}: its package is not installed; pip install {name}")
 
 
 def _check_trainer(options: dict[str, Any]) -> None:

@@ -21,9 +21,8 @@ from torch import nn
 from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
-from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import Diverged, gradient_problem
-from aoe_train.training.processes import copy_weights, is_sharded, on_main, unsharded_root
+from aoe_train.training.processes import copy_weights, is_sharded, on_main, trained_weights, unsharded_root
 from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.training_arguments import METRIC
 from pairkit.base.cli.progress import Progress

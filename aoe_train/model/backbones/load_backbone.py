@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-# A folder in huggingface_hub's cache.
-_SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 _NAMES = " or ".join(PACKAGED)
 _NO_TOKENIZER = "backend tokenizer"  # in transformers' message
 _FEWEST_TOKENS = 4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
@@ -197,12 +195,6 @@ def _check_model(folder: Path) -> None:
             if pickled
             else f"{folder}: no weights; expected model.safetensors"
         )
-
-
-def hub_origin(folder: str | Path) -> tuple[str, str] | None:
-    """Hub id and commit of a folder in the Hub's cache; None for other folders."""
-    match = _SNAPSHOT.search(Path(folder).as_posix())
-    return None if match is None else (match["name"].replace("--", "/"), match["commit"])
 
 
 def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:

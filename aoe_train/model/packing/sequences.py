@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from aoe_train.model.device import uncompiled, upload
-from aoe_train.model.packing.attention import has_flash
+from aoe_train.model.packing.flash import has_flash
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens, in_batches
+from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, in_batches
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import (
+from aoe_train.encoding.embedders.embedder import (
     Embedder,
     EmbedderWrapper,
     Endpoint,
@@ -197,7 +197,7 @@ def open_model(
             raise ConfigError("layers can't be set for a loaded Encoder; give its folder")
         return LocalEmbedder(cast("Encoder", model), "encoder")
     if endpoint is not None:
-        from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
+        from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
         if precision != "auto" or layers is not None:
             flag = f"--layers {layers}" if precision == "auto" else f"--precision {precision}"
