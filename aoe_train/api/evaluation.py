@@ -139,7 +139,8 @@ def evaluate(
     from pairkit.dataset.labels import label_rules
 
     resampling = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
-    say, checked_precision = notes(progress), named_precision(precision)
+    say = notes(progress)
+    checked_precision = named_precision(precision)
     rules = label_rules(labels, label_range, bad_rows)
     model_server, against_server = (
         None if url is None else Endpoint(url, api_key_env if url == endpoint else None, plain_http)

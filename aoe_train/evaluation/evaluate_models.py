@@ -128,7 +128,8 @@ def evaluate_models(
     plain = request.sizes is None and request.against is None and request.purpose is None
     if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
-    rival, hashes = None, None
+    rival = None
+    hashes = None
     if request.against is not None:
         rival = _open(request, request.against, request.against_endpoint, show, say)
         hashes = None if request.against_endpoint else _training_hashes(request.against)

@@ -132,7 +132,8 @@ class SavePolicy:
         """Whether to save after this step, which `logs` or not; the same on all ranks."""
         due = False
         if not is_distributed():
-            due, self.stops = self._is_due(), self._stop_requested()
+            due = self._is_due()
+            self.stops = self._stop_requested()
         elif logs:
             flags = torch.tensor([is_main() and self._is_due(), self._stop_requested()], dtype=torch.int32)
             flags = flags.to(device)
@@ -159,7 +160,8 @@ class WeightAverage:
     """
 
     def __init__(self, model: nn.Module, share: float, weight: float = 1.0) -> None:
-        self._share, self._weight = share, weight
+        self._share = share
+        self._weight = weight
         self._initial: dict[str, Tensor] | None = None
         if weight != 1:
             self._initial = {name: each.clone() for name, each in trained_weights(model).items()}
@@ -223,7 +225,8 @@ def open_trackers(
     callbacks: Sequence[TrainerCallback], process: Process, args: TrainingArguments, name: str, step: int
 ) -> None:
     """Open the trackers of a run that starts after `step`, and print the location of each."""
-    root, say = process.work.with_suffix(".runs"), process.say
+    root = process.work.with_suffix(".runs")
+    say = process.say
     for callback in callbacks:
         tracker: Any = callback
         if type(callback) is TensorBoardCallback:

@@ -55,7 +55,9 @@ def step_of(checkpoint: Path) -> int:
 def save(run: TrainingRun) -> None:
     """Write a checkpoint of a run, and remove older ones; all processes must call it."""
     run.check_divergence()
-    process, model, scaler = run.built.loaded.process, run.built.model, run.step.accelerator.scaler
+    process = run.built.loaded.process
+    model = run.built.model
+    scaler = run.step.accelerator.scaler
     path = process.work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
         stateful: Any = [each for each in run.events.callbacks if isinstance(each, ExportableState)]
@@ -83,7 +85,9 @@ def save(run: TrainingRun) -> None:
 
 def restore(run: TrainingRun, checkpoint: Path) -> None:
     """Restore a run, except for its random state; all processes must call it."""
-    model, step, content = run.built.model, run.step, read(checkpoint)
+    model = run.built.model
+    step = run.step
+    content = read(checkpoint)
     restore_weights(model, content["weights"])
     trained = trained_weights(model)
     run.best = content["best"]

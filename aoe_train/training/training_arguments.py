@@ -66,7 +66,9 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """Join the process group, if any, and return the arguments that don't depend on data and model."""
     from transformers import TrainingArguments
 
-    optim, run, log = settings.optim, settings.run, settings.log
+    optim = settings.optim
+    run = settings.run
+    log = settings.log
     for name in _SHARDING_LAUNCHED:
         if os.environ.get(name, "").lower() in ("1", "true", "yes"):
             raise ConfigError(f"{name} is set: {_USE_SHARD}")
@@ -138,17 +140,22 @@ def completed(
     """A copy with the arguments that depend on rows and model; a step may leave weights `find_unused`."""
     from transformers import SchedulerType
 
-    args, optim = copy(args), settings.optim
-    args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
-    args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
-    args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
+    args = copy(args)
+    optim = settings.optim
+    args.per_device_train_batch_size = optim.batch_size
+    args.num_train_epochs = optim.epochs
+    args.learning_rate = optim.lr
+    args.lr_scheduler_type = SchedulerType(optim.scheduler)
+    args.bf16 = precision == "bf16"
+    args.fp16 = precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
     args.ddp_find_unused_parameters = find_unused
     if evaluate:
         steps = math.ceil(batches / optim.accumulation)
         every = max(1, math.ceil(steps / optim.evaluations))
         args.set_evaluate(strategy="steps", steps=every, delay=0)
-        args.metric_for_best_model, args.greater_is_better = METRIC, True
+        args.metric_for_best_model = METRIC
+        args.greater_is_better = True
     return args
 
 
@@ -176,7 +183,8 @@ def memory_advice(settings: TrainSettings) -> str:
 
 def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     """Refuse settings that don't work with sharded weights."""
-    run, lora = settings.run, settings.lora
+    run = settings.run
+    lora = settings.lora
     if not run.shard:
         return
     if args.world_size == 1:

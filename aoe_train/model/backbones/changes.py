@@ -59,7 +59,8 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
     """Store the base of any adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
-    path, base = folder / ADAPTERS_FILE, Path(backbone.name_or_path or "")
+    path = folder / ADAPTERS_FILE
+    base = Path(backbone.name_or_path or "")
     if not has_lora(backbone):
         return
     name, commit = hub_origin(base) or (SMOLLM2 if base.name == CACHED_AS else str(base.absolute()), None)
@@ -163,7 +164,8 @@ def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
 def keep_layers(backbone: Any, count: int) -> None:
     """Remove all but the first `count` layers, from the backbone and its configuration, in place."""
     _, layers = _find_layers(backbone)
-    whole, config = len(layers), backbone.config
+    whole = len(layers)
+    config = backbone.config
     if not 1 <= count <= whole:
         raise ConfigError(f"layers {count}: this backbone has {whole} layers; expected 1 to {whole}")
     if count == whole:

@@ -79,7 +79,8 @@ def _by_lengths(
     """Attention over buckets of similar lengths, padded to the longest."""
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
-        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+        key = key.repeat_interleave(groups, 1)
+        value = value.repeat_interleave(groups, 1)
     attend = _by_bucket if _is_for_torch(query, packed) else _Attention.apply
     return cast("Tensor", attend(query, key, value, packed, options))
 
