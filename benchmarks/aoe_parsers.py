@@ -55,7 +55,8 @@ def _digests() -> Parser:
 
 def _names() -> Parser:
     """Read the origin of a model and of its parts from a model folder."""
-    from aoe_train.model.backbones.load_backbone import _HUB_ID, hub_origin
+    from aoe_train.model.backbones.changes import hub_origin
+    from aoe_train.model.backbones.load_backbone import _HUB_ID
     from aoe_train.model.folder_checks import Listed
 
     def read(text: str) -> None:

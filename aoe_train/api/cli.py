@@ -86,7 +86,9 @@ def _search(
     json: bool = False,
     quiet: bool = False,
 ) -> Any:
-    where, before, text = given["where"] or [], given["before"] or [], given["text"]
+    where = given["where"] or []
+    before = given["before"] or []
+    text = given["text"]
     if every != (text is None) or every != (out is not None):
         raise ConfigError("expected a TEXT to search for, or both --every and --out")
     if not every:

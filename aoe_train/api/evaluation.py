@@ -11,7 +11,7 @@ from aoe_train.api.parameters import notes, one_or_several, options
 from pairkit.base.cli.options import INPUT, Option
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.embedders.embedder import Function
+    from aoe_train.encoding.embedders.embedder import Function
     from aoe_train.evaluation.evaluate_models import Sizes
     from aoe_train.evaluation.scores import Evaluation
     from aoe_train.evaluation.tasks import EvaluationTask
@@ -129,7 +129,7 @@ def evaluate(
     """
     from pydantic import NonNegativeInt
 
-    from aoe_train.evaluation.embedders.embedder import Endpoint
+    from aoe_train.encoding.embedders.embedder import Endpoint
     from aoe_train.evaluation.evaluate_models import ModelRequest, evaluate_models
     from aoe_train.evaluation.resample import Resampling
     from aoe_train.evaluation.suites import TaskRequest
@@ -139,7 +139,8 @@ def evaluate(
     from pairkit.dataset.labels import label_rules
 
     resampling = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
-    say, checked_precision = notes(progress), named_precision(precision)
+    say = notes(progress)
+    checked_precision = named_precision(precision)
     rules = label_rules(labels, label_range, bad_rows)
     model_server, against_server = (
         None if url is None else Endpoint(url, api_key_env if url == endpoint else None, plain_http)

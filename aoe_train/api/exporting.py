@@ -155,8 +155,8 @@ def distill(
         RemoteError: The Hub could not be reached.
     """
     from aoe_train.data.examples import read_examples
-    from aoe_train.evaluation.embedders.cached import CachedEmbedder
-    from aoe_train.evaluation.embedders.embedder import LocalEmbedder
+    from aoe_train.encoding.embedders.cached import CachedEmbedder
+    from aoe_train.encoding.embedders.embedder import LocalEmbedder
     from aoe_train.exporting.static_model import Distilled, distil, write
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.model_folder import digest_of, exported_there, hash_examples
@@ -171,11 +171,14 @@ def distill(
         if isinstance(model, str | Path):
             from aoe_train.model.backbones.load_backbone import find_folder
 
-            source, name = Path(find_folder(str(model))), str(model)
+            source = Path(find_folder(str(model)))
+            name = str(model)
             with stage(f"load {model}", show):
                 encoder = Encoder.load(source, precision="fp32", inference_only=True)
         else:
-            encoder, source, name = model, Path(), "encoder"
+            encoder = model
+            source = Path()
+            name = "encoder"
         full_dim = encoder.dim
         if dim is not None and not 1 <= dim <= full_dim:
             raise ConfigError(f"--dim {dim}: the model's vectors have {full_dim} numbers")

@@ -344,7 +344,8 @@ def sample_pairs(
     from pairkit.base.errors import ConfigError
     from pairkit.base.settings import argument, between_commas
 
-    folder, seed = argument("out", out, Path | None), argument("seed", seed, NonNegativeInt)
+    folder = argument("out", out, Path | None)
+    seed = argument("seed", seed, NonNegativeInt)
     top = argument("top", top, Annotated[int, Field(ge=1, le=100)])
     purposes = [argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purpose))]
     if model is None:

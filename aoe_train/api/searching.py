@@ -13,7 +13,7 @@ from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option
 from pairkit.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.embedders.embedder import Embedder
+    from aoe_train.encoding.embedders.embedder import Embedder
     from aoe_train.model.encoder import Encoder
     from aoe_train.searching.build_index import Indexed
     from aoe_train.searching.index import BatchSearch, SearchHits, SearchIndex
@@ -99,7 +99,7 @@ def index(
     """
     from pydantic import Field
 
-    from aoe_train.evaluation.embedders.embedder import tokenizer_of
+    from aoe_train.encoding.embedders.embedder import tokenizer_of
     from aoe_train.model.backbones.packaged import PACKAGED
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
@@ -274,7 +274,7 @@ def duplicates(
     import polars as pl
     from pydantic import Field, PositiveInt
 
-    from aoe_train.evaluation.embedders.cached import same_model
+    from aoe_train.encoding.embedders.cached import same_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.nearest import Searcher
     from aoe_train.searching.similar_texts import (
@@ -373,7 +373,7 @@ def serve(
     import os
     from functools import partial
 
-    from aoe_train.evaluation.embedders.cached import open_model
+    from aoe_train.encoding.embedders.cached import open_model
     from aoe_train.searching.index import SearchIndex
     from aoe_train.searching.index_rows import recorded_model
     from aoe_train.searching.serve.requests import Limits
@@ -407,7 +407,7 @@ def serve(
 
 
 def _embedder(model: str | Path | Encoder, *, cache: bool, progress: bool | Listener) -> Embedder:
-    from aoe_train.evaluation.embedders.cached import CachedEmbedder, open_model
+    from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
 
     opened = open_model(str(model) if isinstance(model, Path) else model)
     return CachedEmbedder(opened, store=cache, progress=progress)

@@ -151,7 +151,8 @@ class Trained:
     def _dev_notes(self, dev: float, before: float) -> Iterator[str]:
         from aoe_train.evaluation.score import TOO_FEW
 
-        gain, too_few = self._run.result.dev_gain, False
+        gain = self._run.result.dev_gain
+        too_few = False
         line = f"{self.dev_metric} on dev data: {dev:.4f}, before {before:.4f}"
         if gain is not None:
             low, high = gain["ci95"]
@@ -170,10 +171,12 @@ class Trained:
 
         There are none if the backbone was kept, the gain is known, or no rows were held out.
         """
-        settings, run = self._run.origin["settings"], self._run
+        settings = self._run.origin["settings"]
+        run = self._run
         if self.gain is not None or not settings["optim"]["interpolate"]:
             return []
-        model, backbone = str(self.out), run.sources.backbone
+        model = str(self.out)
+        backbone = run.sources.backbone
         held_out, (name, first) = run.sources.dev_data, next(iter(run.sources.data.items()))
         kind = run.datasets[name].kind
         if held_out or (settings["preset"] != "domain" and kind != "single"):

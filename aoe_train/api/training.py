@@ -254,7 +254,8 @@ def _sources(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
         sources = {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
         return named_sources(sources) if sources else {}
 
-    data, losses = by_name("data"), given["objective"]
+    data = by_name("data")
+    losses = given["objective"]
     if not data:
         raise ConfigError("no training data; give --data, or datasets.NAME.data in the settings")
     if not isinstance(losses, Mapping):

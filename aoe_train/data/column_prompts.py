@@ -108,7 +108,8 @@ def run_prompts(
 ) -> RunPrompts:
     """Resolve the prompts of all datasets."""
     shared = column_prompts(settings.prompts, encoder, [*train.values(), *dev.values()])
-    encoder, by_dataset = shared.encoder, {}
+    encoder = shared.encoder
+    by_dataset = {}
     for name, section in settings.datasets.items():
         if section.prompts is not None:
             examples = [rows[name] for rows in (train, dev) if name in rows]

@@ -84,7 +84,8 @@ def read_examples(
 
 def _check_row_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
     """Refuse outliers in the number of negatives: all rows are padded to the widest one."""
-    widest, mean = int(widths.max()), float(widths.mean())
+    widest = int(widths.max())
+    mean = float(widths.mean())
     cells = len(widths) * widest
     if cells > _MAX_CELLS and widest > _MAX_WIDTH_RATIO * mean:
         raise DataError(
@@ -107,7 +108,8 @@ def negative_counts(examples: Examples) -> dict[str, int]:
 def negatives_in_words(counts: Mapping[str, int]) -> str:
     """Format the counts of `negative_counts`."""
     numbers = [int(number) for number in counts]
-    low, high = min(numbers), max(numbers)
+    low = min(numbers)
+    high = max(numbers)
     if low == high:
         return f"{high} a row"
     fewer = sum(counts.values()) - counts[str(high)]
@@ -116,10 +118,12 @@ def negatives_in_words(counts: Mapping[str, int]) -> str:
 
 def check_labels(examples: Examples, source: Source, objective: ObjectiveSettings) -> None:
     """Refuse labels from which an objective can't learn."""
-    labels, active = examples.labels, objective.weights.active.keys()
+    labels = examples.labels
+    active = objective.weights.active.keys()
     if labels is None:
         return
-    low, high = float(labels.min()), float(labels.max())
+    low = float(labels.min())
+    high = float(labels.max())
     if low == high and RANKED & active:
         remedy = "add pairs with other labels"
         if high > 0:

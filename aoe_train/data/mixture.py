@@ -39,14 +39,17 @@ class Mixture(Sampler[list[int]]):
         rank: int | None = None,
     ) -> None:
         """Mix datasets."""
-        self._world, self._rank, self._epoch = world, rank, 0
+        self._world = world
+        self._rank = rank
+        self._epoch = 0
         self.batches = list(batches)
         by_rows = mix.order == "proportional"
         sizes = [len(each.examples) if by_rows else len(each) for each in batches]
         counts = epoch_passes(mix, weights, sizes) * [len(each) for each in batches]
         self.counts = np.maximum(1, np.round(counts)).astype(np.int64)
         self.starts = np.cumsum([0, *(len(each.examples) for each in batches)])
-        self._round_robin, self._once = not by_rows, mix.until == "once"
+        self._round_robin = not by_rows
+        self._once = mix.until == "once"
         self._seed = seed
         self._first = int(np.argmax([each.most_tokens() for each in batches]))
 
@@ -102,11 +105,13 @@ class Mixture(Sampler[list[int]]):
         number, start = divmod(epoch * int(self.counts[dataset]), len(batches))
         while True:
             yield from batches.plan(number)[start:]
-            number, start = number + 1, 0
+            number = number + 1
+            start = 0
 
     def epoch_share(self, dataset: int) -> dict[str, float]:
         """The share of a dataset in the first epoch, for run.json."""
-        batches, count = self.batches[dataset], int(self.counts[dataset])
+        batches = self.batches[dataset]
+        count = int(self.counts[dataset])
         seen = self._rows_seen(dataset, 1)
         distinct = min(seen, batches.rows_seen(1))
         return {
@@ -133,7 +138,9 @@ def describe(mixture: Mixture, stores: Sequence[TokenStore]) -> dict[str, float]
     per_batch = []
     for rows in mixture.plan(0):
         dataset, numbers = mixture.locate(rows.tolist())
-        batch, lengths, batches = np.asarray(numbers), stores[dataset].lengths, mixture.batches[dataset]
+        batch = np.asarray(numbers)
+        lengths = stores[dataset].lengths
+        batches = mixture.batches[dataset]
         counts = batches.examples.token_counts(lengths, batch)
         if_padded = counts.max(axis=0).sum() * len(counts)  # tokens, if columns were padded
         tokens = batches.copies * lengths[distinct_texts(batches.examples.rows[batch])].sum()

@@ -56,7 +56,8 @@ class NeighbourTeacher(TeacherVectors):
         """The vectors of these rows; the sparse part has only the words of these rows."""
         import torch
 
-        dense, words = super().of_rows(rows), self.lexical[rows]
+        dense = super().of_rows(rows)
+        words = self.lexical[rows]
         used = torch.from_numpy(words[:, np.unique(words.indices)].toarray())
         return torch.cat([dense, used[:, None].expand(-1, dense.shape[1], -1)], dim=-1)
 
@@ -67,7 +68,8 @@ def neighbour_teacher(
     """The teacher of these texts, from the vectors of a model."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    weight, smoothing = settings.lexical_weight or 0.0, settings.smoothing or 0.0
+    weight = settings.lexical_weight or 0.0
+    smoothing = settings.smoothing or 0.0
     neighbours = settings.neighbours or 0
     centred = scaled_to_one(vectors - vectors.mean(axis=0))
     # Sublinear counts; a text without words is a term of its own.

@@ -139,7 +139,8 @@ def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> C
     if name not in {*sources.data, *settings.datasets} and not others:
         name = first  # a dev set with another name than the only dataset
     of_dataset = settings.of(name)
-    data, section = of_dataset.data, settings.datasets.get(name)
+    data = of_dataset.data
+    section = settings.datasets.get(name)
     columns = sources.columns if section is None or section.columns is None else section.columns
     rules = LabelRules(data.labels, data.label_range, data.bad_rows)
     means_texts = of_dataset.purpose or of_dataset.preset in ("simcse", "simcse-paper", DOMAIN)

@@ -88,7 +88,8 @@ class Batches:
         self._lengths = examples.row_lengths(lengths)
         self.copies = 2 if examples.kind == "single" and views else 1
         self._lengths *= self.copies
-        self._batch_size, self._strategy = batch_size, settings.strategy
+        self._batch_size = batch_size
+        self._strategy = settings.strategy
         self._seed = seed
         self.left_out = len(examples) % world
         used = len(examples) - self.left_out
@@ -143,7 +144,8 @@ def budget_cuts(lengths: np.ndarray, max_tokens: int, max_rows: int, step: int) 
     for row, more in enumerate(lengths.reshape(-1, step).sum(axis=1).tolist()):
         if row > start and (tokens + more > max_tokens or (row - start) * step >= max_rows):
             cuts.append(row * step)
-            start, tokens = row, 0
+            start = row
+            tokens = 0
         tokens += more
     return np.array(cuts, dtype=np.int64)
 

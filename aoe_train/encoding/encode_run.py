@@ -119,7 +119,9 @@ def encode_file(
     show: Listener,
 ) -> Encoded:
     """Write the vectors in the order of the input; a stopped call resumes from `OUT.partial`."""
-    start, out, quantize = time.monotonic(), Path(out), quantization.quantize
+    start = time.monotonic()
+    out = Path(out)
+    quantize = quantization.quantize
     with open_partial(out, fresh=fresh) as partial:
         file = _input_file(partial, path)
         source = open_source(file, columns)
@@ -180,12 +182,14 @@ def _checked(source: TextSource, *, table: bool) -> int:
 
 
 def _fill(partial: PartialOutput, source: TextSource, embed: Embed, show: Listener) -> None:
-    start, texts_read = partial.state.done, 0
+    start = partial.state.done
+    texts_read = 0
 
     def remaining() -> Iterator[list[str]]:
         nonlocal texts_read
         for part in parts(texts(source)):
-            first, texts_read = texts_read, texts_read + len(part)
+            first = texts_read
+            texts_read = texts_read + len(part)
             if first >= start:
                 yield part
 
@@ -261,7 +265,8 @@ class TextVectors:
         normalize: bool | None = None,
         folder: Path,
     ) -> None:
-        self._texts, self._folder = texts, folder
+        self._texts = texts
+        self._folder = folder
         self._made_of: dict[str, Any] = {"model": dict(identity), "prompt": prompt, "normalize": normalize}
 
     @cached_property

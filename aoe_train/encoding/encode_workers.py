@@ -56,7 +56,8 @@ def model_info(encoder: Encoder, options: Mapping[str, Any]) -> tuple[ModelInfo,
     prompt = encoder.settings.named_prompts.chosen(
         prompt=options.get("prompt"), name=options.get("prompt_name")
     )
-    size, normalize = encoder.size(options.get("dim")), options.get("normalize")
+    size = encoder.size(options.get("dim"))
+    normalize = options.get("normalize")
     settings = {
         "model": encoder.identity(),
         "prompt": prompt,
@@ -97,7 +98,8 @@ def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[lis
     """Load the model with this worker's share of the processor's threads; see `model_info`."""
     import torch
 
-    device, count = spec.devices[number], len(spec.devices)
+    device = spec.devices[number]
+    count = len(spec.devices)
     if device is None and torch.cuda.is_available():
         device = f"cuda:{number % torch.cuda.device_count()}"
     if device == "cpu" or not torch.accelerator.is_available():
@@ -144,9 +146,12 @@ class WorkerPool:
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
-        unread, busy = iter(parts), dict[Connection, tuple[_Worker, int]]()
+        unread = iter(parts)
+        busy = dict[Connection, tuple[_Worker, int]]()
         finished: dict[int, np.ndarray] = {}
-        sent, yielded, free = 0, 0, deque(self._ready())
+        sent = 0
+        yielded = 0
+        free = deque(self._ready())
         while True:
             while free and sent < yielded + _AHEAD * len(self._workers):
                 if (part := next(unread, None)) is None:
@@ -172,7 +177,8 @@ class WorkerPool:
 
     def _ready(self) -> list[_Worker]:
         """Start the remaining workers, and check that all have the same model."""
-        started, count = len(self._workers), len(self._spec.devices)
+        started = len(self._workers)
+        count = len(self._spec.devices)
         self._workers += [_Worker(self._spec, number) for number in range(started, count)]
         for worker in self._workers[started:]:
             self.model_info.check_same(worker.receive(), str(worker))
@@ -183,7 +189,8 @@ class _Worker:
     """The parent's view of a worker process. It first sends its `ModelInfo`, then vectors for each part."""
 
     def __init__(self, spec: WorkerSpec, number: int) -> None:
-        count, device = len(spec.devices), spec.devices[number]
+        count = len(spec.devices)
+        device = spec.devices[number]
         self._name = f"worker {number + 1} of {count}" + (f" ({device})" if device else "")
         self.pipe, theirs = CONTEXT.Pipe()
         with _no_interrupts(), theirs:

@@ -47,7 +47,8 @@ class ActorPool:
 
     def vectors(self, parts: Iterable[list[str]]) -> Iterator[np.ndarray]:
         """The vectors of each part, in order; a few parts are read ahead."""
-        unread, yielded = enumerate(parts), 0
+        unread = enumerate(parts)
+        yielded = 0
         retries: deque[tuple[int, list[str]]] = deque()
         busy: dict[Any, tuple[Any, int, list[str]]] = {}
         finished: dict[int, np.ndarray] = {}

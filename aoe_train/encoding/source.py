@@ -78,14 +78,16 @@ _SHARE = 32  # later parts grow up to 1/32 of the texts before them: short input
 def parts(texts: Iterable[str]) -> Iterator[list[str]]:
     """Parts that are encoded as a whole; an end depends only on the texts before it, in any process."""
     part: list[str] = []
-    before, characters = 0, 0
+    before = 0
+    characters = 0
     for text in texts:
         part.append(text)
         characters += len(text)
         if len(part) >= min(MAX_TEXTS, max(_MIN_TEXTS, before // _SHARE)) or characters >= MAX_CHARACTERS:
             yield part
             before += len(part)
-            part, characters = [], 0
+            part = []
+            characters = 0
     if part:
         yield part
 

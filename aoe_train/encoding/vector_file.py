@@ -140,7 +140,8 @@ class Quantization:
 
 def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization) -> None:
     """Write all vectors as a quantized `.npy`, block by block."""
-    quantize, state = quantization.quantize, vectors.state
+    quantize = quantization.quantize
+    state = vectors.state
     with write_errors(path), open_own(path, "wb") as file:
         _write_header(file, DTYPES[quantize], state.texts, width_of(state.dim, quantize))
         for block in vectors.blocks():

@@ -56,7 +56,8 @@ class DevScores:
         name = self.chosen or (next(iter(self.rows)) if len(self.rows) == 1 else None)
         if name is None or before is None or self.rows[name].n > MOST_RESAMPLED:
             return None
-        ours, metric = self.rows[name], self.by_set[name].name
+        ours = self.rows[name]
+        metric = self.by_set[name].name
         comparison = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed)).get(metric, EVEN)
         labels = ours.labels if isinstance(ours, Correlation) else np.arange(ours.n)
         rarer = min((labels == label).sum() for label in (0, 1)) if set(labels.tolist()) == {0, 1} else ours.n
@@ -142,7 +143,8 @@ class JudgedPairs:
     @classmethod
     def read(cls, source: Source, say: Say) -> JudgedPairs:
         """Read the pairs; their labels must differ."""
-        pairs, name = PairSource(source, say=say), source_name(source)
+        pairs = PairSource(source, say=say)
+        name = source_name(source)
         if is_search(frame := pairs.frame()):
             raise ConfigError(
                 f"--accept-on {name}: has judged search results; expected judged pairs (compare models on"

@@ -80,7 +80,8 @@ def _judged_and_known(source: PairSource, queries: Mapping[str, _Queries]) -> tu
 
 def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
     """The texts of pairs as reports, each of which is its own id, and the duplicates."""
-    where, splits = source_name(source.source), source.read()
+    where = source_name(source.source)
+    splits = source.read()
     if any(frame["label"].dtype != pl.Int64 for frame in splits.values()):
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=where)
     rows = (row for frame in splits.values() for row in frame.select("text1", "text2").iter_rows())
@@ -95,7 +96,9 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
 
 def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str, str]]:
     """The ids (duplicate, canonical) of each pair of label 1."""
-    frame, where, renamed = part.numbered(columns), part.where, columns or {}
+    frame = part.numbered(columns)
+    where = part.where
+    renamed = columns or {}
     if unknown := {*renamed} - {*_SIDES}:
         raise ConfigError(f"--columns: found {min(unknown)}; with --reports expected duplicate and canonical")
     sides = [renamed.get(side, side) for side in _SIDES]
@@ -106,7 +109,8 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
         repo, number1, number2 = (_ids(frame, name, where) for name in _GIS)
         # Only in datasets with duplicates across repositories.
         repo2 = frame["repo2"].fill_null(repo) if "repo2" in names else repo
-        duplicates, canonicals = repo + "#" + number1, repo2 + "#" + number2
+        duplicates = repo + "#" + number1
+        canonicals = repo2 + "#" + number2
     else:
         raise DataError(
             f"found the columns {one_line(', '.join(names))}; expected {' and '.join(sides)}"
@@ -119,10 +123,14 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
 
 
 def _reports(source: Source) -> TrackerReports:
-    ids, texts, created = list[str](), list[str](), list[datetime]()
+    ids = list[str]()
+    texts = list[str]()
+    created = list[datetime]()
     for part in chain.from_iterable(parts_of(source).values()):
         more_ids, more_texts, more_times = _rows(part.numbered(), part.where)
-        ids, texts, created = ids + more_ids, texts + more_texts, created + more_times
+        ids = ids + more_ids
+        texts = texts + more_texts
+        created = created + more_times
     if created and len(created) < len(ids):
         raise DataError("only some of its files have times; expected all or none", path=source_name(source))
     return sorted_reports(ids, texts, created or None, source_name(source))

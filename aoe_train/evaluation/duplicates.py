@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
 from aoe_train.evaluation.pair_task import length_buckets
 from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
@@ -106,7 +106,8 @@ def build_queries(
             if reason := _reason_to_drop(reports, index, duplicate, canonical):
                 dropped[split][reason] += 1
                 continue
-            query, target = index[duplicate], index[canonical]
+            query = index[duplicate]
+            target = index[canonical]
             groups.join(query, target)
             if reports.created is not None:
                 query, target = max(query, target), min(query, target)
@@ -207,7 +208,8 @@ class DuplicatesTask:
     @cached_property
     def _parts(self) -> Mapping[str, np.ndarray]:
         """The queries by length in tokens and by days since their newest target, without empty parts."""
-        texts, created = [self.texts[query.report] for query in self.queries], self.reports.created
+        texts = [self.texts[query.report] for query in self.queries]
+        created = self.reports.created
         parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
         if created is None:
             return parts

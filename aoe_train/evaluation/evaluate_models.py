@@ -8,9 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
-from aoe_train.evaluation.embedders.cached import CachedEmbedder, open_model
-from aoe_train.evaluation.embedders.embedder import (
+from aoe_train.encoding.embedders.cached import CachedEmbedder, open_model
+from aoe_train.encoding.embedders.embedder import (
     Embedder,
     Endpoint,
     PromptedEmbedder,
@@ -18,6 +17,7 @@ from aoe_train.evaluation.embedders.embedder import (
     VectorSize,
     in_sizes,
 )
+from aoe_train.evaluation.duplicates import DuplicatesTask, score_rows
 from aoe_train.evaluation.overlap import Overlap, overlap, read_digests
 from aoe_train.evaluation.resample import Resampling
 from aoe_train.evaluation.score import Score, score, score_candidates
@@ -31,7 +31,7 @@ from pairkit.base.errors import ConfigError, DataError
 if TYPE_CHECKING:
     import numpy as np
 
-    from aoe_train.evaluation.embedders.embedder import Function
+    from aoe_train.encoding.embedders.embedder import Function
     from aoe_train.model.encoder import Encoder
     from aoe_train.model.quantization import Quantize
     from aoe_train.settings.train_settings import EncodingPrecision, Purpose
@@ -128,7 +128,8 @@ def evaluate_models(
     plain = request.sizes is None and request.against is None and request.purpose is None
     if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
-    rival, hashes = None, None
+    rival = None
+    hashes = None
     if request.against is not None:
         rival = _open(request, request.against, request.against_endpoint, show, say)
         hashes = None if request.against_endpoint else _training_hashes(request.against)

@@ -58,7 +58,8 @@ def training_digests(data: Iterable[Examples]) -> np.ndarray:
     for examples in data:
         hashes.append(digests(examples.texts))
         if examples.kind != "single":
-            keys, others = _keys(examples.texts), examples.rows[:, 1:]
+            keys = _keys(examples.texts)
+            others = examples.rows[:, 1:]
             pairs = _pair_digests(keys[examples.rows[:, :1]], keys[others])
             hashes += [_pair_digests(keys, keys), pairs[others != ABSENT]]
     return np.unique(np.concatenate(hashes))

@@ -162,11 +162,13 @@ class PairSource(NamedTuple):
 
     def binary_task(self) -> PairTask:
         """Pairs with labels 0 and 1 (ACL 2024, Table 2); parts are by text length, as in its Figure 9."""
-        chosen, where = self._chosen_split(self.say), source_name(self.source)
+        chosen = self._chosen_split(self.say)
+        where = source_name(self.source)
         known = () if chosen is None else split_names(self.source)
         if chosen is not None and chosen not in known:
             raise DataError(f"no split {chosen!r}; choose one of {', '.join(known)}", path=where)
-        splits, noting_once = dict[str, pl.DataFrame](), self._replace(say=cache(self.say))
+        splits = dict[str, pl.DataFrame]()
+        noting_once = self._replace(say=cache(self.say))
         # With test, validation chooses thresholds; other splits may have no labels.
         for part in ("test", "validation") if chosen == "test" and "validation" in known else (chosen,):
             splits |= noting_once.read(part)

@@ -102,10 +102,12 @@ def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, 
     if model.n != rival.n:
         raise DataError(f"{model.n} examples against {rival.n}; a paired test needs the same examples")
     ours, theirs = _resampled((model, rival), resamples)
-    scores, rival_scores = model.scores(), rival.scores()
+    scores = model.scores()
+    rival_scores = rival.scores()
     comparisons = {}
     for name in scores:
-        difference, resampled = scores[name] - rival_scores[name], ours[name] - theirs[name]
+        difference = scores[name] - rival_scores[name]
+        resampled = ours[name] - theirs[name]
         defined = resampled[~np.isnan(resampled)]
         if np.isnan(difference) or not len(defined) or not (np.ptp(ours[name]) or np.ptp(theirs[name])):
             continue

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap, trained_examples
 from aoe_train.evaluation.pair_metrics import Binary, PairMetrics
 from aoe_train.evaluation.resample import (
@@ -184,7 +184,8 @@ def score(
         scores = dict[str, Score]()
         known = [hashes for hashes in (trained, rival_trained) if hashes is not None]
         for task in _with_progress(tasks, "resample", show):
-            own, other = ours[task.name], theirs.get(task.name)
+            own = ours[task.name]
+            other = theirs.get(task.name)
             scored = _score(task, own, other, trained, resamples)
             if gains and other and resamples.number:
                 seen = trained_examples(task, np.concatenate(known)) if known else NONE_TRAINED
@@ -297,17 +298,21 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     if isinstance(model, SearchMetrics) and isinstance(rival, SearchMetrics):
         return _search_gain(model, rival, resamples)
     metric = "roc_auc" if isinstance(model, Binary) else "spearman"
-    scores, rival_scores = model.scores(), rival.scores()
+    scores = model.scores()
+    rival_scores = rival.scores()
     if metric not in scores:
         return None
-    factor, ours, theirs = 1.0, model, rival
+    factor = 1.0
+    ours = model
+    theirs = rival
     if isinstance(model, Binary) and isinstance(rival, Binary) and _is_uncertain(model.likely):
         if model.n != rival.n:
             raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
         factor = float(reliability(model.likely, np.ones((1, model.n)))[0])
         if not factor > 0:
             return None
-        ours, theirs = Silver(model.cosines, model.likely), Silver(rival.cosines, model.likely)
+        ours = Silver(model.cosines, model.likely)
+        theirs = Silver(rival.cosines, model.likely)
     ahead = compare(ours, theirs, resamples).get(metric, EVEN)
     rarer = (
         int(min((model.labels == label).sum() for label in (0, 1))) if isinstance(model, Binary) else model.n
@@ -346,7 +351,8 @@ class Silver(PairMetrics):
 def reliability(likely: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """(draw,), in [0, 1]: the factor by which uncertain labels shrink AUC - 1/2; NaN for constant labels."""
     total = counts.sum(axis=1)
-    mean, square = counts @ likely / total, counts @ likely**2 / total
+    mean = counts @ likely / total
+    square = counts @ likely**2 / total
     variance = square - mean**2
     factor = np.full(len(counts), np.nan)
     np.divide(variance, mean * (1 - mean), out=factor, where=variance > 1e-9)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aoe_train.evaluation.embedders.embedder import VectorSize
+from aoe_train.encoding.embedders.embedder import VectorSize
 from aoe_train.evaluation.plots import cosine_plots, gain_plots
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling
 from aoe_train.evaluation.score import Gain, Score
@@ -56,6 +56,7 @@ class Evaluation(Printed):
             return [by_size(self.scores, self.sizes, title)]
         if len(self.scores) > 1:
             return [side_by_side(self.scores, title)]
+
         ((model, scores),) = self.scores.items()
         tables = [figures(scores, title, subsets=subsets)]
         if self.against is not None:
@@ -72,24 +73,27 @@ class Evaluation(Printed):
         candidates, by candidate: whether to replace the first one.
         Empty without your own pairs, another model or intervals.
         """
-        return {
-            task if len(self.scores) == 1 else model: score.gain
-            for model, scores in self.scores.items()
-            for task, score in scores.items()
-            if score.gain is not None
-        }
+        gains = {}
+        for model, task, score in self._each():
+            if score.gain is not None:
+                name = task if len(self.scores) == 1 else model
+                gains[name] = score.gain
+        return gains
 
     def verdicts(self) -> list[str]:
         """A line for each of `gains`; of several candidates, one line for the best."""
-        if len(self.scores) == 1 or not self.gains:
-            return [f"{gain.word}: {name}: {gain}" for name, gain in self.gains.items()]
-        by_success = sorted(
-            self.gains.items(), key=lambda item: (item[1].word == "better", item[1].ahead.difference)
-        )
-        name, gain = by_success[-1]
-        line = f"{gain.word}: {name}: {gain}"
-        if gain.word != "better":
-            line += f"; none of {len(by_success)} candidates is shown to be better than {self.against}"
+        gains = self.gains
+        lines = {name: f"{gain.word}: {name}: {gain}" for name, gain in gains.items()}
+        if len(self.scores) == 1 or not gains:
+            return list(lines.values())
+
+        def success(name: str) -> tuple[bool, float]:
+            return gains[name].word == "better", gains[name].ahead.difference
+
+        best = max(reversed(gains), key=success)  # of equal ones the last
+        line = lines[best]
+        if gains[best].word != "better":
+            line += f"; none of {len(gains)} candidates is shown to be better than {self.against}"
         return [line]
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,16 +132,25 @@ class Evaluation(Printed):
         parts = []
         for table in self.tables(subsets=True):
             parts += [f"## {table.title}", card.table(table.headings, table.rows)]
+
         if self._resampling.number:
             resamples = f"{self._resampling.number:,} resamples, seed {self._resampling.seed}"
             parts.append(f"In brackets: 95 % bootstrap intervals ({resamples}).")
+
         leaks = [
-            f"- {name}: {model} was {score.overlap}"
-            for model, scores in self.scores.items()
-            for name, score in scores.items()
-            if score.overlap is not None and score.overlap.texts
+            f"- {task}: {model} was {score.overlap}"
+            for model, task, score in self._each()
+            if _has_leak(score)
         ]
-        return "\n\n".join([*parts, *(["\n".join(leaks)] if leaks else [])]) + "\n"
+        if leaks:
+            parts.append("\n".join(leaks))
+        return "\n\n".join(parts) + "\n"
+
+    def _each(self) -> Iterator[tuple[str, str, Score]]:
+        """Each model and task with its score."""
+        for model, scores in self.scores.items():
+            for task, score in scores.items():
+                yield model, task, score
 
     def to_html(self) -> str:
         """A page with the verdicts, all tables and plots."""
@@ -166,117 +179,141 @@ class Evaluation(Printed):
         return {"model": size.model, **depth, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
-        for model, scores in self.scores.items():
-            for task, score in scores.items():
-                for subset, result in ((None, score.result), *score.result.subsets.items()):
-                    for metric, value in result.scores.items():
-                        bounds = result.intervals.get(metric, (None, None))
-                        yield model, self.suite, task, subset, metric, defined(value), *bounds, result.n
+        for model, task, score in self._each():
+            for subset, result in ((None, score.result), *score.result.subsets.items()):
+                for metric, value in result.scores.items():
+                    bounds = result.intervals.get(metric, (None, None))
+                    yield model, self.suite, task, subset, metric, defined(value), *bounds, result.n
 
 
-def figures(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
+def figures(scores: Scores, title: str, *, subsets: bool = False) -> ResultTable:
     """A model's scores: a row for each task, or for each task and metric if there are many metrics."""
     metrics = _metrics(scores)
     is_wide = len(metrics) <= _MAX_COLUMNS
-    has_leak = any(score.overlap and score.overlap.texts for score in scores.values())
-    columns = metrics if is_wide else ("metric", "figure")
-    headings = ["task", *columns, "n", *(["trained on"] if has_leak else [])]
-    rows: list[list[str]] = []
+    has_leak = any(map(_has_leak, scores.values()))
+
+    headings = ["task", *(metrics if is_wide else ("metric", "figure")), "n"]
+    if has_leak:
+        headings.append("trained on")
+    table = _table(title, headings)
+
     for name, score in scores.items():
         for label, result in _with_parts(name, score, subsets=subsets):
-            trained_share = _trained_share(score) if label == name else ""
-            tail = [f"{result.n:,}", *([trained_share] if has_leak else [])]
-            cells = dict(_cells(result))
+            tail = [f"{result.n:,}"]
+            if has_leak:
+                tail.append(_trained_share(score) if label == name else "")
             if is_wide:
-                rows.append([label, *(cells.get(metric, "–") for metric in metrics), *tail])
-            else:
-                rows += [[label, _metric_label(metric), cell, *tail] for metric, cell in cells.items()]
+                table.add_row(label, *(_cell(result, metric) for metric in metrics), *tail)
+                continue
+            for metric in result.scores:
+                table.add_row(label, _metric_label(metric), _cell(result, metric), *tail)
+
     if is_wide and len(scores) > 1:
         means = mean_figures([score.result for score in scores.values()])
         row = [f"mean of {len(scores)}", *(_times_100(means.get(metric)) for metric in metrics)]
-        rows.append([*row, *[""] * (len(headings) - len(row))])
-    return _table(title, headings, rows)
+        table.add_row(*row, *[""] * (len(headings) - len(row)))
+    return table
 
 
-def comparisons(scores: Mapping[str, Score], model: str, rival: str, title: str) -> ResultTable:
+def comparisons(scores: Scores, model: str, rival: str, title: str) -> ResultTable:
     """The differences between a model and its rival."""
-    rows = [
-        [
-            name,
-            _metric_label(metric),
-            _times_100(value),
-            _times_100(score.rival.scores.get(metric)),
-            *_difference(score.comparisons.get(metric)),
-        ]
-        for name, score in scores.items()
-        if score.rival is not None
-        for metric, value in score.result.scores.items()
-    ]
-    return _table(title, ["task", "metric", model, rival, "difference", "p"], rows)
+    table = _table(title, ["task", "metric", model, rival, "difference", "p"])
+    for name, score in scores.items():
+        if score.rival is None:
+            continue
+        for metric, value in score.result.scores.items():
+            theirs = score.rival.scores.get(metric)
+            comparison = score.comparisons.get(metric)
+            p = "–" if comparison is None else f"{comparison.p:.3f}"
+            values = _times_100(value), _times_100(theirs)
+            table.add_row(name, _metric_label(metric), *values, _difference(comparison), p)
+    return table
 
 
-def side_by_side(scores: Mapping[str, Mapping[str, Score]], title: str) -> ResultTable:
+def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     """Several models: a row for each, with the first metric of each task; of one task several metrics."""
     tasks = next(iter(scores.values()))
-    headings, rows = _side_by_side(scores, _MAX_COLUMNS if len(tasks) == 1 else 1)
-    gains = [score.gain for by_task in scores.values() for score in by_task.values()]
-    if any(gains):
+    columns = _first_metrics(tasks, _MAX_COLUMNS if len(tasks) == 1 else 1)
+    gains = {model: [score.gain for score in by_task.values()] for model, by_task in scores.items()}
+    has_gains = any(map(any, gains.values()))
+
+    headings = ["model", *_headings(columns)]
+    if has_gains:
         headings.append("difference on all queries")
-        for row, gain in zip(rows, gains, strict=True):
-            row.append(_difference(None if gain is None else gain.ahead)[0])
-    return _table(title, headings, rows)
+    table = _table(title, headings)
+
+    for model, by_task in scores.items():
+        cells = _cells(by_task, columns)
+        if has_gains:
+            (gain,) = gains[model]
+            cells.append(_difference(None if gain is None else gain.ahead))
+        table.add_row(model, *cells)
+    return table
 
 
-def _side_by_side(scores: Mapping[str, Mapping[str, Score]], most: int) -> tuple[list[str], list[list[str]]]:
-    tasks = next(iter(scores.values()))
-    columns = [(name, metric) for name, score in tasks.items() for metric in [*score.result.scores][:most]]
-    rows = [
-        [model, *(dict(_cells(by_task[task].result)).get(metric, "–") for task, metric in columns)]
-        for model, by_task in scores.items()
-    ]
-    return ["model", *(f"{task}, {metric}" for task, metric in columns)], rows
-
-
-def rankings(scores: Mapping[str, Score], title: str, *, subsets: bool = False) -> ResultTable:
+def rankings(scores: Scores, title: str, *, subsets: bool = False) -> ResultTable:
     """Several rankings of one task: a row for each, with a column for each metric."""
     metrics = _metrics(scores)
-    rows: list[list[str]] = []
+    table = _table(title, ["ranked by", "weight", *metrics, "n"])
     for name, score in scores.items():
         for label, result in _with_parts(name, score, subsets=subsets):
             weight = f"{score.weight:g}" if label == name and score.weight is not None else ""
             cells = [_times_100(result.scores.get(metric)) for metric in metrics]
-            rows.append([label, weight, *cells, f"{result.n:,}"])
-    return _table(title, ["ranked by", "weight", *metrics, "n"], rows)
+            table.add_row(label, weight, *cells, f"{result.n:,}")
+    return table
 
 
-def ahead(scores: Mapping[str, Score], title: str) -> ResultTable:
+def ahead(scores: Scores, title: str) -> ResultTable:
     """The differences between rankings and those that they should beat."""
     metrics = _metrics(scores)[:_MAX_COLUMNS]
-    rows = [
-        [name, baseline, *(_difference(comparisons.get(metric))[0] for metric in metrics)]
-        for name, score in scores.items()
-        for baseline, comparisons in score.over.items()
-    ]
-    return _table(title, ["ranked by", "compared with", *metrics], rows)
+    table = _table(title, ["ranked by", "compared with", *metrics])
+    for name, score in scores.items():
+        for baseline, comparisons in score.over.items():
+            table.add_row(name, baseline, *(_difference(comparisons.get(metric)) for metric in metrics))
+    return table
 
 
-def by_size(
-    scores: Mapping[str, Mapping[str, Score]], sizes: Mapping[str, VectorSize], title: str
-) -> ResultTable:
+def by_size(scores: Mapping[str, Scores], sizes: Mapping[str, VectorSize], title: str) -> ResultTable:
     """Several vector sizes: a row for each, with the first metric of each task, and their mean."""
-    headings, cells_by_size = _side_by_side(scores, 1)
+    columns = _first_metrics(next(iter(scores.values())), 1)
     has_models = len({size.model for size in sizes.values()}) > 1
     has_layers = any(size.layers is not None for size in sizes.values())
-    rows = []
-    for key, (_, *cells) in zip(scores, cells_by_size, strict=True):
+    has_mean = len(columns) > 1
+
+    headings = ["dim", "quantize", "bytes", *_headings(columns)]
+    if has_layers:
+        headings.insert(0, "layers")
+    if has_models:
+        headings.insert(0, "model")
+    if has_mean:
+        headings.append("mean")
+    table = _table(title, headings)
+
+    for key, by_task in scores.items():
         size = sizes[key]
-        model, layers = ([size.model] if has_models else []), ([str(size.layers)] if has_layers else [])
-        means = mean_figures([score.result for score in scores[key].values()])
-        mean = [_times_100(next(iter(means.values()), None))] if len(cells) > 1 else []
-        rows.append([*model, *layers, f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *cells, *mean])
-    first = [*(["model"] if has_models else []), *(["layers"] if has_layers else [])]
-    last = ["mean"] if len(headings) > 2 else []
-    return _table(title, [*first, "dim", "quantize", "bytes", *headings[1:], *last], rows)
+        row = [f"{size.dim:,}", size.quantize, f"{size.bytes:,}", *_cells(by_task, columns)]
+        if has_layers:
+            row.insert(0, str(size.layers))
+        if has_models:
+            row.insert(0, size.model)
+        if has_mean:
+            means = mean_figures([score.result for score in by_task.values()])
+            row.append(_times_100(next(iter(means.values()), None)))
+        table.add_row(*row)
+    return table
+
+
+def _first_metrics(tasks: Scores, most: int) -> list[tuple[str, str]]:
+    """The first metrics of each task, with the task's name."""
+    return [(task, metric) for task, score in tasks.items() for metric in [*score.result.scores][:most]]
+
+
+def _headings(columns: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{task}, {metric}" for task, metric in columns]
+
+
+def _cells(by_task: Scores, columns: Sequence[tuple[str, str]]) -> list[str]:
+    return [_cell(by_task[task].result, metric) for task, metric in columns]
 
 
 def mean_figures(results: Sequence[Result]) -> dict[str, float]:
@@ -292,29 +329,34 @@ def _with_parts(name: str, score: Score, *, subsets: bool) -> Iterator[tuple[str
         yield from ((f"  {part}", result) for part, result in score.result.subsets.items())
 
 
-def _metrics(scores: Mapping[str, Score]) -> list[str]:
+def _metrics(scores: Scores) -> list[str]:
     return list(dict.fromkeys(metric for score in scores.values() for metric in score.result.scores))
 
 
-def _cells(result: Result) -> Iterator[tuple[str, str]]:
-    for metric, value in result.scores.items():
-        yield metric, _times_100(value) + _bounds(result.intervals.get(metric))
+def _cell(result: Result, metric: str) -> str:
+    return _times_100(result.scores.get(metric)) + _bounds(result.intervals.get(metric))
 
 
 def _metric_label(metric: str) -> str:
     return f"{metric}, cross-validated" if metric.startswith("best_") else metric
 
 
-def _difference(comparison: Comparison | None) -> tuple[str, str]:
+def _difference(comparison: Comparison | None) -> str:
     if comparison is None:
-        return "–", "–"
-    bounds = _bounds(comparison.interval, digits=2)
+        return "–"
     difference = round(100 * comparison.difference, 2) + 0.0  # without a negative zero
-    return f"{difference:+.2f}{bounds}", f"{comparison.p:.3f}"
+    return f"{difference:+.2f}{_bounds(comparison.interval, digits=2)}"
 
 
 def _bounds(interval: Interval | None, *, digits: int = 1) -> str:
-    return "" if interval is None else f" [{100 * interval.low:.{digits}f}, {100 * interval.high:.{digits}f}]"
+    if interval is None:
+        return ""
+    low, high = (f"{100 * bound:.{digits}f}" for bound in interval)
+    return f" [{low}, {high}]"
+
+
+def _has_leak(score: Score) -> bool:
+    return score.overlap is not None and bool(score.overlap.texts)
 
 
 def _trained_share(score: Score) -> str:
@@ -322,11 +364,10 @@ def _trained_share(score: Score) -> str:
 
 
 def _times_100(value: float | None) -> str:
-    return "–" if value is None or math.isnan(value) else f"{100 * value:.2f}"
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{100 * value:.2f}"
 
 
-def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> ResultTable:
-    table = ResultTable(*headings, title=title, left=("metric", "quantize"))
-    for row in rows:
-        table.add_row(*row)
-    return table
+def _table(title: str, headings: Sequence[str]) -> ResultTable:
+    return ResultTable(*headings, title=title, left=("metric", "quantize"))

@@ -161,7 +161,8 @@ class RetrievalTask:
         count, (queries, documents) = len(self.examples.texts), self._sides()
         encoded = np.zeros(2 * count, np.int64)  # of each text as a query, then of each as a document
         encoded[np.concatenate([queries, count + documents])] = vectors.rows(self.texts)
-        matrix, rows = vectors.matrix[encoded], self.examples.rows.copy()
+        matrix = vectors.matrix[encoded]
+        rows = self.examples.rows.copy()
         rows[:, 1:][rows[:, 1:] != ABSENT] += count
         ids = np.arange(2 * count) % count
         reciprocal = reciprocal_ranks(matrix, rows, vectors.similarity, content_ids=ids)
@@ -194,7 +195,8 @@ class GroupTask:
         """Average precision at ten, and P@1, of each text with others in its group: (text,)."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         others = np.bincount(self.groups)[self.groups] - 1
-        queries, blocks = np.flatnonzero(others), list[np.ndarray]()
+        queries = np.flatnonzero(others)
+        blocks = list[np.ndarray]()
         depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
         for start in range(0, len(queries), _BLOCK):
             block = queries[start : start + _BLOCK]
@@ -264,7 +266,8 @@ class CorpusTask:
                 gains[self.relevant[query]] = self.gains[query]
                 order = np.lexsort((gains, -similarities))
                 ranked[query] = gains[order[: ranked.shape[1]]]
-        first, hits = ranked[:, :_DEPTH], ranked > 0
+        first = ranked[:, :_DEPTH]
+        hits = ranked > 0
         best = [np.sort(gains)[::-1][:_DEPTH] for gains in self.gains]
         ideal = np.array([gains @ _DISCOUNTS[: len(gains)] for gains in best])
         found = np.where(hits[:, :_DEPTH].any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0.0)
@@ -342,7 +345,8 @@ def reciprocal_ranks(
         block = anchors[start : start + _BLOCK]
         cosines = all_similarities(comparable(vectors[block], similarity), candidate_vectors, similarity)
         pair = np.flatnonzero((row >= start) & (row < start + _BLOCK))
-        anchor, positive = row[pair] - start, column[pair]
+        anchor = row[pair] - start
+        positive = column[pair]
         positive_cosines = cosines[anchor, positive]
         cosines[anchor, positive] = -np.inf
         cosines[ids[block][:, None] == ids[candidates]] = -np.inf

@@ -142,7 +142,8 @@ def export(
     made_of: Mapping[str, Any] | None = None,
 ) -> Exported:
     """Write a float32 `encoder` to the folder `out` once it is verified, with the records of `source`."""
-    out, source = Path(out), Path(source)
+    out = Path(out)
+    source = Path(source)
     refuse_static(encoder.model.backbone, f"{source}: export")
     texts = probes(encoder.settings.max_length or 1)
     original = encoder.encode(texts)
@@ -249,7 +250,9 @@ def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
 
 def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path, made_of: Any) -> None:
     """Write card, run.json and hashes of training texts, from the source's own if it has them."""
-    name, settings, graph = done.out.name, encoder.settings, GRAPHS.get(done.format)
+    name = done.out.name
+    settings = encoder.settings
+    graph = GRAPHS.get(done.format)
     if (source / DIGESTS_FILE).is_file():
         shutil.copyfile(source / DIGESTS_FILE, folder / DIGESTS_FILE)
     card = source / "README.md"

@@ -67,7 +67,8 @@ def quantize_onnx(folder: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    plain, graph = folder / GRAPHS["onnx"], folder / GRAPHS[INT8]
+    plain = folder / GRAPHS["onnx"]
+    graph = folder / GRAPHS[INT8]
     external = plain.with_name(plain.name + ".data")  # of a graph that is too large for one file
     # torch swaps the recorded shape of a dense layer's weight, which quantize_dynamic refuses.
     model = onnx.load(plain, load_external_data=False)
@@ -114,8 +115,11 @@ class PaddedEncoder(nn.Module):
         dim: int | None = None,
     ) -> None:
         super().__init__()
-        self.backbone, self.pooling, self.normalize = backbone, pooling, normalize
-        self.dense, self.dim = dense, dim
+        self.backbone = backbone
+        self.pooling = pooling
+        self.normalize = normalize
+        self.dense = dense
+        self.dim = dim
 
     def forward(
         self, input_ids: Int[Tensor, "text token"], attention_mask: Int[Tensor, "text token"]

@@ -48,7 +48,8 @@ class BatchRunner:
         halve: bool,
     ) -> Generator[tuple[np.ndarray, torch.Tensor]]:
         """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
-        budget, parts = batch_tokens or TOKENS_ACCELERATOR, 1
+        budget = batch_tokens or TOKENS_ACCELERATOR
+        parts = 1
         if self._device.type == "cpu":
             keep_freed_memory()
             budget = batch_tokens or self._tokens_on_cpu

@@ -123,7 +123,8 @@ def write_dense_layers(folder: Path, dense: DenseLayers) -> None:
     from safetensors.torch import save
 
     for name, layer in zip(dense_names(len(dense)), dense, strict=True):
-        settings, activation = layer.settings, type(layer.activation)
+        settings = layer.settings
+        activation = type(layer.activation)
         config = {
             "in_features": layer.linear.in_features,
             "out_features": settings.size,

@@ -49,7 +49,8 @@ def _not_compiled(function: Function, *, recursive: bool) -> Function:
     if not hasattr(eval_frame, "set_code_exec_strategy"):  # not a public API of torch
         return cast("Function", torch.compiler.disable(function, recursive=recursive))  # type: ignore[no-untyped-call]
     # `disable` does the same, but also imports the whole compiler, which takes as long as importing torch.
-    actions, marked = eval_frame._FrameAction, cast("Any", function)
+    actions = eval_frame._FrameAction
+    marked = cast("Any", function)
     callees = actions.SKIP if recursive else actions.DEFAULT
     eval_frame.set_code_exec_strategy(marked.__code__, eval_frame._FrameExecStrategy(actions.SKIP, callees))
     marked._torchdynamo_disable = True

@@ -187,7 +187,8 @@ class Encoder:
         if lower:
             tokenizer = lower_casing(tokenizer)
         # Saved with the tokenizer, so other libraries truncate texts in the same way.
-        tokenizer.model_max_length, tokenizer.truncation_side = settings.max_length or UNLIMITED, "right"
+        tokenizer.model_max_length = settings.max_length or UNLIMITED
+        tokenizer.truncation_side = "right"
         if not static:  # a static model's tokenizer may have no special tokens
             add_padding(tokenizer)
         use_fast_layers(backbone)
@@ -200,7 +201,8 @@ class Encoder:
         return cls(model.eval(), tokenizer, settings)
 
     def __repr__(self) -> str:
-        name, limit = type(self.model.backbone).__name__, self.settings.max_length or "any number of"
+        name = type(self.model.backbone).__name__
+        limit = self.settings.max_length or "any number of"
         summary = f"{name}, {self.dim} dimensions, pooling {self.settings.pooling}, {limit} tokens"
         return f"Encoder({summary}, {self.device.type})"
 
@@ -278,10 +280,13 @@ class Encoder:
         if is_single := isinstance(texts, str):
             texts = [texts]
         check_texts(texts)
-        size, number_type = self.size(dim), named_quantize(quantize)
+        size = self.size(dim)
+        number_type = named_quantize(quantize)
         ranges = None if calibration is None else calibrated(calibration, size)
         vectors = np.empty((len(texts), size), dtype=np.float32)
-        training, done, limit = self.model.training, 0, self.settings.max_length
+        training = self.model.training
+        done = 0
+        limit = self.settings.max_length
         self.model.eval()
         with torch.inference_mode(), Display(progress) as show:
             whole = self._runner.vectors(self.tokens, texts, prompts, limit, batch_tokens, show, halve=halve)
@@ -394,7 +399,8 @@ class Encoder:
                 self.model.backbone.config.save_pretrained(folder)  # a folder of adapters has none
             for path in folder.glob("*.safetensors"):
                 apply_umask(path)
-            tokenizer, prompt = self.tokenizer, self.settings.named_prompts.around_all
+            tokenizer = self.tokenizer
+            prompt = self.settings.named_prompts.around_all
             if prompt is not None and not needs_toolkit(folder, self.settings):
                 tokenizer = with_prompt(tokenizer, prompt)  # readers don't support words after the text
             tokenizer.save_pretrained(folder)

@@ -104,7 +104,9 @@ def product_time(dtype: torch.dtype) -> float:
 def _product_seconds(dtype: torch.dtype) -> float:
     """The lowest CPU time of a few products of a small model's size, after a warm-up."""
     # As in models: torch's own layer may be half as fast.
-    linear, x, times = FastLinear(_DIM, _DIM), torch.ones(_ROWS, _DIM), list[float]()
+    linear = FastLinear(_DIM, _DIM)
+    x = torch.ones(_ROWS, _DIM)
+    times = list[float]()
     is_int8 = dtype == torch.int8
     layer, x = (Int8Linear(linear), x) if is_int8 else (linear.to(dtype), x.to(dtype))
     for _ in range(_RUNS + 1):
@@ -190,7 +192,8 @@ def largest_weight_code() -> int:
     """127, or 64 on x86 without VNNI, where sums of two products saturate at 16 bits."""
     rows = torch.full((1, 64), _MAX_UNSIGNED, dtype=torch.uint8)
     packed = torch.ops.onednn.qlinear_prepack(torch.full((1, 64), _MAX_SIGNED, dtype=torch.int8), None)
-    scale, zero_bias = torch.ones(1), torch.zeros(1, dtype=torch.int64)
+    scale = torch.ones(1)
+    zero_bias = torch.zeros(1, dtype=torch.int64)
     product = torch.ops.onednn.qlinear_pointwise(
         *(rows, 1.0, 0, packed, scale, zero_bias, None, 1.0, 0, torch.float32, "none", [], "")
     )
@@ -202,7 +205,8 @@ class Int8Linear(nn.Module):
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
-        self.in_features, self.out_features = layer.in_features, layer.out_features
+        self.in_features = layer.in_features
+        self.out_features = layer.out_features
         rows = layer.weight.detach().float()
         scales = _scales(rows, largest_weight_code())
         codes = rows.div(scales).round_().to(torch.int8)

@@ -91,7 +91,8 @@ class RanLayerNorm(nn.Module):
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
-        self.eps, self.style = config.layer_norm_eps, config.ln_style
+        self.eps = config.layer_norm_eps
+        self.style = config.ln_style
         self.weight = nn.Parameter(torch.ones(config.hidden_size))
         self.bias = nn.Parameter(torch.zeros(config.hidden_size))
 
@@ -126,7 +127,8 @@ def rotate(
 ) -> Float[Tensor, "row head slot head_dim"]:
     """Rotate dimensions (2k, 2k + 1) of every slot by the slot's k-th angle."""
     cos, sin = (table[: x.shape[2]] for table in rotary)
-    even, odd = x[..., ::2], x[..., 1::2]
+    even = x[..., ::2]
+    odd = x[..., 1::2]
     return torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1).flatten(-2).to(x.dtype)
 
 
@@ -144,7 +146,8 @@ class WindowAttention(nn.Module):
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
-        self.heads, self.attention_dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.heads = config.num_attention_heads
+        self.attention_dropout = config.attention_probs_dropout_prob
         inner = config.num_attention_heads * config.head_dim
         self.qkv = nn.Linear(config.hidden_size, 3 * inner)
         self.output = nn.Linear(inner, config.hidden_size)
@@ -172,7 +175,8 @@ class RanWindow(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
 
     def __init__(self, config: RanConfig) -> None:
         super().__init__()
-        self.eps, self.style = config.layer_norm_eps, config.ln_style
+        self.eps = config.layer_norm_eps
+        self.style = config.ln_style
         self.input_norm = RanLayerNorm(config)
         self.attention = WindowAttention(config)
         self.glu = GatedLinearUnit(config.hidden_size)
@@ -260,8 +264,10 @@ class RanLayer(nn.Module):
         rotary: Rotary,
     ) -> tuple[Float[Tensor, "token dim"], Float[Tensor, "cell dim"], Float[Tensor, "piece dim"]]:
         """Returns reviewed tokens, the cells of each step in turn, and updated memories."""
-        memory, previous = self.start(memory), None
-        cells, outputs = [], []
+        memory = self.start(memory)
+        previous = None
+        cells = []
+        outputs = []
         for step, window in zip(layout.steps, tokens.split(layout.sizes), strict=True):  # type: ignore[no-untyped-call]
             cell, read, updated = self.window(memory[: step.rows], previous, window, step, rotary)
             # Sequences that have ended keep their memory, so it does not depend on the batch.

@@ -28,7 +28,8 @@ class Step:
     def grid(self, packed: Float[Tensor, "slot dim"]) -> Float[Tensor, "row slot dim"]:
         """Arrange packed rows as a grid: memories and tokens, or only tokens."""
         empty = packed.new_zeros(self.rows * self.width, packed.shape[1])
-        return empty.index_copy(0, self._last(len(packed)), packed).view(self.rows, self.width, -1)
+        filled = empty.index_copy(0, self._last(len(packed)), packed)
+        return filled.view(self.rows, self.width, -1)
 
     def packed(self, grid: Float[Tensor, "row slot dim"], *, tokens: int) -> Float[Tensor, "slot dim"]:
         """Select the last `tokens` of `index` from the grid."""
@@ -57,16 +58,21 @@ class WindowLayout:
         tokens = torch.tensor(lengths, dtype=torch.long)
         begins = tokens.cumsum(0) - tokens
         rank = tokens.argsort(descending=True, stable=True)
-        tokens, begins = tokens[rank], begins[rank]
+        tokens = tokens[rank]
+        begins = begins[rank]
+
         # At least one window; a tail below `min_window_size` is part of the window before it.
-        windows_and_tails = (divmod(length, window_size) for length in tokens.tolist())
-        counts = [max(1, full + (tail >= min_window_size)) for full, tail in windows_and_tails]
-        windows = torch.tensor(counts, dtype=torch.long)
-        steps, order = [], []
-        for number in range(max(counts, default=0)):
+        has_tail = tokens % window_size >= min_window_size
+        windows = (tokens // window_size + has_tail).clamp_min(1)
+
+        steps = []
+        order = []
+        for number in range(int(windows.max())):
+            start = number * window_size
             rows = int((windows > number).sum())
-            ends = torch.where(windows == number + 1, tokens, (number + 1) * window_size)[:rows]
-            step, source = _step(begins[:rows] + number * window_size, ends - number * window_size, device)
+            is_last = windows[:rows] == number + 1
+            sizes = torch.where(is_last, tokens[:rows] - start, window_size)
+            step, source = _step(begins[:rows] + start, sizes, device)
             steps.append(step)
             order.append(source)
         return cls(
@@ -86,15 +92,21 @@ class WindowLayout:
 def _step(
     begins: Int[Tensor, " row"], sizes: Int[Tensor, " row"], device: torch.device
 ) -> tuple[Step, Int[Tensor, " token"]]:
-    rows, width = len(sizes), 1 + int(sizes.max())
+    rows = len(sizes)
+    width = 1 + int(sizes.max())
     row = torch.arange(rows).repeat_interleave(sizes)
-    within = torch.arange(len(row)) - (sizes.cumsum(0) - sizes)[row]
-    index = torch.cat([torch.arange(rows) * width, row * width + 1 + within])
-    return Step(rows, width, upload(index, device), _filled(sizes + 1, device)), begins[row] + within
+    starts = sizes.cumsum(0) - sizes
+    within = torch.arange(len(row)) - starts[row]
+
+    memories = torch.arange(rows) * width
+    tokens = row * width + 1 + within
+    index = upload(torch.cat([memories, tokens]), device)
+    return Step(rows, width, index, _filled(sizes + 1, device)), begins[row] + within
 
 
 def _filled(counts: Int[Tensor, " row"], device: torch.device) -> Bool[Tensor, "row 1 1 slot"] | None:
     """A mask of the first `counts` slots of each row; None if no row has padding."""
-    if len(counts) == 0 or bool((counts == counts[0]).all()):
+    if bool((counts == counts[0]).all()):
         return None
-    return upload((torch.arange(int(counts.max())) < counts[:, None])[:, None, None, :], device)
+    is_filled = torch.arange(int(counts.max())) < counts[:, None]
+    return upload(is_filled[:, None, None, :], device)

@@ -220,13 +220,16 @@ class TextModel(nn.Module):
         layers: tuple[int, ...] = (),
     ) -> Float[Tensor, "text *layer dim"]:
         """Pool token states to vectors of texts; the arguments are those of `forward`."""
-        device, skipped = states[-1].device, None
+        device = states[-1].device
+        skipped = None
         if prompt_lengths is not None:
             left_out = np.minimum(prompt_lengths, lengths - 1)  # at least one token must remain
             kept = upload_numbers(ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out), device)
-            states, lengths = tuple(state[kept] for state in states), lengths - left_out
+            states = tuple(state[kept] for state in states)
+            lengths = lengths - left_out
             skipped = upload_numbers(left_out, device)
-        sizes, counts = upload_numbers(lengths, device), upload_numbers(pieces, device)
+        sizes = upload_numbers(lengths, device)
+        counts = upload_numbers(pieces, device)
         if layers:
             depths = [*((*states[:n], self._normed(states[n])) for n in layers), states]
             pooled = torch.stack([pool(each, sizes, counts, self.pooling, skipped) for each in depths], dim=1)

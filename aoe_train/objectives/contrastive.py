@@ -53,12 +53,15 @@ def contrastive_part(context: LossContext) -> Loss:
 
 
 def _part(context: LossContext, name: str, **how: bool) -> Loss:
-    settings, tau = context.settings, context.tau(name)
+    settings = context.settings
+    tau = context.tau(name)
 
     def loss(pairs: Pairs) -> Tensor:
-        count, guide = pairs.anchors, None
+        count = pairs.anchors
+        guide = None
         if pairs.guide is not None:
-            first, second = unit(pairs.guide.first[:count]), unit(pairs.guide.second)
+            first = unit(pairs.guide.first[:count])
+            second = unit(pairs.guide.second)
             guide = Guide(first, second, settings.guide_margin, settings.guide_margin_strategy)
         return contrastive_loss(
             pairs.first[:count],
@@ -98,8 +101,10 @@ def contrastive_loss(
     Without positive pairs, loss and gradient are 0.
     """
     anchors = len(positive)
-    queries, candidates = unit(first), unit(second)
-    copies, absent = false_negatives(texts, positive), texts[:, 1] == ABSENT
+    queries = unit(first)
+    candidates = unit(second)
+    copies = false_negatives(texts, positive)
+    absent = texts[:, 1] == ABSENT
     excluded = copies if duplicates == "exclude" else absent.expand_as(copies)
     if guide is not None:
         excluded = excluded | guide.too_near(guide.first, guide.second)

@@ -5,38 +5,47 @@ In shapes, `teacher` is the size of the teacher's vectors and `dim` that of the 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from aoe_train.objectives.kinds import LossContext, TeacherSample
-from aoe_train.objectives.labelled_pairs import Pairs, Sides, unit
+from aoe_train.objectives.labelled_pairs import Pairs, cosine, unit
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.ranking_losses import ranking_loss
 
 _RIDGE = 1e-3  # times the mean square of a dimension; regularises maps from few texts
 
 
+class _Scores(NamedTuple):
+    """Scores of the same pairs by the model and by its teacher, and a mask of those that count."""
+
+    model: Float[Tensor, " pair"]
+    teacher: Float[Tensor, " pair"]
+    known: Bool[Tensor, " pair"]
+
+
 def margin_mse_part(context: LossContext) -> Loss:
-    """The part `margin_mse`."""
+    """The part `margin_mse`: MarginMSE (Hofstätter et al., 2020, arXiv 2010.02666, Eq. 6).
+
+    It is a mean over all negatives.
+    """
 
     def loss(pairs: Pairs) -> Tensor:
-        scores = _scores(Sides(pairs.first, pairs.second), dot=context.teachers.dot)
-        taught, known = _taught(pairs, dot=context.teachers.dot)
-        rows = pairs.anchors
-        return margin_mse_loss(scores, taught, known & known[:rows].repeat(len(known) // rows), rows)
+        scores = _pair_scores(pairs, dot=context.teachers.dot)
+        columns = -1, pairs.anchors  # the positives, then each column of negatives
+
+        errors = (scores.model - scores.teacher).view(columns)
+        differences = errors[:1] - errors[1:]
+
+        known = scores.known.view(columns)
+        counted = known[:1] & known[1:]
+        return _masked_mean(differences.square(), counted)
 
     return loss
-
-
-def margin_mse_loss(
-    scores: Float[Tensor, " pair"], taught: Float[Tensor, " pair"], known: Bool[Tensor, " pair"], rows: int
-) -> Float[Tensor, ""]:
-    """MarginMSE (Hofstätter et al., 2020, arXiv 2010.02666, Eq. 6), as a mean over all negatives."""
-    errors, counted = scores - taught, known[rows:]
-    differences = errors[:rows].repeat(len(counted) // rows) - errors[rows:]
-    return _masked_mean(differences.square(), counted)
 
 
 class EmbedDistillation(nn.Module):
@@ -58,12 +67,14 @@ class EmbedDistillation(nn.Module):
         self._axes: Tensor | None
         self.register_buffer("_axes", None)
         self._projection: nn.Linear | None = None
-        dim, teachers = context.dim, context.teachers
-        teacher, sample = teachers.teacher_dim or dim, teachers.sample
+
+        dim = context.dim
+        teacher_dim = context.teachers.teacher_dim or dim
+        sample = context.teachers.sample
         if context.settings.projection == "principal" and sample is not None:
             self._axes = principal_axes(sample.teacher)[:, :dim]
-        elif dim != teacher:
-            self._projection = nn.Linear(dim, teacher, bias=False)
+        elif dim != teacher_dim:
+            self._projection = nn.Linear(dim, teacher_dim, bias=False)
             if sample is not None:
                 self._projection.weight.data.copy_(least_squares(sample, dim))
 
@@ -75,13 +86,17 @@ class EmbedDistillation(nn.Module):
         student = torch.cat([pairs.first[:rows], pairs.second])
         teacher = torch.cat([pairs.teacher.first[:rows], pairs.teacher.second])
         present = torch.cat([torch.ones_like(pairs.present[:rows]), pairs.present])
+
         if self._axes is not None:
             teacher = teacher @ self._axes.to(teacher.dtype)
         if self._projection is not None:
             student = F.linear(student, self._projection.weight.to(student.dtype))
+
         if self._form == "mse":
-            return _masked_mean((student - teacher).square().mean(-1), present)
-        return _masked_mean(1 - (unit(student) * unit(teacher)).sum(-1), present)
+            distances = (student - teacher).square().mean(-1)
+        else:
+            distances = 1 - cosine(student, teacher)
+        return _masked_mean(distances, present)
 
 
 def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "teacher axis"]:
@@ -95,10 +110,11 @@ def principal_axes(vectors: Float[Tensor, "text teacher"]) -> Float[Tensor, "tea
 
 def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim"]:
     """The least-squares map from the model's first `dim` numbers to the teacher's vectors."""
-    student, teacher = sample.student[:, :dim].double(), sample.teacher.double()
+    student = sample.student[:, :dim].double()
+    teacher = sample.teacher.double()
     square = student.T @ student
-    ridge = _RIDGE * square.diagonal().mean().clamp_min(1e-12)
-    square.diagonal().add_(ridge)
+    diagonal = square.diagonal()
+    diagonal.add_(_RIDGE * diagonal.mean().clamp_min(1e-12))
     solution: Tensor = torch.linalg.solve(square, student.T @ teacher)
     return solution.T.float()
 
@@ -106,15 +122,15 @@ def least_squares(sample: TeacherSample, dim: int) -> Float[Tensor, "teacher dim
 def score_distill_part(context: LossContext) -> Loss:
     """The part `score_distill`."""
     scale = 1 / context.tau("score_distill")
+    form = context.settings.score_form
 
     def loss(pairs: Pairs) -> Tensor:
-        scores, taught, known = _compared(pairs, dot=context.teachers.dot)
-        if context.settings.score_form == "kl":
-            student, target, counted = (each.view(pairs.anchors, -1) for each in (scores, taught, known))
-            return similarity_kl_loss(student, target, counted, scale)
-        if context.settings.score_form == "ranking":
-            return ranking_loss(scores, taught, scale, present=known)
-        return _masked_mean((scores - taught).square(), known)
+        scores = _all_scores(pairs, dot=context.teachers.dot)
+        if form == "kl":
+            return similarity_kl_loss(*(each.view(pairs.anchors, -1) for each in scores), scale)
+        if form == "ranking":
+            return ranking_loss(scores.model, scores.teacher, scale, present=scores.known)
+        return _masked_mean((scores.model - scores.teacher).square(), scores.known)
 
     return loss
 
@@ -132,46 +148,44 @@ def similarity_kl_loss(
     `scale` is 1 / tau. Rows without known entries count 0.
     """
     masked = torch.finfo(scores.dtype).min / 2
-    student, target = (
-        (scale * matrix).masked_fill(~known, masked).log_softmax(1) for matrix in (scores, taught)
-    )
-    return (target.exp() * (target - student)).masked_fill(~known, 0).sum(1).mean()
+    student = (scale * scores).masked_fill(~known, masked).log_softmax(1)
+    target = (scale * taught).masked_fill(~known, masked).log_softmax(1)
+    divergence = target.exp() * (target - student)
+    return divergence.masked_fill(~known, 0).sum(1).mean()
 
 
-def _compared(
-    pairs: Pairs, *, dot: bool
-) -> tuple[Float[Tensor, " compared"], Float[Tensor, " compared"], Bool[Tensor, " compared"]]:
-    """Scores by the model and by the teacher, and a mask of those that count."""
-    # With a teacher's vectors, the first text of every row is scored with the second texts of all rows.
+def _all_scores(pairs: Pairs, *, dot: bool) -> _Scores:
+    """Scores of the first text of every row with the second texts of all rows, if there are vectors."""
     if pairs.scores is not None or pairs.teacher is None:
-        taught, known = _taught(pairs, dot=dot)
-        return _scores(Sides(pairs.first, pairs.second), dot=dot), taught, known
-    rows = pairs.anchors
-    student = _all_scores(pairs.first[:rows], pairs.second, dot=dot)
-    taught = _all_scores(pairs.teacher.first[:rows], pairs.teacher.second, dot=dot)
-    same = pairs.texts[:rows, :1] == pairs.texts[:, 1]
-    return student.flatten(), taught.flatten(), (pairs.present & ~same).flatten()
+        return _pair_scores(pairs, dot=dot)
+
+    def scores(first: Tensor, second: Tensor) -> Tensor:
+        first = _comparable(first[: pairs.anchors], dot=dot)
+        return (first @ _comparable(second, dot=dot).T).flatten()
+
+    is_same = pairs.texts[: pairs.anchors, :1] == pairs.texts[:, 1]
+    known = (pairs.present & ~is_same).flatten()
+    return _Scores(scores(pairs.first, pairs.second), scores(*pairs.teacher), known)
 
 
-def _taught(pairs: Pairs, *, dot: bool) -> tuple[Float[Tensor, " pair"], Bool[Tensor, " pair"]]:
-    """The teacher's score of each pair, and a mask of the pairs that have one."""
+def _pair_scores(pairs: Pairs, *, dot: bool) -> _Scores:
+    """Scores of the pairs; by a file, some may be missing."""
+
+    def scores(first: Tensor, second: Tensor) -> Tensor:
+        return (_comparable(first, dot=dot) * _comparable(second, dot=dot)).sum(-1)
+
+    model = scores(pairs.first, pairs.second)
     if pairs.scores is not None:
         known = pairs.scores.isfinite() & pairs.present
-        return pairs.scores.masked_fill(~known, 0).to(pairs.first.dtype), known
+        return _Scores(model, pairs.scores.masked_fill(~known, 0).to(model.dtype), known)
     if pairs.teacher is None:
         raise RuntimeError("the batch has no teacher's vectors or scores")
-    return _scores(pairs.teacher, dot=dot), pairs.present
+    return _Scores(model, scores(*pairs.teacher), pairs.present)
 
 
-def _scores(sides: Sides, *, dot: bool) -> Float[Tensor, " pair"]:
-    first, second = sides if dot else (unit(sides.first), unit(sides.second))
-    return (first * second).sum(-1)
-
-
-def _all_scores(
-    first: Float[Tensor, "one dim"], second: Float[Tensor, "other dim"], *, dot: bool
-) -> Float[Tensor, "one other"]:
-    return first @ second.T if dot else unit(first) @ unit(second).T
+def _comparable(vectors: Float[Tensor, "text dim"], *, dot: bool) -> Float[Tensor, "text dim"]:
+    """Vectors of which dot products are the scores."""
+    return vectors if dot else unit(vectors)
 
 
 def _masked_mean(values: Float[Tensor, " any"], counted: Bool[Tensor, " any"]) -> Float[Tensor, ""]:

@@ -142,7 +142,8 @@ class _Loss(nn.Module):
             texts = torch.arange(rows * columns, device=vectors.device).view(rows, columns)
         pair_labels = None if labels is None or columns > 2 else labels.view(-1).float()
         if pair_labels is not None and not ((pair_labels >= 0) & (pair_labels <= 1)).all():
-            low, high = pair_labels.min().item(), pair_labels.max().item()
+            low = pair_labels.min().item()
+            high = pair_labels.max().item()
             raise DataError(
                 f"{type(self).__name__}: found labels from {low:g} to {high:g}; expected 0 to 1: divide them"
                 " by the scale's maximum, such as 5 for STS-B"
@@ -245,7 +246,8 @@ def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | N
 
 
 def _is_padded(column: Mapping[str, Any]) -> bool:
-    ids, mask = column.get("input_ids"), column.get("attention_mask")
+    ids = column.get("input_ids")
+    mask = column.get("attention_mask")
     return isinstance(ids, Tensor) and isinstance(mask, Tensor) and ids.ndim == 2 and ids.shape == mask.shape
 
 

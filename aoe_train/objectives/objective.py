@@ -185,7 +185,9 @@ class LayerwiseObjective(nn.Module):
     def __init__(self, objective: nn.Module, settings: ObjectiveSettings, layers: Sequence[int]) -> None:
         """Wrap the objective of a single layer."""
         super().__init__()
-        self.objective, self.settings, self.layers = objective, settings, tuple(layers)
+        self.objective = objective
+        self.settings = settings
+        self.layers = tuple(layers)
         self.weights = layer_weights(settings, self.layers)
 
     def forward(
@@ -203,7 +205,8 @@ class LayerwiseObjective(nn.Module):
         loss = loss + torch.stack([w * each for w, each in zip(self.weights, losses, strict=True)]).mean()
         parts |= {f"layer_{n}": each.detach() for n, each in zip(self.layers, losses, strict=True)}
         if self.settings.align:
-            tau, present = self.settings.align_tau, texts != ABSENT
+            tau = self.settings.align_tau
+            present = texts != ABSENT
             align = torch.stack([divergence(each, last.detach(), present, tau) for each in earlier]).mean()
             loss = loss + self.settings.align * align
             parts["align"] = align.detach()
@@ -252,7 +255,8 @@ class MatryoshkaObjective(nn.Module):
     def __init__(self, objectives: Mapping[int, SingleObjective], weights: Mapping[int, float]) -> None:
         """Combine the objectives of all sizes."""
         super().__init__()
-        self._objectives, self._weights = objectives, weights
+        self._objectives = objectives
+        self._weights = weights
         for size, objective in objectives.items():
             if objective not in self.children():
                 self.add_module(str(size), objective)

@@ -122,7 +122,8 @@ class TextSelection(Sequence[str]):
 
     def __init__(self, values: Sequence[str], indices: np.ndarray) -> None:
         """Select texts without copying them."""
-        self.values, self.indices = values, indices
+        self.values = values
+        self.indices = indices
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from aoe_train.evaluation.embedders.cached import PROBE as TEXT
-from aoe_train.evaluation.embedders.cached import same_model
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.cached import PROBE as TEXT
+from aoe_train.encoding.embedders.cached import same_model
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
 from aoe_train.model.model_folder import OutputResult
@@ -160,12 +160,14 @@ def make(
         if remove_missing:
             removed = others.height
         else:
-            frame, missing = _added(others, frame, out), others.height
+            frame = _added(others, frame, out)
+            missing = others.height
     key = rows.key or (None if earlier is None else earlier.about.key)
     if key not in frame.columns:  # the rows that had it were removed
         key = None
     searched_for = None if purpose == "none" else purpose
-    hashes, texts = frame[HASH].to_list(), joined(frame, rows.columns)
+    hashes = frame[HASH].to_list()
+    texts = joined(frame, rows.columns)
     small = "flat" if earlier is None else earlier.about.kind
     chosen: IndexKind = kind or ("hnsw" if len(texts) >= MANY else small)
     check_kind(chosen)
@@ -275,7 +277,8 @@ def _vectors(
     texts: Sequence[str], hashes: Sequence[str], embedder: Embedder, earlier: IndexContent | None
 ) -> tuple[np.ndarray, int]:
     """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
-    row_of, reused = dict[str, int](), np.empty((0, 0), np.float32)
+    row_of = dict[str, int]()
+    reused = np.empty((0, 0), np.float32)
     if earlier is not None and earlier.about.vectors == "float32":
         row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
         reused = earlier.vectors.rows(slice(None))

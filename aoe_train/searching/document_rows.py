@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens, max_length_of
+from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, max_length_of
 from aoe_train.searching.index_rows import TextRows, joined
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.extracting.chunks import Chunk, split_into_chunks
@@ -79,7 +79,8 @@ def check_link(link: str | None) -> None:
 
 def _url(document: Document, chunk: Chunk, link: str | None) -> str:
     """The address of a chunk; empty if unknown."""
-    address, path = document.url, PurePosixPath(document.name)
+    address = document.url
+    path = PurePosixPath(document.name)
     if link is None:
         return f"{address}#{quote(chunk.anchor)}".rstrip("#") if address else ""
     page = path.parent if path.stem.lower() in _FOLDER_PAGES else path.with_suffix("")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from aoe_train.evaluation.embedders.cached import PROBE as TEXT
-from aoe_train.evaluation.embedders.cached import same_model
-from aoe_train.evaluation.embedders.embedder import Embedder
+from aoe_train.encoding.embedders.cached import PROBE as TEXT
+from aoe_train.encoding.embedders.cached import same_model
+from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import HIDDEN, as_json, joined, read_index, row_ids, with_rows
@@ -216,7 +216,8 @@ class SearchIndex:
             ConfigError: Unknown column or ranking, or a number out of its range.
             DataError: The text is blank, or the index is damaged.
         """
-        text, top = argument("text", text, str), argument("top", top, int)
+        text = argument("text", text, str)
+        top = argument("top", top, int)
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
         vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
         return self.search_together([(query, vector)])[0]
@@ -287,7 +288,8 @@ class SearchIndex:
         Queries use the vectors in the index. They are encoded again only if the index was opened with its
         model, and the model has a special prompt for queries.
         """
-        kind, rankings = checked(top, by, weight), dict[int, RankedRows]()
+        kind = checked(top, by, weight)
+        rankings = dict[int, RankedRows]()
         size = len(self)
         times = None if before is None else sortable(self._rows, before)
         dated = size if times is None else size - times.null_count()
@@ -328,11 +330,14 @@ def _queries(size: int, times: pl.Series | None) -> Iterator[tuple[int, np.ndarr
     ranks = times.rank("dense").to_list()
     dated = [row for row, rank in enumerate(ranks) if rank is not None]
     dated.sort(key=lambda row: ranks[row])
-    is_older, older, first = np.zeros(size, bool), np.empty(0, np.int64), 0
+    is_older = np.zeros(size, bool)
+    older = np.empty(0, np.int64)
+    first = 0
     for number, row in enumerate(dated):
         if ranks[row] != ranks[dated[first]]:
             is_older[dated[first:number]] = True
-            older, first = np.flatnonzero(is_older), number
+            older = np.flatnonzero(is_older)
+            first = number
         yield row, older
 
 

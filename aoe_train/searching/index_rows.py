@@ -272,7 +272,8 @@ def _json_value(value: Any) -> Any:
 
 def _columns(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None) -> tuple[str, ...]:
     """The columns that form a text."""
-    names, columns = frame.columns, tuple[str, ...]()
+    names = frame.columns
+    columns = tuple[str, ...]()
     if column_roles.keys() != {"text"} if column_roles else "text" not in map(str.lower, names):
         roles = document_roles(frame, where, column_roles, needed=False)
         columns = tuple(roles[role] for role in ("title", "body", "question", "answer") if role in roles)

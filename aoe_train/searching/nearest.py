@@ -40,7 +40,8 @@ class IndexVectors:
     """Stored vectors of length 1: float32, or int8 with the ranges of each dimension."""
 
     def __init__(self, stored: np.ndarray, ranges: np.ndarray | None = None) -> None:
-        self._stored, self._ranges = stored, ranges
+        self._stored = stored
+        self._ranges = ranges
         self.shape: tuple[int, int] = (stored.shape[0], stored.shape[1])
 
     def __len__(self) -> int:
@@ -91,7 +92,8 @@ def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.nda
         lowest = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
         width = int((scores >= lowest[:, None]).sum(axis=1).max())
         kept = np.argpartition(-scores, min(width, scores.shape[1] - 1), axis=1)[:, :width]
-        scores, places = np.take_along_axis(scores, kept, 1), np.take_along_axis(places, kept, 1)
+        scores = np.take_along_axis(scores, kept, 1)
+        places = np.take_along_axis(places, kept, 1)
     order = np.lexsort((places, -scores), axis=1)[:, :count]
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
 
@@ -111,7 +113,8 @@ class Searcher:
     """Finds the nearest vectors, with a faiss index if there is one."""
 
     def __init__(self, vectors: IndexVectors, index: Any = None) -> None:
-        self._vectors, self._index = vectors, index
+        self._vectors = vectors
+        self._index = index
 
     @property
     def is_exact(self) -> bool:
@@ -142,7 +145,8 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     if kind == "flat":
         return None
     faiss = _faiss(f"--kind={kind}")
-    dim, threads = vectors.shape[1], faiss.omp_get_max_threads()
+    dim = vectors.shape[1]
+    threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
         index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT)

@@ -45,7 +45,9 @@ class Ranker:
     """Ranks the rows of an index; the files of words and vectors are read on first use."""
 
     def __init__(self, folder: Path, about: IndexManifest, vectors: IndexVectors) -> None:
-        self._folder, self._about, self._vectors = folder, about, vectors
+        self._folder = folder
+        self._about = about
+        self._vectors = vectors
 
     @cached_property
     def _word_index(self) -> Bm25:

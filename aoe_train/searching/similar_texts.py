@@ -74,7 +74,8 @@ class NearDuplicates:
         memory than the index.
         """
         pairs = self.pairs.slice(start, count)
-        first, second = pairs["place1"].to_list(), pairs["place2"].to_list()
+        first = pairs["place1"].to_list()
+        second = pairs["place2"].to_list()
         if self.within:
             numbers = [self._group_numbers[place] for place in first]
             pairs = pairs.with_columns(group=pl.Series(numbers, dtype=pl.Int64))
@@ -211,7 +212,8 @@ def similar_pairs(
     if not searcher.is_exact:
         blocks = _searched(vectors, queries, min_cosine, searcher, neighbours, within=within)
     counts = np.zeros(len(queries), np.int64)
-    kept, new = _NO_PAIRS, list[_Pairs]()
+    kept = _NO_PAIRS
+    new = list[_Pairs]()
     for done, texts, pairs in blocks:
         show(Progress("compare texts", done, len(queries)))
         if not len(texts):
@@ -219,7 +221,8 @@ def similar_pairs(
         counts += np.bincount(texts, minlength=len(queries))
         new.append(pairs)
         if sum(len(block.cosine) for block in new) > len(kept.cosine) + _BUFFERED_PAIRS:
-            kept, new = _nearest_of_each([kept, *new], neighbours, within=within), []
+            kept = _nearest_of_each([kept, *new], neighbours, within=within)
+            new = []
     show(Progress("compare texts", len(queries), len(queries), ended=True))
     first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=within)
     order = np.lexsort((second, first, -cosine))
@@ -272,7 +275,9 @@ def _searched(
         is_similar = (nearest.scores >= min_cosine) & (nearest.places >= 0)
         if within:
             is_similar &= nearest.places != rows
-        texts, hits, cosines = rows[is_similar], nearest.places[is_similar], nearest.scores[is_similar]
+        texts = rows[is_similar]
+        hits = nearest.places[is_similar]
+        cosines = nearest.scores[is_similar]
         pairs = _Pairs(texts, hits, cosines)
         if within:
             pairs = _Pairs(np.minimum(texts, hits), np.maximum(texts, hits), cosines)

@@ -105,7 +105,9 @@ class Built:
 
 def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
     """Tokenise, plan batches, combine backbone and objectives; `placeholders` replace teachers' vectors."""
-    args, data, settings = loaded.process.args, loaded.data, loaded.settings
+    args = loaded.process.args
+    data = loaded.data
+    settings = loaded.settings
     has_score = bool(data.dev) or loaded.sources.dev_metric is not None
     if settings.optim.patience is not None and not has_score:
         raise ConfigError("optim.patience: needs dev data; give --dev-data")
@@ -190,7 +192,9 @@ def _check_dropout(backbone: PreTrainedModel) -> None:
 
 def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> PairModel:
     """The text model with the objective of each dataset."""
-    backbone, settings, args = encoder.model.backbone, loaded.settings, loaded.process.args
+    backbone = encoder.model.backbone
+    settings = loaded.settings
+    args = loaded.process.args
     # Only embeddings of occurring tokens are trained. Not with sharding, which can't gather an embedding in
     # two parts, nor with a TextObjective, which may use other tokens than those of the texts.
     if (
@@ -211,8 +215,10 @@ def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> Pai
 def _dataset(
     name: str, examples: Examples, encoder: Encoder, loaded: Loaded, teacher_outputs: TeacherOutputs
 ) -> Dataset:
-    settings, process = loaded.datasets[name], loaded.process
-    args, custom_loss = process.args, loaded.sources.losses.get(name)
+    settings = loaded.datasets[name]
+    process = loaded.process
+    args = process.args
+    custom_loss = loaded.sources.losses.get(name)
     views = not settings.objective.weights.active.keys() <= TAUGHT
     if custom_loss is not None:
         views = not isinstance(custom_loss, TextObjective)
@@ -221,7 +227,8 @@ def _dataset(
     store = encoder.tokens(
         examples.texts, examples.prompts, cache_dir=cache_dir("tokens"), progress=process.show
     )
-    size, teacher = settings.optim.batch_size * args.world_size, teacher_outputs.teacher
+    size = settings.optim.batch_size * args.world_size
+    teacher = teacher_outputs.teacher
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
             examples, store.lengths, size, teacher.nearest, seed=settings.seed, world=args.world_size
@@ -240,8 +247,10 @@ def _dataset(
 
 
 def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int, ...]) -> nn.Module:
-    examples, settings = dataset.examples, loaded.datasets[dataset.name]
-    custom_loss, labels = loaded.sources.losses.get(dataset.name), examples.labels
+    examples = dataset.examples
+    settings = loaded.datasets[dataset.name]
+    custom_loss = loaded.sources.losses.get(dataset.name)
+    labels = examples.labels
     if isinstance(custom_loss, TextObjective):
         return prepare_objective(custom_loss, encoder, examples.kind, settings.seed)
     try:
@@ -282,7 +291,8 @@ def _teacher_info(
     settings: TrainSettings, encoder: Encoder, teacher_outputs: TeacherOutputs, examples: Examples
 ) -> TeacherInfo:
     """Information about guide and teacher for the objective."""
-    teacher, objective = teacher_outputs.teacher, settings.objective
+    teacher = teacher_outputs.teacher
+    objective = settings.objective
     sample = None
     if teacher is not None and "embed_distill" in objective.weights.active:
         sizes = {encoder.dim, *objective.dims}

@@ -31,12 +31,9 @@ from transformers.integrations.integration_utils import (
     TensorBoardCallback,
     TrackioCallback,
     WandbCallback,
-    get_available_reporting_integrations,
-    get_reporting_integration_callbacks,
 )
 
-from aoe_train.training.checkpoints import trained_weights
-from aoe_train.training.processes import is_distributed, is_main
+from aoe_train.training.processes import is_distributed, is_main, trained_weights
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
 
@@ -135,7 +132,8 @@ class SavePolicy:
         """Whether to save after this step, which `logs` or not; the same on all ranks."""
         due = False
         if not is_distributed():
-            due, self.stops = self._is_due(), self._stop_requested()
+            due = self._is_due()
+            self.stops = self._stop_requested()
         elif logs:
             flags = torch.tensor([is_main() and self._is_due(), self._stop_requested()], dtype=torch.int32)
             flags = flags.to(device)
@@ -162,7 +160,8 @@ class WeightAverage:
     """
 
     def __init__(self, model: nn.Module, share: float, weight: float = 1.0) -> None:
-        self._share, self._weight = share, weight
+        self._share = share
+        self._weight = weight
         self._initial: dict[str, Tensor] | None = None
         if weight != 1:
             self._initial = {name: each.clone() for name, each in trained_weights(model).items()}
@@ -222,25 +221,12 @@ def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
         weights[name] = current
 
 
-PROJECT = "aoe"  # the trackers' project for all runs
-
-
-def check_reports(names: Sequence[str]) -> None:
-    """Refuse unknown or uninstalled trackers before anything is loaded."""
-    for name in names:
-        try:
-            get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
-        except ValueError as error:
-            raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
-        if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
-            raise ConfigError(f"log.report_to {name!r}: its package is not installed; pip install {name}")
-
-
 def open_trackers(
     callbacks: Sequence[TrainerCallback], process: Process, args: TrainingArguments, name: str, step: int
 ) -> None:
     """Open the trackers of a run that starts after `step`, and print the location of each."""
-    root, say = process.work.with_suffix(".runs"), process.say
+    root = process.work.with_suffix(".runs")
+    say = process.say
     for callback in callbacks:
         tracker: Any = callback
         if type(callback) is TensorBoardCallback:

@@ -19,7 +19,14 @@ from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerState
 from transformers.trainer_callback import ExportableState
 
-from aoe_train.training.processes import gather_objects, gather_weights, is_sharded, shard_like, wait_for_all
+from aoe_train.training.processes import (
+    gather_objects,
+    gather_weights,
+    is_sharded,
+    shard_like,
+    trained_weights,
+    wait_for_all,
+)
 from pairkit.base.errors import DataError
 from pairkit.base.printable import one_line
 from pairkit.base.system.files import remove, whole_file
@@ -48,7 +55,9 @@ def step_of(checkpoint: Path) -> int:
 def save(run: TrainingRun) -> None:
     """Write a checkpoint of a run, and remove older ones; all processes must call it."""
     run.check_divergence()
-    process, model, scaler = run.built.loaded.process, run.built.model, run.step.accelerator.scaler
+    process = run.built.loaded.process
+    model = run.built.model
+    scaler = run.step.accelerator.scaler
     path = process.work / f"step-{run.state.global_step}.pt"
     with run.clock.paused():
         stateful: Any = [each for each in run.events.callbacks if isinstance(each, ExportableState)]
@@ -76,7 +85,9 @@ def save(run: TrainingRun) -> None:
 
 def restore(run: TrainingRun, checkpoint: Path) -> None:
     """Restore a run, except for its random state; all processes must call it."""
-    model, step, content = run.built.model, run.step, read(checkpoint)
+    model = run.built.model
+    step = run.step
+    content = read(checkpoint)
     restore_weights(model, content["weights"])
     trained = trained_weights(model)
     run.best = content["best"]
@@ -112,11 +123,6 @@ def read(path: Path) -> dict[str, Any]:
             f"can't continue from this file ({reason}); start again with --fresh", path=path
         ) from error
     return content
-
-
-def trained_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The trained weights by name; frozen ones come with the backbone."""
-    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 @torch.no_grad()

@@ -37,9 +37,16 @@ from aoe_train.training.callbacks import (
     open_trackers,
     stop_signals,
 )
-from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import CollapseCheck, Diverged, LossLog, sample_texts, spread
-from aoe_train.training.processes import copy_weights, is_sharded, on_main, shard, unshard, wait_for_all
+from aoe_train.training.processes import (
+    copy_weights,
+    is_sharded,
+    on_main,
+    shard,
+    trained_weights,
+    unshard,
+    wait_for_all,
+)
 from aoe_train.training.training_arguments import evaluation_precision
 from aoe_train.training.training_run import Events, OptimiserStep, TrainingRun
 from pairkit.base.system.files import whole_folder
@@ -71,15 +78,20 @@ class Fitted:
 
 def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]) -> Fitted:
     """Train to the end, restore the best weights, and compare the model with its backbone."""
-    loaded, model = built.loaded, built.model
-    settings, judged, is_main = loaded.settings, loaded.judged, loaded.process.is_main
-    score, encode = _dev_scorer(built), partial(_encode, built)
+    loaded = built.loaded
+    model = built.model
+    settings = loaded.settings
+    judged = loaded.judged
+    is_main = loaded.process.is_main
+    score = _dev_scorer(built)
+    encode = partial(_encode, built)
     similarity = built.encoder.settings.similarity_fn_name
     before: DevScores | None = on_main(score) if score else None
     texts = sample_texts(rows.texts for rows in (*built.data.train.values(), *built.data.dev.values()))
     collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
     if judged is not None and is_main:
-        judged_before, weights_before = judged.score(encode, similarity), copy_weights(trained_weights(model))
+        judged_before = judged.score(encode, similarity)
+        weights_before = copy_weights(trained_weights(model))
     if settings.run.shard:
         shard(model)
     with stop_signals(signal.SIGINT) as interrupted:  # outside there is no step to save
@@ -92,7 +104,8 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
         if (best := run.best or run.average.chosen(model)) is not None:
             checkpoints.restore_weights(model, best)
         unshard(model)
-    dev_gain, gain = None, None
+    dev_gain = None
+    gain = None
     can_resample = sum(map(len, built.data.dev.values())) <= MOST_RESAMPLED
     if score is not None and can_resample and loaded.sources.dev_metric is None and not settings.run.shard:
         dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
@@ -110,7 +123,10 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
 
 def run_epochs(run: TrainingRun) -> None:
     """Run all steps, or those that remain after a checkpoint."""
-    state, events, step, built = run.state, run.events, run.step, run.built
+    state = run.state
+    events = run.events
+    step = run.step
+    built = run.built
     first = run.logged = state.global_step
     start = time.perf_counter()
     events("on_train_begin")
@@ -149,7 +165,10 @@ def run_epochs(run: TrainingRun) -> None:
 
 def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, Any]]]:
     """The batches of each step of an epoch, or of its remaining steps with the checkpoint's random state."""
-    loader, args, random_state, run.random_state = run.built.loader, run.built.args, run.random_state, None
+    loader = run.built.loader
+    args = run.built.args
+    random_state = run.random_state
+    run.random_state = None
     done = 0 if random_state is None else run.state.global_step % run.built.steps_an_epoch
     if random_state is not None and not done:
         checkpoints.restore_random_state(random_state, args.device)
@@ -187,12 +206,16 @@ def _begin(
     collapse: CollapseCheck,
 ) -> TrainingRun:
     """The parts of the loop, before the first step."""
-    args, process, model, optim = built.args, built.loaded.process, built.model, built.loaded.settings.optim
+    args = built.args
+    process = built.loaded.process
+    model = built.model
+    optim = built.loaded.settings.optim
     (enable_full_determinism if args.full_determinism else set_seed)(args.seed)
     set_verbosity(args.get_process_log_level())  # type: ignore[no-untyped-call]
     if not is_sharded(model):
         model.to(args.device)
-    average, losses = WeightAverage(model, optim.average, optim.interpolate), LossLog(args.learning_rate)
+    average = WeightAverage(model, optim.average, optim.interpolate)
+    losses = LossLog(args.learning_rate)
     state = TrainerState(
         logging_steps=int(args.logging_steps),
         eval_steps=int(args.eval_steps or 1),
@@ -249,11 +272,15 @@ def _resume(run: TrainingRun) -> None:
 
 def _save_sound_weights(run: TrainingRun) -> str:
     """Save the best weights, or else those of the newest sound checkpoint, as a model; returns a note."""
-    process, model = run.built.loaded.process, run.built.model
+    process = run.built.loaded.process
+    model = run.built.model
     if run.best is not None:
-        name, step, weights = "the best weights", run.state.best_global_step, run.best
+        name = "the best weights"
+        step = run.state.best_global_step
+        weights = run.best
     elif run.sound is not None:
-        name, step = "the weights", checkpoints.step_of(run.sound)
+        name = "the weights"
+        step = checkpoints.step_of(run.sound)
         weights = checkpoints.read(run.sound)["weights"]
     else:
         return ""
@@ -268,8 +295,12 @@ def _save_sound_weights(run: TrainingRun) -> str:
 
 def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
     """A function that scores the dev data in the precision of evaluation, if there is any."""
-    sources, sets, encoder = built.loaded.sources, built.data.dev, built.encoder
-    settings, show, metric = built.loaded.settings, built.loaded.process.show, sources.dev_metric
+    sources = built.loaded.sources
+    sets = built.data.dev
+    encoder = built.encoder
+    settings = built.loaded.settings
+    show = built.loaded.process.show
+    metric = sources.dev_metric
     if metric is None and not sets:
         return None
 

@@ -87,7 +87,9 @@ class Loaded:
 def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     """Read the rows, load the backbone, and choose the settings that depend on them."""
     set_seed(settings.seed)
-    say, show, device = process.say, process.show, process.args.device
+    say = process.say
+    show = process.show
+    device = process.args.device
     with stage(f"read {', '.join(map(source_name, sources.data.values()))}", show):
         data = read_data(sources, settings, say)
     with stage(f"load {sources.backbone}", show):
@@ -96,7 +98,8 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         read_digests(encoder.folder)  # refuse a damaged file before training, after which it is inherited
     if line := format_decoder_choices(settings, filled):
         say(line)
-    auc, neighbours = None, False
+    auc = None
+    neighbours = False
     if not (sources.several or sources.losses):
         ((name, rows),) = data.train.items()
         if rows.kind == "single" and has_deep_layers(encoder.model.backbone):

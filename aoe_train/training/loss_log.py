@@ -165,7 +165,8 @@ def gradient_problem(norms: Sequence[float]) -> str | None:
     """The problem that the logged gradient norms show, if any."""
     if norms and not math.isfinite(norms[-1]):
         return f"the gradient became {norms[-1]}"
-    first, last = max(norms[:_ENTRIES], default=0.0), min(norms[-_ENTRIES:], default=0.0)
+    first = max(norms[:_ENTRIES], default=0.0)
+    last = min(norms[-_ENTRIES:], default=0.0)
     if len(norms) >= 2 * _ENTRIES and last > max(_GROWTH * first, _LARGE_NORM):
         return f"the norm of the gradient grew from {first:.3g} to {norms[-1]:.3g}"
     return None

@@ -31,7 +31,9 @@ _NUMBERS |= {"triplet": "triplets", "single": "single texts"}
 
 def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) -> str:
     """The card of a trained model."""
-    about, backbone, sources = settings.card, record.sources.backbone, record.sources.data
+    about = settings.card
+    backbone = record.sources.backbone
+    sources = record.sources.data
     packaged = PACKAGED.get(backbone)
     head = card_head(
         name,
@@ -98,7 +100,8 @@ def _measured(record: RunRecord) -> Iterator[EvalResult]:
     """Each dev set's score; the Hub merges results of the same type."""
     from huggingface_hub import EvalResult
 
-    result, held_out = record.result, record.sources.dev_data or record.sources.data
+    result = record.result
+    held_out = record.sources.dev_data or record.sources.data
     scores = {name: (dev.metric, dev.dev) for name, dev in result.dev_sets.items()}
     if not scores:
         name = next(iter([*record.dev_sets, *held_out]))
@@ -269,7 +272,8 @@ def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
         )
     if custom:
         return "\n\n".join([f"A custom loss: {_code(custom)}.", *lines])
-    parts, taus = objective.weights.active, objective.tau.model_dump()
+    parts = objective.weights.active
+    taus = objective.tau.model_dump()
     if objective.score_form == "mse":  # doesn't rank
         taus.pop("score_distill", None)
     rows = [
@@ -282,7 +286,8 @@ def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
 
 def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
     """The guide and teacher."""
-    objective, taught = settings.objective, settings.teacher
+    objective = settings.objective
+    taught = settings.teacher
     for role, teacher in record.advisers.items():
         if role == "teacher_scores":
             yield f"Scores of a teacher: {_code(teacher['file'])}."
@@ -315,7 +320,8 @@ def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
 
 
 def _settings(record: RunRecord, settings: TrainSettings) -> str:
-    optim, precision = settings.optim, record.origin["precision"]
+    optim = settings.optim
+    precision = record.origin["precision"]
     rows = [
         ("backbone", f"`{_base(record.sources.backbone)}`"),
         ("pooling", record.encoder.pooling),
@@ -334,7 +340,8 @@ def _results(record: RunRecord) -> str:
     gain = record.result.gain
     if gain is None:
         return _dev_results(record)
-    pairs, kept = _base(str(record.sources.judged)), f"The weights are the {record.result.kept}'s."
+    pairs = _base(str(record.sources.judged))
+    kept = f"The weights are the {record.result.kept}'s."
     if not gain.is_judged:
         return f"{_dev_results(record)}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
     low, high = gain.ahead.interval
@@ -347,7 +354,8 @@ def _results(record: RunRecord) -> str:
 
 
 def _dev_results(record: RunRecord) -> str:
-    result, sets = record.result, record.result.dev_sets
+    result = record.result
+    sets = record.result.dev_sets
     if result.dev is None or result.dev_before is None:
         return "There was no held-out data."
     columns = ["eval_dev", *(f"eval_dev.{name}" for name in sets)]

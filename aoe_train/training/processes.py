@@ -164,6 +164,11 @@ def unsharded_root(model: nn.Module) -> Iterator[None]:
         model.reshard()
 
 
+def trained_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The trained weights by name; frozen ones come with the backbone."""
+    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
+
+
 def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Copies of the weights: shards in place, whole weights in host memory."""
     return {

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from aoe_train.model.device import upload
-from aoe_train.model.packing.attention import has_flash, is_for_flash
+from aoe_train.model.packing.flash import has_flash, is_for_flash
 from aoe_train.model.text_model import PackedBackbone
 from aoe_train.objectives.objective import CustomObjective, MatryoshkaObjective, Objective
 from pairkit.base.printable import one_line
@@ -62,7 +62,8 @@ def choose_shape(lengths: np.ndarray, most_texts: int, limit: int) -> StepShape:
 
 def padded(batch: Mapping[str, Any], shape: StepShape, padding_id: int) -> Int[Tensor, " number"]:
     """A batch's tokens, lengths, texts, rows and labels, in one vector that is uploaded at once."""
-    lengths, more = batch["lengths"], shape.texts - len(batch["lengths"])
+    lengths = batch["lengths"]
+    more = shape.texts - len(batch["lengths"])
     rest = shape.tokens - int(lengths.sum())
     numbers = [
         np.pad(batch["input_ids"].numpy(), (0, rest), constant_values=padding_id),
@@ -104,8 +105,11 @@ class StepGraphs:
     """Runs the steps of a model; `limit` is the number of tokens of the longest text."""
 
     def __init__(self, model: PairModel, args: TrainingArguments, limit: int, say: Say) -> None:
-        self._model, self._args, self._say = model, args, say
-        self._rows, self._limit = args.per_device_train_batch_size, max(2, limit)
+        self._model = model
+        self._args = args
+        self._say = say
+        self._rows = args.per_device_train_batch_size
+        self._limit = max(2, limit)
         self._padding_id = getattr(model.text_model.backbone.config, "pad_token_id", None) or 0
         self._graphs: dict[StepShape, _Graph] = {}
         self._seen: set[StepShape] = set()
@@ -120,7 +124,8 @@ class StepGraphs:
             return None
         columns = batch["rows"].shape[1]
         shape = choose_shape(batch["lengths"], self._rows * columns, self._limit)
-        graph, is_first = self._graphs.get(shape), shape not in self._seen
+        graph = self._graphs.get(shape)
+        is_first = shape not in self._seen
         if graph is None and not (self._captures_more and (is_first or self._may_capture())):
             return None
         inputs = upload(padded(batch, shape, self._padding_id), self._args.device)
@@ -176,7 +181,8 @@ class StepGraphs:
     def _body(self, inputs: Tensor, shape: StepShape, columns: int) -> Tensor:
         """Compute gradients, and return the loss parts."""
         # A graph would keep a cached cast of the weights as they were at the capture.
-        kind, bf16 = self._args.device.type, self._args.bf16
+        kind = self._args.device.type
+        bf16 = self._args.bf16
         with torch.autocast(kind, torch.bfloat16, enabled=bf16, cache_enabled=False):
             tensors = unpadded(inputs, shape, self._rows, columns)
             parts = self._model.fixed_shape(*tensors, longest=shape.longest)
@@ -212,7 +218,10 @@ class StepGraphs:
 
 def make_step_graphs(built: Built) -> StepGraphs | None:
     """The graphs of a run; None for runs whose steps can't be captured or would not repeat."""
-    args, settings, model, text_model = built.args, built.loaded.settings, built.model, built.model.text_model
+    args = built.args
+    settings = built.loaded.settings
+    model = built.model
+    text_model = built.model.text_model
     run = settings.run
     if not (
         run.graphs

@@ -59,7 +59,8 @@ def scores_from_file(
 
 
 def _read_scores(path: Path) -> dict[_Pair, float]:
-    table, start = read_table(path), first_row(path)
+    table = read_table(path)
+    start = first_row(path)
     roles = find_roles(table, str(path))
     numbered = table.with_row_index(ROW, offset=start)
     rows = to_rows(numbered, Roles(roles.text1, roles.text2, negatives=roles.negatives), str(path)).drop(ROW)

@@ -43,7 +43,10 @@ class Teacher:
 
     def __init__(self, role: Role, settings: TeacherModelSettings, backbone: Encoder | None = None) -> None:
         """Check its settings; `backbone` is that of the run, before training, if it teaches itself."""
-        self.role, self.name, self._settings, self._backbone = role, settings.model or "", settings, backbone
+        self.role = role
+        self.name = settings.model or ""
+        self._settings = settings
+        self._backbone = backbone
         self.identity: Mapping[str, Any] = {}  # set by `load_teachers`
         if self.file is not None and (settings.revision or settings.prompts):
             raise ConfigError(
@@ -193,7 +196,8 @@ def _check_teachers(
     teachers: Sequence[Teacher], settings: TrainSettings, encoder: Encoder, examples: Examples
 ) -> None:
     """Refuse unsupported combinations before the teachers encode texts, which can take hours."""
-    dims, scores = {each.role: each.dim or encoder.dim for each in teachers}, settings.teacher.scores
+    dims = {each.role: each.dim or encoder.dim for each in teachers}
+    scores = settings.teacher.scores
     info = TeacherInfo("guide" in dims, dims.get("teacher"), scores=scores is not None)
     check_teacher_use(settings.objective, dim=encoder.dim, kind=examples.kind, teachers=info)
     for teacher in teachers:
@@ -227,7 +231,8 @@ def precompute_vectors(
         teacher.__dict__.pop("encoder", None)  # frees its memory
     scores: dict[str, np.ndarray] = {}
     if settings.scores is not None:
-        file, scale = Path(settings.scores), settings.score_range
+        file = Path(settings.scores)
+        scale = settings.score_range
         scores = {name: scores_from_file(file, rows, scale) for name, rows in datasets.items()}
     return {name: TeacherOutputs(vectors[name], scores.get(name)) for name in datasets}
 

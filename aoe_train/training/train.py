@@ -73,7 +73,8 @@ def train(
 
 def _continued(loaded: Loaded, *, fresh: bool, callbacks: Sequence[TrainerCallback]) -> dict[str, Any]:
     """The record of a finished run, or of a new one, which continues from its newest checkpoint."""
-    process, out = loaded.process, loaded.sources.out
+    process = loaded.process
+    out = loaded.sources.out
     identity: dict[str, Any] = on_main(lambda: origin(loaded))
     record: dict[str, Any] | None = on_main(lambda: begin_or_go_on(out, process.work, identity, fresh=fresh))
     if record is not None:
@@ -98,8 +99,11 @@ def _continued(loaded: Loaded, *, fresh: bool, callbacks: Sequence[TrainerCallba
 
 def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     """Write the model's folder; `origin` is what identifies its run."""
-    built, loaded, record = fitted.built, fitted.built.loaded, run_record(fitted, origin)
-    out, data = loaded.sources.out, built.data
+    built = fitted.built
+    loaded = fitted.built.loaded
+    record = run_record(fitted, origin)
+    out = loaded.sources.out
+    data = built.data
     bad_rows = (rows.reading.bad_rows for rows in (*data.train.values(), *data.dev.values()))
     write_bad_rows(out, joined(bad_rows))
     with whole_folder(out) as folder:

@@ -74,8 +74,11 @@ class Plan(Printed):
 
     def table(self) -> ResultTable:
         """The estimate as a table."""
-        record, batches, optim = self.record, self.record["batches"], self.record["optim"]
-        memory, weights = record["memory_mb"], record["parameters"]
+        record = self.record
+        batches = self.record["batches"]
+        optim = self.record["optim"]
+        memory = record["memory_mb"]
+        weights = record["parameters"]
         dev_sets = ", ".join(f"{name} {count:,}" for name, count in record["dev_sets"].items())
         rows = {
             **_dataset_lines(record),
@@ -127,7 +130,8 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
         built = build(loaded, placeholders=True)
         memory = _memory(built)
         seconds_a_batch = _probe(built)
-    data, judged = loaded.data, loaded.judged
+    data = loaded.data
+    judged = loaded.judged
     planned = describe(built.batches, [dataset.store for dataset in built.datasets])
     batches = math.ceil(planned["steps"] * settings.optim.epochs)
     dev_sets = {name: len(rows) for name, rows in data.dev.items()}
@@ -211,7 +215,9 @@ def _labels(labels: np.ndarray | None) -> dict[str, int]:
 
 def _memory(built: Built) -> dict[str, float]:
     """MiB by use."""
-    model, args, optim = built.model, built.args, built.loaded.settings.optim
+    model = built.model
+    args = built.args
+    optim = built.loaded.settings.optim
     weights = sum(weight.nbytes for weight in (*model.parameters(), *model.buffers()))
     trained = sum(weight.nbytes for weight in model.parameters() if weight.requires_grad)
     batch = _batch(built, max(built.batches, key=lambda rows: _tokens(built, rows)))

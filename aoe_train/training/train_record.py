@@ -120,7 +120,10 @@ _ADVISED = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "sc
 
 def origin(loaded: Loaded) -> dict[str, Any]:
     """What determines a run's model: settings, and hashes of its inputs. Only an equal run is continued."""
-    sources, data, encoder, judged = loaded.sources, loaded.data, loaded.encoder, loaded.judged
+    sources = loaded.sources
+    data = loaded.data
+    encoder = loaded.encoder
+    judged = loaded.judged
     names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
     settings = loaded.settings.model_dump(mode="json", exclude={"log": True, "card": True, **_ADVISED})
     for section in settings["datasets"].values():  # the rows' hashes replace their paths
@@ -147,8 +150,12 @@ def origin(loaded: Loaded) -> dict[str, Any]:
 
 def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     """The record of a finished run."""
-    built, state, before, keeps_model = fitted.built, fitted.state, fitted.before, fitted.keeps_model
-    loaded, sources = built.loaded, built.loaded.sources
+    built = fitted.built
+    state = fitted.state
+    before = fitted.before
+    keeps_model = fitted.keeps_model
+    loaded = built.loaded
+    sources = built.loaded.sources
     pairs = rows_trained(built.batches, state.global_step, loaded.settings.optim.accumulation)
     history = [  # gradient norms that overflowed, as in fp16's first steps, become None
         {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
@@ -223,7 +230,8 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
 
 def _teachers(built: Built) -> dict[str, dict[str, Any]]:
     """Guide, teacher and file of scores by role."""
-    rows, dataset = next(iter(built.loaded.data.train.values())), built.datasets[0]
+    rows = next(iter(built.loaded.data.train.values()))
+    dataset = built.datasets[0]
     records: dict[str, dict[str, Any]] = {
         teacher.role: teacher.record(rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim)
         for teacher in built.loaded.teachers
@@ -235,15 +243,19 @@ def _teachers(built: Built) -> dict[str, dict[str, Any]]:
 
 def format_run_choices(built: Built) -> Iterator[str]:
     """Lines on the chosen settings of a run; with several datasets, on each."""
-    loaded, settings, optim = built.loaded, built.loaded.settings, built.loaded.settings.optim
+    loaded = built.loaded
+    settings = built.loaded.settings
+    optim = built.loaded.settings.optim
     if cut := sum(dataset.store.truncated for dataset in built.datasets):
-        texts, limit = sum(len(each.examples.texts) for each in built.datasets), built.encoder.settings
+        texts = sum(len(each.examples.texts) for each in built.datasets)
+        limit = built.encoder.settings
         yield f"{cut:,} of {texts:,} texts are truncated to {limit.max_length} tokens (--max-length)"
     if not loaded.sources.several:
         (dataset,) = built.datasets
         if not settings.preset.endswith(PAPERS):
             parts = loss_weights(settings.objective, loaded.sources.losses.get(dataset.name))
-            rows, steps = dataset.examples, math.ceil(optim.epochs * built.steps_an_epoch)
+            rows = dataset.examples
+            steps = math.ceil(optim.epochs * built.steps_an_epoch)
             seen = rows_trained(built.batches, steps, optim.accumulation)
             yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
         return

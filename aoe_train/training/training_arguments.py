@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
@@ -12,10 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from transformers.integrations.integration_utils import (
+    get_available_reporting_integrations,
+    get_reporting_integration_callbacks,
+)
 
-from aoe_train.training.callbacks import PROJECT, check_reports
 from aoe_train.training.processes import exit_cleanly
 from pairkit.base.errors import ConfigError
+from pairkit.base.printable import one_line
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
 
 
+PROJECT = "aoe"  # the trackers' project for all runs
 METRIC = "dev"  # the score that chooses the best weights
 # TrainingArguments that users can set. Others are settings of ours, or have no effect in our loop.
 _PASSED_ON = {
@@ -60,12 +66,14 @@ def start_processes(settings: TrainSettings, work: Path) -> TrainingArguments:
     """Join the process group, if any, and return the arguments that don't depend on data and model."""
     from transformers import TrainingArguments
 
-    optim, run, log = settings.optim, settings.run, settings.log
+    optim = settings.optim
+    run = settings.run
+    log = settings.log
     for name in _SHARDING_LAUNCHED:
         if os.environ.get(name, "").lower() in ("1", "true", "yes"):
             raise ConfigError(f"{name} is set: {_USE_SHARD}")
     _check_trainer(run.trainer)
-    check_reports(log.report_to)
+    _check_reports(log.report_to)
     if run.deterministic:  # cuBLAS reads it at its first product
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
@@ -132,17 +140,22 @@ def completed(
     """A copy with the arguments that depend on rows and model; a step may leave weights `find_unused`."""
     from transformers import SchedulerType
 
-    args, optim = copy(args), settings.optim
-    args.per_device_train_batch_size, args.num_train_epochs = optim.batch_size, optim.epochs
-    args.learning_rate, args.lr_scheduler_type = optim.lr, SchedulerType(optim.scheduler)
-    args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
+    args = copy(args)
+    optim = settings.optim
+    args.per_device_train_batch_size = optim.batch_size
+    args.num_train_epochs = optim.epochs
+    args.learning_rate = optim.lr
+    args.lr_scheduler_type = SchedulerType(optim.scheduler)
+    args.bf16 = precision == "bf16"
+    args.fp16 = precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
     args.ddp_find_unused_parameters = find_unused
     if evaluate:
         steps = math.ceil(batches / optim.accumulation)
         every = max(1, math.ceil(steps / optim.evaluations))
         args.set_evaluate(strategy="steps", steps=every, delay=0)
-        args.metric_for_best_model, args.greater_is_better = METRIC, True
+        args.metric_for_best_model = METRIC
+        args.greater_is_better = True
     return args
 
 
@@ -170,7 +183,8 @@ def memory_advice(settings: TrainSettings) -> str:
 
 def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     """Refuse settings that don't work with sharded weights."""
-    run, lora = settings.run, settings.lora
+    run = settings.run
+    lora = settings.lora
     if not run.shard:
         return
     if args.world_size == 1:
@@ -184,6 +198,17 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     for option, is_set in unsupported.items():
         if is_set:
             raise ConfigError(f"run.shard doesn't support {option}; leave one of them out")
+
+
+def _check_reports(names: Sequence[str]) -> None:
+    """Refuse unknown or uninstalled trackers before anything is loaded."""
+    for name in names:
+        try:
+            get_reporting_integration_callbacks([name])  # type: ignore[no-untyped-call]
+        except ValueError as error:
+            raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
+        if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
+            raise ConfigError(f"log.report_to {name!r}: its package is not installed; pip install {name}")
 
 
 def _check_trainer(options: dict[str, Any]) -> None:

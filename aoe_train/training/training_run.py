@@ -21,9 +21,8 @@ from torch import nn
 from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
-from aoe_train.training.checkpoints import trained_weights
 from aoe_train.training.loss_log import Diverged, gradient_problem
-from aoe_train.training.processes import copy_weights, is_sharded, on_main, unsharded_root
+from aoe_train.training.processes import copy_weights, is_sharded, on_main, trained_weights, unsharded_root
 from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.training_arguments import METRIC
 from pairkit.base.cli.progress import Progress
@@ -46,7 +45,9 @@ class OptimiserStep:
     """The model with its optimiser and schedule; batches are already split among the ranks."""
 
     def __init__(self, built: Built, losses: LossLog, steps: int) -> None:
-        self.model, self._args, self._losses = built.model, built.args, losses
+        self.model = built.model
+        self._args = built.args
+        self._losses = losses
         self._datasets = [dataset.name for dataset in built.datasets]
         self._graphs = make_step_graphs(built)
         self.accelerator = _accelerator(built.args)
@@ -72,7 +73,8 @@ class OptimiserStep:
     def backward(self, inputs: dict[str, Any], step: int, batches: int) -> None:
         """Add the gradient of one of the `batches` of a step, and its losses to the log."""
         self._wrapped.train()
-        rows, dataset = inputs.pop("numbers"), inputs.get("dataset")
+        rows = inputs.pop("numbers")
+        dataset = inputs.get("dataset")
         if self._graphs is not None and (parts := self._graphs(inputs)) is not None:
             self._losses.add(parts, rows, step)
             return
@@ -185,8 +187,11 @@ class Events:
         state: TrainerState,
         **objects: Any,
     ) -> None:
-        self.callbacks, self.state, self.control = callbacks, state, TrainerControl()
-        self._args, self._objects = args, {"processing_class": None, "eval_dataloader": None, **objects}
+        self.callbacks = callbacks
+        self.state = state
+        self.control = TrainerControl()
+        self._args = args
+        self._objects = {"processing_class": None, "eval_dataloader": None, **objects}
 
     def __call__(self, event: str, **seen: Any) -> None:
         """Call all callbacks for an event."""
@@ -225,7 +230,9 @@ class TrainingRun:
 
     def after_step(self) -> None:
         """Average the weights, and request what is due: a last log entry, a checkpoint."""
-        state, control, device = self.state, self.events.control, self.built.args.device
+        state = self.state
+        control = self.events.control
+        device = self.built.args.device
         self.average.add(self.built.model, state.global_step, state.max_steps)
         control.should_log |= state.global_step >= state.max_steps
         control.should_save |= self.policy.saves(state.global_step, device, logs=control.should_log)
@@ -234,7 +241,8 @@ class TrainingRun:
 
     def show(self, *, ended: bool = False) -> None:
         """Show the progress, with the newest loss and dev score."""
-        note, state = ", ".join(self._notes.values()), self.state
+        note = ", ".join(self._notes.values())
+        state = self.state
         process = self.built.loaded.process
         if process.is_main:
             process.show(Progress("train", state.global_step, state.max_steps, note, ended=ended))
@@ -267,7 +275,8 @@ class TrainingRun:
         if self.score is None:
             return
         self.check_divergence()
-        model, state = self.built.model, self.state
+        model = self.built.model
+        state = self.state
         sets = [] if self.before is None or len(self.before.by_set) < 2 else self.before.by_set
         names = [METRIC, *(f"{METRIC}.{name}" for name in sets)]
         with self.clock.paused():
@@ -281,7 +290,8 @@ class TrainingRun:
             self.log(metrics)
             self.events("on_evaluate", metrics=metrics)
         if values[0] > (-math.inf if state.best_metric is None else state.best_metric):
-            state.best_metric, state.best_global_step = values[0], state.global_step
+            state.best_metric = values[0]
+            state.best_global_step = state.global_step
             self.best = copy_weights(self.average.chosen(model) or trained_weights(model))
 
     def check_divergence(self) -> None:

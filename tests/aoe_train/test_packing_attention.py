@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from aoe_train.model.packing import attention
-from aoe_train.model.packing.attention import flash, has_flash, packed_attention
+from aoe_train.model.packing.attention import packed_attention
+from aoe_train.model.packing.flash import flash, has_flash
 from aoe_train.model.packing.sequences import Sequences
 
 CPU, META = torch.device("cpu"), torch.device("meta")
@@ -134,7 +135,7 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
         raise torch.OutOfMemoryError
 
     has_flash.cache_clear()
-    monkeypatch.setattr("aoe_train.model.packing.attention.flash", full)
+    monkeypatch.setattr("aoe_train.model.packing.flash.flash", full)
     with pytest.raises(torch.OutOfMemoryError):
         has_flash(torch.device("cuda"))
     monkeypatch.undo()

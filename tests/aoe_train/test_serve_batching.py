@@ -198,8 +198,8 @@ def test_half_sent_headers_leave_room_for_others():
 SERVER = """
 import time
 from pathlib import Path
-from aoe_train.evaluation.embedders import cached
-from aoe_train.evaluation.embedders.embedder import FunctionEmbedder
+from aoe_train.encoding.embedders import cached
+from aoe_train.encoding.embedders.embedder import FunctionEmbedder
 
 def embed(texts):
     if "wait" in texts:

@@ -16,7 +16,7 @@ from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.objectives.training_rows import ABSENT
-from aoe_train.training.checkpoints import load_optimiser, optimiser_state, restore_weights, trained_weights
+from aoe_train.training.checkpoints import load_optimiser, optimiser_state, restore_weights
 from aoe_train.training.loss_log import LossLog
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.processes import (
@@ -25,6 +25,7 @@ from aoe_train.training.processes import (
     gather_weights,
     leave_group,
     shard,
+    trained_weights,
     unshard,
     unsharded_root,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from aoe_train.model.backbones.load_backbone import hub_origin
 from aoe_train.model.backbones.packaged import CACHED_AS, SMOLLM2
 from aoe_train.model.folder_checks import ADAPTERS_FILE
 from aoe_train.model.text_model import PackedBackbone
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import LoraSettings
 
 _PROBE_TOKENS = 4
+# A folder in huggingface_hub's cache.
+_SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 
 
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
@@ -57,12 +59,19 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
 
 def name_base(folder: Path, backbone: PreTrainedModel) -> None:
     """Store the base of any adapters in `folder` by Hub id and commit, or by name, not as a cache folder."""
-    path, base = folder / ADAPTERS_FILE, Path(backbone.name_or_path or "")
+    path = folder / ADAPTERS_FILE
+    base = Path(backbone.name_or_path or "")
     if not has_lora(backbone):
         return
     name, commit = hub_origin(base) or (SMOLLM2 if base.name == CACHED_AS else str(base.absolute()), None)
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
+
+
+def hub_origin(folder: str | Path) -> tuple[str, str] | None:
+    """Hub id and commit of a folder in the Hub's cache; None for other folders."""
+    match = _SNAPSHOT.search(Path(folder).as_posix())
+    return None if match is None else (match["name"].replace("--", "/"), match["commit"])
 
 
 def has_lora(backbone: nn.Module) -> bool:
@@ -155,7 +164,8 @@ def _attends_to_later_tokens(backbone: PreTrainedModel) -> bool:
 def keep_layers(backbone: Any, count: int) -> None:
     """Remove all but the first `count` layers, from the backbone and its configuration, in place."""
     _, layers = _find_layers(backbone)
-    whole, config = len(layers), backbone.config
+    whole = len(layers)
+    config = backbone.config
     if not 1 <= count <= whole:
         raise ConfigError(f"layers {count}: this backbone has {whole} layers; expected 1 to {whole}")
     if count == whole:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-# A folder in huggingface_hub's cache.
-_SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/?$")
 _NAMES = " or ".join(PACKAGED)
 _NO_TOKENIZER = "backend tokenizer"  # in transformers' message
 _FEWEST_TOKENS = 4  # an empty T5 or DeBERTa tokenizer has one or two, beside special ones
@@ -54,7 +52,8 @@ def check_pin(source: str | Path, revision: str | None, *, trust_remote_code: bo
 
 def check_name(source: str | Path) -> None:
     """Refuse a source that is neither a model folder nor a valid Hub id, without a download or torch."""
-    name, path = str(source), Path(source)
+    name = str(source)
+    path = Path(source)
     if name in PACKAGED:
         return
     if path.is_dir():
@@ -79,7 +78,8 @@ def find_folder(source: str | Path, *, revision: str | None = None) -> Path:
     check_name(source)
     from pairkit.dataset.reading.hub import fetch_model
 
-    name, instead = str(source), f"use a folder or {_NAMES}"
+    name = str(source)
+    instead = f"use a folder or {_NAMES}"
     return fetch_model(name, revision, _FETCHED, called=name, instead=instead)
 
 
@@ -199,16 +199,11 @@ def _check_model(folder: Path) -> None:
         )
 
 
-def hub_origin(folder: str | Path) -> tuple[str, str] | None:
-    """Hub id and commit of a folder in the Hub's cache; None for other folders."""
-    match = _SNAPSHOT.search(Path(folder).as_posix())
-    return None if match is None else (match["name"].replace("--", "/"), match["commit"])
-
-
 def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
     """The folder of the adapters' base model, at the commit that they name, if any."""
     config = read_object(folder / ADAPTERS_FILE)
-    name, revision = config.get("base_model_name_or_path"), config.get("revision")
+    name = config.get("base_model_name_or_path")
+    revision = config.get("revision")
     if not name:
         raise DataError("has no base_model_name_or_path", path=folder / ADAPTERS_FILE)
     try:

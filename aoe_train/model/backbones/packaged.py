@@ -28,7 +28,8 @@ def quietly() -> Iterator[None]:
     """Silence transformers' progress bars and its report of missing weights, which the caller checks."""
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
@@ -69,7 +70,8 @@ def _split_digits(tokenizer: Any) -> None:
     """Make each digit a token, as SmolLM2 does; transformers reads all GGUF tokenizers as GPT-2's."""
     from tokenizers import pre_tokenizers
 
-    digits, words = pre_tokenizers.Digits(individual_digits=True), tokenizer.backend_tokenizer.pre_tokenizer
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    words = tokenizer.backend_tokenizer.pre_tokenizer
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
 
 

@@ -97,7 +97,8 @@ class _Output(nn.Module):
 class _Layer(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
-        attention, output = _SelfAttention(config), _Output(config, config.hidden_size)
+        attention = _SelfAttention(config)
+        output = _Output(config, config.hidden_size)
         self.attention = nn.ModuleDict({"self": attention, "output": output})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
         self.output = _Output(config, config.intermediate_size)

@@ -134,7 +134,8 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
     table = stored.get("embedding.weight", stored.get("embeddings"))
     if table is None or table.ndim != 2:
         raise DataError(f"contains no table of token vectors; {_REMEDY}", path=path)
-    rows, weights = stored.get("mapping"), stored.get("weights")
+    rows = stored.get("mapping")
+    weights = stored.get("weights")
     if rows is not None:
         rows = rows.long()
         if rows.ndim != 1 or not len(rows) or int(rows.min()) < 0 or int(rows.max()) >= len(table):

@@ -1,9 +1,8 @@
-"""Attention over packed sequences, also by torch's FlashAttention, registered with transformers."""
+"""Attention over packed sequences, registered with transformers."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
@@ -11,10 +10,11 @@ from torch import nn
 from torch.nn import functional
 
 from aoe_train.model.device import uncompiled
+from aoe_train.model.packing.flash import flash, is_for_flash
 from aoe_train.model.packing.layers import draw_seed, keep_mask
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
     from torch import Tensor
 
     from aoe_train.model.packing.sequences import Bucket, Sequences
@@ -27,9 +27,6 @@ _OVERFLOW_MARGIN = 8.0
 _TORCH_FASTER_FROM = 96
 # Features of some models' attention: capped scores, sinks, position biases.
 _UNSUPPORTED = ("softcap", "s_aux", "position_bias")
-_FLASH_DTYPES = (torch.float16, torch.bfloat16)
-_MAX_HEAD_DIM, _MULTIPLE = 256, 8  # of torch's FlashAttention
-_MIN_CAPABILITY = (8, 0)  # Ampere
 
 
 class Options(NamedTuple):
@@ -82,7 +79,8 @@ def _by_lengths(
     """Attention over buckets of similar lengths, padded to the longest."""
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
-        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+        key = key.repeat_interleave(groups, 1)
+        value = value.repeat_interleave(groups, 1)
     attend = _by_bucket if _is_for_torch(query, packed) else _Attention.apply
     return cast("Tensor", attend(query, key, value, packed, options))
 
@@ -200,60 +198,6 @@ def _scores(bucket: Bucket, query: Tensor, key: Tensor, *, causal: bool, window:
     if bias is not None:
         scores.view(bucket.size, -1, *scores.shape[1:]).add_(bias)
     return scores
-
-
-def is_for_flash(query: Float[Tensor, "token head dim"]) -> bool:
-    """Whether the kernels support this type and head size."""
-    dim = query.shape[-1]
-    return query.dtype in _FLASH_DTYPES and dim <= _MAX_HEAD_DIM and dim % _MULTIPLE == 0
-
-
-@cache
-def has_flash(device: torch.device) -> bool:
-    """Whether the kernels work on a device: tries a tiny product, as torch's operator is not public."""
-    if device.type != "cuda" or torch.cuda.get_device_capability(device) < _MIN_CAPABILITY:
-        return False
-    query = torch.zeros(1, 1, _MULTIPLE, dtype=torch.float16, device=device)
-    bounds = torch.tensor([0, 1], dtype=torch.int32, device=device)
-    try:
-        flash(query, query, query, bounds, 1, 1.0, 0.0, False, None)  # noqa: FBT003 - not causal
-    except torch.OutOfMemoryError:
-        raise
-    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
-        return False
-    return True
-
-
-def flash(
-    query: Float[Tensor, "token head dim"],
-    key: Float[Tensor, "token kv dim"],
-    value: Float[Tensor, "token kv dim"],
-    bounds: Int[Tensor, " bound"],
-    longest: int,
-    scaling: float,
-    dropout: float,
-    causal: bool,
-    window: int | None,
-) -> Float[Tensor, "token head dim"]:
-    """Attention within each sequence, from one bound to the next; `kv` divides `head`."""
-    sides = {} if window is None else {"window_size_left": window - 1}
-    if window is not None and not causal:
-        sides["window_size_right"] = window - 1
-    outputs = torch.ops.aten._flash_attention_forward(
-        query,
-        key,
-        value,
-        bounds,
-        bounds,
-        longest,
-        longest,
-        dropout,
-        causal,
-        False,  # noqa: FBT003 - positional in C++: return no debug mask
-        scale=scaling,
-        **sides,
-    )
-    return outputs[0]  # type: ignore[no-any-return]
 
 
 def register() -> None:

@@ -61,7 +61,8 @@ class _attention:  # noqa: N801 - used as a function
     """Sets the attention implementation for the duration of a call."""
 
     def __init__(self, backbone: Any, name: str = NAME) -> None:
-        self.config, self.name = backbone.config, name
+        self.config = backbone.config
+        self.name = name
 
     def __enter__(self) -> None:
         self.before = self.config._attn_implementation
@@ -100,7 +101,8 @@ def _single(backbone: Any, ids: list[Int[Tensor, " token"]]) -> Float[Tensor, "t
 
 def _difference(vectors: Float[Tensor, "token dim"], reference: Float[Tensor, "token dim"]) -> float:
     """The largest distance of a token's two vectors, relative to the length of its reference."""
-    vectors, reference = vectors.float(), reference.float()
+    vectors = vectors.float()
+    reference = reference.float()
     return float(((vectors - reference).norm(dim=-1) / reference.norm(dim=-1)).max())
 
 

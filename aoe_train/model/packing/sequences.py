@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from aoe_train.model.device import uncompiled, upload
-from aoe_train.model.packing.attention import has_flash
+from aoe_train.model.packing.flash import has_flash
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -121,7 +121,8 @@ class Bucket:
         starts = torch.cumsum(sizes, 0) - sizes
         tokens = starts[:, None] + torch.minimum(at[None, :], sizes[:, None] - 1)
         padded = (at[None, None, :] >= sizes[:, None, None]).expand(-1, count, -1)
-        sequence, position = self.slots // self.length, self.slots % self.length
+        sequence = self.slots // self.length
+        position = self.slots % self.length
         grid = (sequence[:, None] * count + head) * self.length + position[:, None]
         self._indices[count] = _HeadIndices(
             tokens=(tokens[:, None, :] * count + head[:, None]).flatten(),
@@ -172,7 +173,8 @@ class Sequences:
         return sequences
 
     def _set(self, sizes: Int[Tensor, " sequence"], tokens: int, longest: int) -> None:
-        self.sizes, self.device = sizes, sizes.device
+        self.sizes = sizes
+        self.device = sizes.device
         ends = torch.cumsum(sizes, 0)
         self.positions: Int[Tensor, " token"] = _from_starts(sizes - ends, sizes, tokens)
         # Attributes, not properties, so that torch.compile treats them as inputs that change with each batch.
@@ -183,7 +185,9 @@ class Sequences:
     @cached_property
     def buckets(self) -> list[Bucket]:
         """Consecutive sequences that attention processes together, divided at the lowest cost."""
-        buckets, first, token = [], 0, 0
+        buckets = []
+        first = 0
+        token = 0
         cost, limit = (
             (_BUCKET_COST, _BUCKET_LIMIT)
             if self.device.type == "cpu"
@@ -192,7 +196,8 @@ class Sequences:
         for last in best_cuts(self.lengths, cost, limit):
             lengths = tuple(self.lengths[first:last])
             buckets.append(Bucket(token, sum(lengths), lengths, self.sizes[first:last]))
-            first, token = last, token + sum(lengths)
+            first = last
+            token = token + sum(lengths)
         return buckets
 
 
@@ -211,13 +216,15 @@ def best_cuts(lengths: list[int], start_cost: int, limit: int) -> list[int]:
     divides a run of equal lengths, it does so from the start of the run, which may cost slightly more;
     trying all divisions would take longer than it saves.
     """
-    ends, start = list[int](), 0
+    ends = list[int]()
+    start = 0
     for end in range(1, len(lengths) + 1):
         if end == len(lengths) or lengths[end - 1] != lengths[end]:
             step = max(1, limit // lengths[end - 1] ** 2)
             ends += [*range(start + step, end, step), end]
             start = end
-    best, cut = [0.0], [0]
+    best = [0.0]
+    cut = [0]
     for number, end in enumerate(ends):
         square = lengths[end - 1] ** 2
         options = (
@@ -229,7 +236,8 @@ def best_cuts(lengths: list[int], start_cost: int, limit: int) -> list[int]:
         cost, before = min(options)
         best.append(cost)
         cut.append(before)
-    chosen, number = [], len(ends)
+    chosen = []
+    number = len(ends)
     while number:
         chosen.append(ends[number - 1])
         number = cut[number]

@@ -87,7 +87,8 @@ class PromptTokens:
 
 def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
     """Tokenise the prompt `words`, which may be empty."""
-    prompt, special = read_prompt(words), special_tokens_of(raw)
+    prompt = read_prompt(words)
+    special = special_tokens_of(raw)
     if prompt.after:
         prefix, suffix = _prefix_and_suffix(raw, prompt)
         return PromptTokens("", [], SpecialTokens([*special.before, *prefix], [*suffix, *special.after]))
@@ -98,9 +99,11 @@ def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTok
     """A copy of `tokenizer` that puts a prompt around each text; it replaces a previous prompt."""
     raw = copy.deepcopy(raw_tokenizer(tokenizer))
     around = _prefix_and_suffix(raw, read_prompt(words))
-    special, steps = special_tokens_of(raw), _post_processor(raw)
+    special = special_tokens_of(raw)
+    steps = _post_processor(raw)
     named = {name: entry["ids"] for step in steps for name, entry in step.get("special_tokens", {}).items()}
-    prefix, suffix = len(named.get(_PREFIX, ())), len(named.get(_SUFFIX, ()))
+    prefix = len(named.get(_PREFIX, ()))
+    suffix = len(named.get(_SUFFIX, ()))
     special = SpecialTokens(special.before[: len(special.before) - prefix], special.after[suffix:])
     raw.post_processor = _template(raw, special, around)
     special_tokens_of(raw).text_limit(tokenizer.model_max_length)

@@ -65,7 +65,8 @@ def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
     """
     count = max(1, -(-(length - overlap) // (limit - overlap)))
     size, longer = divmod(length + (count - 1) * overlap, count)
-    spans, start = [], 0
+    spans = []
+    start = 0
     for number in range(count):
         stop = start + size + (number < longer)
         spans.append((start, stop))
@@ -165,7 +166,8 @@ _MIN_TOKENS = 256  # more than the tokens of one word that was cut
 def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> list[Encoding]:
     """Encode the start of each text, which contains its first `kept` tokens; None encodes all of it."""
     encodings: dict[int, Encoding] = {}
-    waiting, characters = list(range(len(texts))), _CHARACTERS
+    waiting = list(range(len(texts)))
+    characters = _CHARACTERS
     while waiting:
         needed = {index: max(count, _MIN_TOKENS) for index in waiting if (count := kept[index]) is not None}
         starts = [
@@ -214,8 +216,10 @@ class _Cut:
 
     def pieces(self, ids: list[int]) -> tuple[list[list[int]], bool]:
         """The pieces, and whether the text was truncated."""
-        special, shared = self.prompt_tokens.special, self.prompt_tokens.shared(ids)
-        before, remaining = [*special.before, *ids[:shared]], ids[shared:]
+        special = self.prompt_tokens.special
+        shared = self.prompt_tokens.shared(ids)
+        before = [*special.before, *ids[:shared]]
+        remaining = ids[shared:]
         limit = self.max_length - len(before) - len(special.after)
         is_truncated = self.long_text == "truncate" and len(remaining) > limit
         spans = [(0, limit)]
@@ -267,7 +271,8 @@ class _Tokens(NamedTuple):
 
 def _tokenise(job: _Job) -> Iterator[_Tokens]:
     """The tokens of a few thousand texts at a time."""
-    texts, progress = job.texts, job.progress
+    texts = job.texts
+    progress = job.progress
     for first in range(0, len(texts), _CALL_TEXTS):
         block = slice(first, first + _CALL_TEXTS)
         all_pieces: list[list[int]] = []

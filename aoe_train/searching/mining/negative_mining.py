@@ -31,7 +31,8 @@ class VectorTable:
     """Vectors of unit length (row, dim), and the ascending text indices of the rows."""
 
     def __init__(self, matrix: Scores, indices: Indices) -> None:
-        self.matrix, self.indices = matrix, indices
+        self.matrix = matrix
+        self.indices = indices
 
     def numbers(self, indices: Indices) -> Indices:
         """Row numbers of texts."""
@@ -172,7 +173,8 @@ def mine_split(
         rankers.append(ByModel(vectors, part.candidates))
     if settings.by != "model":
         rankers.append(ByWords(dataset.texts, part.candidates, part.positives))
-    miner, done = _Miner(dataset, part, settings, rankers), 0
+    miner = _Miner(dataset, part, settings, rankers)
+    done = 0
     anchors = list(miner.positives)
     for block, count in _blocks(anchors, dataset.known, settings.window[1], len(part.candidates)):
         rankings = [ranker.best(block, count) for ranker in rankers]
@@ -194,7 +196,9 @@ class _Miner:
         settings: MineSettings,
         rankers: Sequence[ByModel | ByWords],
     ) -> None:
-        self._dataset, self._part, self._settings = dataset, part, settings
+        self._dataset = dataset
+        self._part = part
+        self._settings = settings
         self._scores = rankers[0].scores
         self._pairs = list(zip(part.anchors.tolist(), part.positives.tolist(), strict=True))
         self.positives: defaultdict[int, list[int]] = defaultdict(list)
@@ -205,7 +209,8 @@ class _Miner:
         self._split = MinedSplit(dropped=Counter(part.dropped))
 
     def mine(self, anchor: int, rankings: list[CandidateRanking]) -> None:
-        known, positives = self._dataset.known, self.positives[anchor]
+        known = self._dataset.known
+        positives = self.positives[anchor]
         scores = [0.0] * len(positives)
         if self._settings.measures_positives:
             scores = self._scores(anchor, np.array(positives)).tolist()
@@ -226,7 +231,8 @@ class _Miner:
         self, text: int, rankings: Sequence[CandidateRanking], excluded: Sequence[Mask], positive_score: float
     ) -> ChosenNegatives:
         low, high = self._settings.window
-        windows, counts = [], Counter[str]()
+        windows = []
+        counts = Counter[str]()
         for (indices, scores), marks in zip(rankings, excluded, strict=True):
             ranked = int((indices >= 0).sum())
             remaining = np.flatnonzero(~marks[:ranked])[:high]
@@ -250,23 +256,28 @@ class _Miner:
 
     def _rules(self, scores: Scores, positive: float) -> Iterator[tuple[str, Mask]]:
         """The rejected candidates by rule, in sentence-transformers' order."""
-        margin, relative_margin = self._settings.margin, self._settings.relative_margin
+        margin = self._settings.margin
+        relative_margin = self._settings.relative_margin
         if margin is not None:
             yield "margin", scores + margin > positive
         if relative_margin is not None:
             yield "relative_margin", scores > positive - abs(positive) * relative_margin
 
     def _sample(self, text: int, indices: Indices, fits: Indices) -> Indices:
-        count, texts = self._settings.num_negatives, self._dataset.texts
+        count = self._settings.num_negatives
+        texts = self._dataset.texts
         if self._settings.sampling == "top" or len(fits) <= count:
             return fits[:count]
-        anchor, seed = texts[text], self._settings.seed
+        anchor = texts[text]
+        seed = self._settings.seed
         keys = [keyed_hash(seed, anchor, texts[index]) for index in indices[fits].tolist()]
         return np.sort(fits[np.argsort(np.array(keys, np.uint64), kind="stable")[:count]])
 
     def split(self) -> MinedSplit:
         """The rows with at least one negative, in the order of the input."""
-        texts, split, count = self._dataset.texts, self._split, self._settings.num_negatives
+        texts = self._dataset.texts
+        split = self._split
+        count = self._settings.num_negatives
         rows: list[list[object]] = []
         for anchor, positive in self._pairs:
             chosen = self._chosen[anchor]

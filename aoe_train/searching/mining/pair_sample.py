@@ -103,7 +103,8 @@ def sample_pairs(
         pairs, counts = _draw_results(texts, chosen, encoded, purposes, top, name, show)
     else:
         vectors = [encoder.encode(chosen, normalize=True, progress=show) for encoder in encoders]
-        pairs, counts = _draw_pairs(chosen, vectors, seed, name), {"compared_texts": len(chosen)}
+        pairs = _draw_pairs(chosen, vectors, seed, name)
+        counts = {"compared_texts": len(chosen)}
     statistics = {"pairs": pairs.height, "texts": len(texts), **counts}
     if out is not None:
         configs = {"default": {"test": pairs}}
@@ -155,7 +156,9 @@ def _draw_pairs(texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int, 
     first, second = np.triu_indices(len(texts), 1)
     cosine = np.stack([(matrix @ matrix.T)[first, second] for matrix in vectors]).mean(axis=0)
     top = np.argsort(-cosine, kind="stable")[: _PAIRS_PER_TEXT * len(texts)]
-    first, second, cosine = first[top], second[top], cosine[top]
+    first = first[top]
+    second = second[top]
+    cosine = cosine[top]
     bands = np.digitize(cosine, np.linspace(cosine[-1], cosine[0], _BANDS + 1)[1:-1])
     shuffled = np.random.default_rng(seed).permutation(len(cosine))
     by_band = [shuffled[bands[shuffled] == band].tolist() for band in reversed(range(_BANDS))]
@@ -171,7 +174,8 @@ def _alternate(
     by_cosine: Sequence[int], by_band: Sequence[Sequence[int]], first: np.ndarray, second: np.ndarray
 ) -> Iterator[int]:
     """Alternate between the most similar pair and one of each band, skipping pairs with a used text."""
-    used, nearest = set[int](), iter(by_cosine)
+    used = set[int]()
+    nearest = iter(by_cosine)
     queues = [queue for band in by_band for queue in (nearest, iter(band))]
     while queues:
         for queue in [*queues]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import Embedder, count_tokens, in_batches
+from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, in_batches
 from aoe_train.searching.serve.requests import RefusalError
 
 _TOKENS_PER_SECOND = 10_000.0  # converts tokens to time in the ranks of texts
@@ -60,10 +60,12 @@ def _run_calls(work: Callable[[list[Any]], Sequence[Any]], calls: list[_Call]) -
     except BaseException as error:  # noqa: BLE001 - raised by the caller; a panic of polars is no Exception
         if len(calls) > 1:
             return False
-        calls[0].error, calls[0].is_done = error, True
+        calls[0].error = error
+        calls[0].is_done = True
         return True
     for call, result in zip(calls, results, strict=True):
-        call.result, call.is_done = result, True
+        call.result = result
+        call.is_done = True
     return True
 
 
@@ -72,8 +74,11 @@ class Batcher:
 
     def __init__(self, model: Embedder, *, batch_tokens: int, most_texts: int) -> None:
         self.requests = self.texts = 0
-        self.model, self._batch_tokens, self._most_texts = model, batch_tokens, most_texts
-        self._running, self._reading = ThreadPoolExecutor(1, "model"), ThreadPoolExecutor(1, "tokens")
+        self.model = model
+        self._batch_tokens = batch_tokens
+        self._most_texts = most_texts
+        self._running = ThreadPoolExecutor(1, "model")
+        self._reading = ThreadPoolExecutor(1, "tokens")
         self._queues: dict[str | None, list[_QueuedTexts]] = {}  # by prompt; a batch has one prompt
         self._numbers = count()
         self._calls: SimpleQueue[_Call] = SimpleQueue()
@@ -90,7 +95,8 @@ class Batcher:
                 counts = await loop.run_in_executor(self._reading, count_tokens, self.model, part, prompt)
                 lengths += counts.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
-            queue, total = self._queues.setdefault(prompt, []), 0
+            queue = self._queues.setdefault(prompt, [])
+            total = 0
             for index, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 total += tokens
                 rank = arrival + total / _TOKENS_PER_SECOND
@@ -128,11 +134,13 @@ class Batcher:
         if self.texts and self.texts + texts > self._most_texts:
             message = "too many texts are waiting; try again later"
             raise RefusalError(429, message, code="queue_full", retry_after_s=1)
-        self.requests, self.texts = self.requests + 1, self.texts + texts
+        self.requests = self.requests + 1
+        self.texts = self.texts + texts
         try:
             yield
         finally:
-            self.requests, self.texts = self.requests - 1, self.texts - texts
+            self.requests = self.requests - 1
+            self.texts = self.texts - texts
 
     async def _work(self) -> None:
         while self._queues:

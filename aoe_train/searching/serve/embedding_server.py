@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from aoe_train.evaluation.embedders.embedder import Embedder, cut_to
+from aoe_train.encoding.embedders.embedder import Embedder, cut_to
 from aoe_train.model.memory import share_memory_among_threads
 from aoe_train.model.quantization import checked_dim
 from aoe_train.searching.index import SearchIndex, SearchQuery
@@ -74,12 +74,14 @@ class EmbeddingServer(HttpServer):
         port = listening.getsockname()[1]
         address = reachable_host(host)
         shown = f"[{address}]" if ":" in address else address
-        self.url, self.model = f"http://{shown}:{port}", name
+        self.url = f"http://{shown}:{port}"
+        self.model = name
         self.page_url = self.url if key is None else f"{self.url}/#{key}"
         names = {"localhost", "127.0.0.1", "[::1]", shown} if is_loopback(host) else set[str]()
         self._hosts = frozenset(f"{name}:{port}" for name in names)
         self._key = None if key is None else key.encode()
-        self._indexes, self._limits = indexes, limits
+        self._indexes = indexes
+        self._limits = limits
         self._batchers = [
             Batcher(model, batch_tokens=limits.batch_tokens, most_texts=limits.queue) for model in embedders
         ]
@@ -150,14 +152,16 @@ class EmbeddingServer(HttpServer):
     @asynccontextmanager
     async def _body(self, request: Request) -> AsyncIterator[bytes]:
         """The body; its bytes are held from their arrival until the reply."""
-        most, held = self._limits.body_mib * MIB, 0
+        most = self._limits.body_mib * MIB
+        held = 0
 
         def hold(size: int) -> None:
             nonlocal held
             others = self._held - held
             if others and self._held + size > self._limits.held_mib * MIB:
                 raise RefusalError(429, "too many requests; try again in 1 s", retry_after_s=1)
-            held, self._held = held + size, self._held + size
+            held = held + size
+            self._held = self._held + size
 
         try:
             yield await json_body(request, most, self._limits.receive_s, hold)
@@ -168,7 +172,8 @@ class EmbeddingServer(HttpServer):
         request = decoded(body, EmbeddingRequest)
         if request.model is not None:
             self._model(request.model)
-        texts, prompt = request.texts(self._limits.texts), None
+        texts = request.texts(self._limits.texts)
+        prompt = None
         if request.prompt_name is not None:
             prompt = self._batchers[0].model.prompts.chosen(prompt=None, name=request.prompt_name)
         vectors, tokens = await self._batchers[0].encode(texts, prompt)
@@ -185,7 +190,8 @@ class EmbeddingServer(HttpServer):
 
     async def _hits(self, body: bytes) -> bytes:
         request = decoded(body, SearchRequest)
-        index, batcher = self._index(request.index), self._batchers[request.index]
+        index = self._index(request.index)
+        batcher = self._batchers[request.index]
         if not request.text.strip():
             raise RefusalError(400, "the text is empty; expected a search query", param="text")
         vector = None
@@ -202,7 +208,8 @@ class EmbeddingServer(HttpServer):
         self._index(0)
         indexes = []
         for batcher, index in zip(self._batchers, self._indexes, strict=True):
-            model, purpose = batcher.model.name, index.about.purpose
+            model = batcher.model.name
+            purpose = index.about.purpose
             name = model if purpose is None else f"{model} for {purpose}"
             indexes.append({"model": name, "texts": len(index), "columns": index.about.text})
         return {"indexes": indexes}

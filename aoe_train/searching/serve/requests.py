@@ -51,7 +51,9 @@ class RefusalError(Exception):
         code: str | None = None,
         retry_after_s: int = 0,
     ) -> None:
-        self.status, self.param, self.code = status, param, code
+        self.status = status
+        self.param = param
+        self.code = code
         self.headers = {"connection": "close"}  # because the rest of the body is not read
         if retry_after_s:
             self.headers["retry-after"] = str(retry_after_s)

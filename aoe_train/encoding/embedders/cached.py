@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from aoe_train.evaluation.embedders.embedder import (
+from aoe_train.encoding.embedders.embedder import (
     Embedder,
     EmbedderWrapper,
     Endpoint,
@@ -55,7 +55,8 @@ class CachedEmbedder(EmbedderWrapper):
         super().__init__(embedder)
         known = store and embedder.identity
         self._store = VectorStore(cache_dir("vectors"), embedder.identity) if known else None
-        self._progress, self._say = progress, say
+        self._progress = progress
+        self._say = say
         self._dim: int | None = None  # set after the model was checked
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
@@ -64,7 +65,8 @@ class CachedEmbedder(EmbedderWrapper):
             return np.empty((0, 0), np.float32)
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         matrix, missing = self._cached(rows, prompt)
-        stage, done = f"encode with {self.name}", len(rows) - len(missing)
+        stage = f"encode with {self.name}"
+        done = len(rows) - len(missing)
         with Display(self._progress) as show:
             show(Progress(stage, done, len(rows)))
             for batch in in_batches(sorted(missing, key=len, reverse=True), _TEXTS, _CHARACTERS):
@@ -92,7 +94,8 @@ class CachedEmbedder(EmbedderWrapper):
             return None, texts
         if self._dim is None:
             self._dim = self._check_model(self._store)
-        matrix, missing = np.empty((len(rows), self._dim), np.float32), []
+        matrix = np.empty((len(rows), self._dim), np.float32)
+        missing = []
         for start in range(0, len(texts), _QUERY_KEYS):
             block = texts[start : start + _QUERY_KEYS]
             keys = _cache_keys(block, prompt)
@@ -197,7 +200,7 @@ def open_model(
             raise ConfigError("layers can't be set for a loaded Encoder; give its folder")
         return LocalEmbedder(cast("Encoder", model), "encoder")
     if endpoint is not None:
-        from aoe_train.evaluation.embedders.endpoint import EndpointEmbedder
+        from aoe_train.encoding.embedders.endpoint import EndpointEmbedder
 
         if precision != "auto" or layers is not None:
             flag = f"--layers {layers}" if precision == "auto" else f"--precision {precision}"

@@ -9,7 +9,7 @@ import os
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aoe_train.evaluation.embedders.embedder import Endpoint, in_batches
+from aoe_train.encoding.embedders.embedder import Endpoint, in_batches
 from aoe_train.settings.prompt_settings import NamedPrompts, written_out
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import (

@@ -63,8 +63,11 @@ class EmbedderWrapper:
     """Base of embedders that change another embedder's input or output."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self.name, self.identity, self.separator = embedder.name, embedder.identity, embedder.separator
-        self.prompts, self.similarity = embedder.prompts, embedder.similarity
+        self.name = embedder.name
+        self.identity = embedder.identity
+        self.separator = embedder.separator
+        self.prompts = embedder.prompts
+        self.similarity = embedder.similarity
         self._embedder = embedder
 
 
@@ -90,11 +93,13 @@ def count_tokens(embedder: Embedder, texts: list[str], prompt: str | None = None
 
 def in_batches(texts: Iterable[str], most_texts: int, most_characters: int) -> Iterator[list[str]]:
     """Batches within both limits; a text longer than `most_characters` is its own batch."""
-    batch, characters = list[str](), 0
+    batch = list[str]()
+    characters = 0
     for text in texts:
         if batch and (len(batch) == most_texts or characters + len(text) > most_characters):
             yield batch
-            batch, characters = [], 0
+            batch = []
+            characters = 0
         batch.append(text)
         characters += len(text)
     if batch:
@@ -194,7 +199,10 @@ class QuantizedEmbedder(EmbedderWrapper):
         """`whole` has the texts and vectors of the embedder's last call by prompt, for all sizes."""
         super().__init__(embedder)
         self._whole = whole
-        self.name, self._dim, self._quantize, self._layers = name, dim, quantize, layers
+        self.name = name
+        self._dim = dim
+        self._quantize = quantize
+        self._layers = layers
 
     def size(self) -> VectorSize:
         """The size of the vectors, after the first call of `encode`."""
