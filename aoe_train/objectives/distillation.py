@@ -127,7 +127,8 @@ def score_distill_part(context: LossContext) -> Loss:
     def loss(pairs: Pairs) -> Tensor:
         scores = _all_scores(pairs, dot=context.teachers.dot)
         if form == "kl":
-            return similarity_kl_loss(*(each.view(pairs.anchors, -1) for each in scores), scale)
+            model, teacher, known = (each.view(pairs.anchors, -1) for each in scores)
+            return similarity_kl_loss(model, teacher, known, scale)
         if form == "ranking":
             return ranking_loss(scores.model, scores.teacher, scale, present=scores.known)
         return _masked_mean((scores.model - scores.teacher).square(), scores.known)
