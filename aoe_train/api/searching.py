@@ -99,7 +99,7 @@ def index(
     """
     from pydantic import Field
 
-    from aoe_train.encoding.embedders.embedder import tokenizer_of
+    from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.model.backbones.packaged import PACKAGED
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
@@ -134,9 +134,11 @@ def index(
             read, _ = read_documents(texts, roles, show)
             embedder = _embedder(model, cache=cache, progress=show)
             rows = chunk_rows(read, embedder, longest, address)
-        tokenizer = tokenizer_of(embedder)
-        if tokenizer is not None and (warning := language_warning(tokenizer, rows.texts, embedder.name)):
-            notes(progress)(warning)
+        encoder = local_encoder(embedder)
+        if encoder is not None:
+            warning = language_warning(encoder.tokenizer, rows.texts, embedder.name)
+            if warning:
+                notes(progress)(warning)
         return make(
             rows,
             embedder,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from aoe_train.objectives.kinds import positive_threshold
+from aoe_train.objectives.objective_checks import positive_threshold
 from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, ObjectiveSettings
 from aoe_train.objectives.training_rows import (
     ABSENT,

@@ -105,7 +105,7 @@ class Mixture(Sampler[list[int]]):
         number, start = divmod(epoch * int(self.counts[dataset]), len(batches))
         while True:
             yield from batches.plan(number)[start:]
-            number = number + 1
+            number += 1
             start = 0
 
     def epoch_share(self, dataset: int) -> dict[str, float]:

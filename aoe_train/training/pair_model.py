@@ -138,8 +138,8 @@ def split_texts(
         chunk = slice(piece, piece + counts.sum())
         sizes = lengths[chunk]
         yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[chunk] for numbers in by_piece)
-        token = token + sizes.sum()
-        piece = piece + counts.sum()
+        token += sizes.sum()
+        piece += counts.sum()
 
 
 class TextObjective(nn.Module, ABC):

@@ -27,8 +27,6 @@ from pairkit.base.system.folders import own_name
 from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
     from aoe_train.model.encoder import Encoder
 
 Function = Callable[[list[str]], Any]
@@ -128,18 +126,11 @@ class LocalEmbedder:
         return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
 
 
-def tokenizer_of(embedder: Embedder) -> PreTrainedTokenizerBase | None:
-    """The tokenizer of a local model; None for functions and servers."""
+def local_encoder(embedder: Embedder) -> Encoder | None:
+    """The encoder of a local model; None for functions and servers."""
     while isinstance(embedder, EmbedderWrapper):
         embedder = embedder._embedder
-    return embedder._encoder.tokenizer if isinstance(embedder, LocalEmbedder) else None
-
-
-def max_length_of(embedder: Embedder) -> int | None:
-    """The number of tokens that a local model reads; None if unknown or unlimited."""
-    while isinstance(embedder, EmbedderWrapper):
-        embedder = embedder._embedder
-    return embedder._encoder.settings.max_length if isinstance(embedder, LocalEmbedder) else None
+    return embedder._encoder if isinstance(embedder, LocalEmbedder) else None
 
 
 class FunctionEmbedder:
