@@ -58,8 +58,9 @@ def read_examples(
     makes `single` texts.
     """
     if split is None:
-        split, *others = splits = split_names(source)  # train comes first
-        if others and split != "train":
+        splits = split_names(source)
+        split = splits[0]  # train comes first
+        if len(splits) > 1 and split != "train":
             raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
     read = read_rows(source, columns=columns, split=split, rules=rules, meant=meant)
     ((name, frame),) = read.splits.items()

@@ -59,7 +59,10 @@ class Objective(nn.Module):
         check_teacher_use(settings, dim=dim, kind=kind, teachers=teachers)
         self.settings = settings
         active = settings.weights.active
-        low, high = scale = (label_range if kind == "graded" else None) or (0.0, 1.0)
+        scale = (0.0, 1.0)
+        if kind == "graded" and label_range is not None:
+            scale = label_range
+        low, high = scale
         in_batch = bool(IN_BATCH & active.keys())
         self.context = LossContext(
             settings,

@@ -132,7 +132,8 @@ def split_texts(
     *by_piece: Int[np.ndarray, " piece"],
 ) -> Iterator[tuple[Any, ...]]:
     """Split a batch of packed texts into batches of `size` texts; the last may be smaller."""
-    token = piece = 0
+    token = 0
+    piece = 0
     for first in range(0, len(pieces), size):
         counts = pieces[first : first + size]
         chunk = slice(piece, piece + counts.sum())

@@ -207,14 +207,13 @@ def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultR
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
         best = [entry for entry in dev_history if entry["step"] == state.best_global_step]
-        optional["dev_sets"] = {
-            name: DevSetRecord(
-                metric=metric.name,
-                before=metric.value,
-                dev=(best[0][f"eval_dev.{name}"] if best else None) if keeps_model else metric.value,
-            )
-            for name, metric in before.by_set.items()
-        }
+        sets = {}
+        for name, metric in before.by_set.items():
+            dev = metric.value if not keeps_model else None
+            if keeps_model and best:
+                dev = best[0][f"eval_dev.{name}"]
+            sets[name] = DevSetRecord(metric=metric.name, before=metric.value, dev=dev)
+        optional["dev_sets"] = sets
         optional["dev_set"] = before.chosen
     if keeps_model and fitted.dev_gain is not None:
         optional["dev_gain"] = fitted.dev_gain

@@ -64,6 +64,11 @@ def test_buckets_have_the_lowest_cost(lengths, start_cost):
     )
 
 
+def test_a_bucket_may_reach_the_limit():
+    assert best_cuts([4, 5, 5, 5], 10**6, 100) == [4]  # 4 x 25
+    assert best_cuts([4, 4, 5, 5, 5], 10**6, 100) == [2, 5]
+
+
 def _parts(
     total: int, heads: int = 4, kv: int = 4, dim: int = 5, dtype=torch.float64, device=CPU
 ) -> list[torch.Tensor]:

@@ -61,7 +61,8 @@ def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
 
 
 def test_a_key_is_found_before_texts_with_the_same_words(bert, tmp_path):
-    rows = pl.DataFrame({"key": ["7", "SUP-77"], "text": ["SUP-77", "a red boat on the river"]})
+    keys = ["7", "SUP-77", *map(str, range(10, 49))]
+    rows = pl.DataFrame({"key": keys, "text": ["SUP-77", *sentences(40)]})
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
     index = aoe_train.open_index(tmp_path / "index", words_only=True)
     assert [hit.key for hit in index.search("sup-77", by="words")] == ["SUP-77", "7"]

@@ -219,14 +219,16 @@ def in_sizes(
 ) -> dict[str, QuantizedEmbedder]:
     """A model in all sizes and number types, by name; every text is encoded once."""
     whole: dict[str | None, tuple[list[str], np.ndarray]] = {}
-    depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
-    return {
-        ", ".join([name, *depth, *([str(dim)] if dim else []), how]): QuantizedEmbedder(
-            embedder, name, dim, how, layers, whole
-        )
-        for dim in dims
-        for how in quantize
-    }
+    depth = ""
+    if layers is not None:
+        depth = f", {layers} layer" if layers == 1 else f", {layers} layers"
+    sizes = {}
+    for dim in dims:
+        size = f", {dim}" if dim else ""
+        for how in quantize:
+            key = f"{name}{depth}{size}, {how}"
+            sizes[key] = QuantizedEmbedder(embedder, name, dim, how, layers, whole)
+    return sizes
 
 
 def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:
