@@ -142,10 +142,13 @@ def evaluate(
     say = notes(progress)
     checked_precision = named_precision(precision)
     rules = label_rules(labels, label_range, bad_rows)
-    model_server, against_server = (
-        None if url is None else Endpoint(url, api_key_env if url == endpoint else None, plain_http)
-        for url in (endpoint, against_endpoint)
-    )
+
+    def server(url: str | None) -> Endpoint | None:
+        if url is None:
+            return None
+        key = api_key_env if url == endpoint else None
+        return Endpoint(url, key, plain_http)
+
     if model is None or isinstance(model, str) or not isinstance(model, Sequence):
         given = [] if model is None else [model]
     else:
@@ -153,8 +156,8 @@ def evaluate(
     models = ModelRequest(
         given,
         against,
-        endpoint=model_server,
-        against_endpoint=against_server,
+        endpoint=server(endpoint),
+        against_endpoint=server(against_endpoint),
         sizes=_sizes(layers, dim, quantize),
         purpose=argument("purpose", purpose, Purpose | None),
         prompt=prompt,
@@ -186,8 +189,12 @@ def _sizes(
     from pairkit.base.settings import argument, between_commas
 
     def numbers(name: str, given: int | Sequence[int] | str | None) -> list[int | None]:
-        parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
-        return [None] if parts is None else argument(name, [*parts], list[PositiveInt])
+        if given is None:
+            return [None]
+        if isinstance(given, int):
+            given = [given]
+        parts = given.split(",") if isinstance(given, str) else [*given]
+        return argument(name, parts, list[PositiveInt])  # type: ignore[no-any-return]
 
     if layers is None and dim is None and quantize is None:
         return None

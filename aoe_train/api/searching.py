@@ -99,7 +99,7 @@ def index(
     """
     from pydantic import Field
 
-    from aoe_train.encoding.embedders.embedder import tokenizer_of
+    from aoe_train.encoding.embedders.embedder import local_encoder
     from aoe_train.model.backbones.packaged import PACKAGED
     from aoe_train.model.tokens.coverage import language_warning
     from aoe_train.searching.build_index import check_place, make
@@ -134,9 +134,11 @@ def index(
             read, _ = read_documents(texts, roles, show)
             embedder = _embedder(model, cache=cache, progress=show)
             rows = chunk_rows(read, embedder, longest, address)
-        tokenizer = tokenizer_of(embedder)
-        if tokenizer is not None and (warning := language_warning(tokenizer, rows.texts, embedder.name)):
-            notes(progress)(warning)
+        encoder = local_encoder(embedder)
+        if encoder is not None:
+            warning = language_warning(encoder.tokenizer, rows.texts, embedder.name)
+            if warning:
+                notes(progress)(warning)
         return make(
             rows,
             embedder,
@@ -279,9 +281,7 @@ def duplicates(
     from aoe_train.searching.nearest import Searcher
     from aoe_train.searching.similar_texts import (
         NearDuplicates,
-        highest_cosine,
-        similar_pairs,
-        usual_minimum,
+        TextComparison,
     )
     from pairkit.base.cli.progress import Display
     from pairkit.base.settings import argument
@@ -293,12 +293,12 @@ def duplicates(
     if not same_model(index.probe, queries.probe):
         raise ConfigError(f"{queries.folder}: made with another model than {index.folder}")
     searcher = index.ranker.searcher if index.about.purpose is None else Searcher(index.vectors)
-    compared = index.vectors, searcher, None if against is None else queries.vectors
-    minimum = usual_minimum(*compared) if given is None else given
+    texts = TextComparison(index.vectors, searcher, queries.vectors, within=against is None)
+    minimum = texts.usual_minimum() if given is None else given
     with Display(progress) as show:
-        pairs, full = similar_pairs(*compared, minimum, neighbours=neighbours, show=show)
+        pairs, full = texts.similar_pairs(minimum, neighbours=neighbours, show=show)
     found = pl.DataFrame(dict(pairs))
-    highest = None if found.height else highest_cosine(*compared)
+    highest = None if found.height else texts.highest_cosine()
     return NearDuplicates(found, queries, index, full, minimum, chosen=given is None, highest=highest)
 
 

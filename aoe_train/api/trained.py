@@ -177,7 +177,8 @@ class Trained:
             return []
         model = str(self.out)
         backbone = run.sources.backbone
-        held_out, (name, first) = run.sources.dev_data, next(iter(run.sources.data.items()))
+        held_out = run.sources.dev_data
+        name, first = next(iter(run.sources.data.items()))
         kind = run.datasets[name].kind
         if held_out or (settings["preset"] != "domain" and kind != "single"):
             if not held_out and Path(first).is_file():

@@ -139,7 +139,9 @@ def column_prompts(
             return ColumnPrompts({}, words, _with_prompts(encoder, {dataset: words}))
         return ColumnPrompts({}, words, _with_prompts(encoder, {DEFAULT: words}, default=True))
     columns = [column_names(each) for each in examples]
-    known = {key for names in columns for column in names for key in _column_keys(column, names)}
+    known = set[str]()
+    for of_rows in columns:
+        known.update(*(_column_keys(column, of_rows) for column in of_rows))
     for key in prompts:
         if key not in known:
             raise ConfigError(

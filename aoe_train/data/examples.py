@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from aoe_train.objectives.kinds import positive_threshold
+from aoe_train.objectives.objective_checks import positive_threshold
 from aoe_train.objectives.objective_settings import IN_BATCH, RANKED, ObjectiveSettings
 from aoe_train.objectives.training_rows import (
     ABSENT,
@@ -58,8 +58,9 @@ def read_examples(
     makes `single` texts.
     """
     if split is None:
-        split, *others = splits = split_names(source)  # train comes first
-        if others and split != "train":
+        splits = split_names(source)
+        split = splits[0]  # train comes first
+        if len(splits) > 1 and split != "train":
             raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
     read = read_rows(source, columns=columns, split=split, rules=rules, meant=meant)
     ((name, frame),) = read.splits.items()

@@ -97,7 +97,10 @@ class Mixture(Sampler[list[int]]):
     def _rows_seen(self, dataset: int, epochs: int) -> int:
         batches = self.batches[dataset]
         passes, rest = divmod(epochs * int(self.counts[dataset]), len(batches))
-        return batches.rows_seen(passes) + (sum(map(len, batches.plan(passes)[:rest])) if rest else 0)
+        seen = batches.rows_seen(passes)
+        if rest:
+            seen += sum(map(len, batches.plan(passes)[:rest]))
+        return seen
 
     def _batches_from(self, dataset: int, epoch: int) -> Iterator[np.ndarray]:
         """A dataset's batches from the start of an epoch, pass after pass."""
@@ -105,7 +108,7 @@ class Mixture(Sampler[list[int]]):
         number, start = divmod(epoch * int(self.counts[dataset]), len(batches))
         while True:
             yield from batches.plan(number)[start:]
-            number = number + 1
+            number += 1
             start = 0
 
     def epoch_share(self, dataset: int) -> dict[str, float]:

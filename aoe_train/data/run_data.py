@@ -94,8 +94,10 @@ def read_data(sources: Sources, settings: TrainSettings, say: Say = silent) -> D
     for name, source in sources.data.items():
         say_of = _named_say(name, sources, say)
         with _named_errors(name, sources):
-            rows = train[name] = _reader(name, sources, settings, say_of)(source)
-            if len(counts := negative_counts(rows)) > 1:
+            rows = _reader(name, sources, settings, say_of)(source)
+            train[name] = rows
+            counts = negative_counts(rows)
+            if len(counts) > 1:
                 say_of(f"{source_name(source)}: negatives: {negatives_in_words(counts)}")
             reported[name] = _report_labels(rows, source, say_of)
             if name not in sources.losses:

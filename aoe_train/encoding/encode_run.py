@@ -189,7 +189,7 @@ def _fill(partial: PartialOutput, source: TextSource, embed: Embed, show: Listen
         nonlocal texts_read
         for part in parts(texts(source)):
             first = texts_read
-            texts_read = texts_read + len(part)
+            texts_read += len(part)
             if first >= start:
                 yield part
 

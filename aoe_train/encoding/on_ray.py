@@ -130,11 +130,13 @@ def _plan_actors(ray: Any, device: str | None, workers: int | None) -> tuple[int
         return workers or gpus, {"num_gpus": 1}
     if device not in (None, "cpu"):
         raise ConfigError(f"--device {device}: the cluster has no GPU; give cpu, or leave it out")
-    cores = [count for node in nodes if (count := int(node.get("CPU", 0)))]
+    cores = list(filter(None, (int(node.get("CPU", 0)) for node in nodes)))
     if not cores:
         raise ConfigError("the cluster has no CPU cores; start a node with `ray start --num-cpus`")
     count = workers or len(cores)
-    each = max((n for n in range(1, max(cores) + 1) if sum(core // n for core in cores) >= count), default=1)
+    each = max(cores)
+    while each > 1 and sum(core // each for core in cores) < count:
+        each -= 1
     return count, {"num_cpus": each}
 
 

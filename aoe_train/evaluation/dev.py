@@ -53,7 +53,9 @@ class DevScores:
 
     def ahead_of(self, before: DevScores | None, *, seed: int) -> dict[str, Any] | None:
         """The gain in the deciding metric with its interval; None for a mean of sets or for many rows."""
-        name = self.chosen or (next(iter(self.rows)) if len(self.rows) == 1 else None)
+        name = self.chosen
+        if name is None and len(self.rows) == 1:
+            (name,) = self.rows
         if name is None or before is None or self.rows[name].n > MOST_RESAMPLED:
             return None
         ours = self.rows[name]
@@ -84,8 +86,8 @@ class DevScores:
         return [self.deciding.value, *each]
 
 
-def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> tuple[str, Metrics]:
-    """The name of the metric, and the scores of the rows."""
+def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> Metrics:
+    """The scores of the rows; the first metric is the one that counts."""
     if examples.kind == "single":
         raise ConfigError("held-out single texts can't be scored; give labelled pairs, positives or triplets")
     if not len(examples):
@@ -94,13 +96,12 @@ def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> t
     if not np.isfinite(vectors).all():
         raise DataError("vectors of held-out texts contain NaN or infinity; after training, lower --lr")
     if examples.kind == "triplet":
-        correct = is_nearer(vectors, examples.rows, similarity)
-        return "triplet_accuracy", MeanMetrics({"triplet_accuracy": correct})
+        return MeanMetrics({"triplet_accuracy": is_nearer(vectors, examples.rows, similarity)})
     if examples.labels is None:
         ranks = reciprocal_ranks(vectors, examples.rows, similarity, content_ids=examples.content_ids)
-        return "mrr", MeanMetrics({"mrr": ranks})
+        return MeanMetrics({"mrr": ranks})
     similarities = pair_similarities(vectors, examples.rows, similarity)
-    return "spearman", correlation(similarities, examples.labels, "held-out data")
+    return correlation(similarities, examples.labels, "held-out data")
 
 
 def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetric:
@@ -120,7 +121,7 @@ def dev_scores(
 ) -> DevScores:
     """Score all dev sets; each distinct text is encoded once."""
 
-    def score(name: str, rows: Examples) -> tuple[str, Metrics]:
+    def score(name: str, rows: Examples) -> Metrics:
         try:
             return _score_rows(partial(encode, prompt=rows.prompts), rows, similarity)
         except DataError as error:
@@ -129,8 +130,8 @@ def dev_scores(
             raise DataError(f"dev set {name}: {error}") from error
 
     scored = {name: score(name, rows) for name, rows in sets.items()}
-    figures = {name: DevMetric(metric, rows.scores()[metric]) for name, (metric, rows) in scored.items()}
-    return DevScores(figures, chosen, {name: rows for name, (_, rows) in scored.items()})
+    figures = {name: DevMetric(*next(iter(rows.scores().items()))) for name, rows in scored.items()}
+    return DevScores(figures, chosen, scored)
 
 
 @dataclass(frozen=True)
@@ -164,23 +165,23 @@ class JudgedPairs:
         digest = hashlib.sha256()
         for text in self.task.texts:
             digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        for array in (self.task.labels, self.task.likely):
+        for array in (self.task.labels, self.task.probabilities):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def warning(self, training_texts: Iterable[str]) -> str | None:
         """A warning if training texts are among the judged texts."""
         shared = overlap(self.task, digests(training_texts))
-        return (
-            f"warning: {self.name}: the model is {shared}, so its score is too high" if shared.texts else None
-        )
+        if not shared.texts:
+            return None
+        return f"warning: {self.name}: the model is {shared}, so its score is too high"
 
     def score(self, encode: Encode, similarity: Similarity) -> Metrics:
         """A model's scores of the pairs."""
         task = self.task
         similarities = task.similarities(TaskVectors(encode, [task.texts], similarity=similarity))
         if np.isin(task.labels, (0, 1)).all():
-            return binary(similarities, task.labels, self.name, likely=task.likely)
+            return binary(similarities, task.labels, self.name, probabilities=task.probabilities)
         return correlation(similarities, task.labels, self.name)
 
     def gain(self, model: Metrics, backbone: Metrics, data: Iterable[Examples], *, seed: int) -> Gain:

@@ -128,9 +128,9 @@ def _reports(source: Source) -> TrackerReports:
     created = list[datetime]()
     for part in chain.from_iterable(parts_of(source).values()):
         more_ids, more_texts, more_times = _rows(part.numbered(), part.where)
-        ids = ids + more_ids
-        texts = texts + more_texts
-        created = created + more_times
+        ids += more_ids
+        texts += more_texts
+        created += more_times
     if created and len(created) < len(ids):
         raise DataError("only some of its files have times; expected all or none", path=source_name(source))
     return sorted_reports(ids, texts, created or None, source_name(source))

@@ -18,7 +18,7 @@ import numpy as np
 
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
-from aoe_train.evaluation.pair_task import length_buckets
+from aoe_train.evaluation.pair_task import length_buckets, rows_by_bucket
 from aoe_train.evaluation.resample import MeanMetrics, Resampling, compare
 from aoe_train.evaluation.score import Score
 from aoe_train.evaluation.tasks import TaskMetrics, TaskVectors, summarise
@@ -101,7 +101,8 @@ def build_queries(
     targets: dict[str, dict[int, set[int]]] = {}
     groups: Groups[int] = Groups()
     for split, split_pairs in pairs.items():
-        dropped[split], targets[split] = Counter(), {}
+        dropped[split] = Counter()
+        targets[split] = {}
         for duplicate, canonical in dict.fromkeys(split_pairs):
             if reason := _reason_to_drop(reports, index, duplicate, canonical):
                 dropped[split][reason] += 1
@@ -209,15 +210,13 @@ class DuplicatesTask:
     def _parts(self) -> Mapping[str, np.ndarray]:
         """The queries by length in tokens and by days since their newest target, without empty parts."""
         texts = [self.texts[query.report] for query in self.queries]
-        created = self.reports.created
         parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
+        created = self.reports.created
         if created is None:
             return parts
         ages = [created[query.report] - created[query.targets[-1]] for query in self.queries]
         days = np.array([age.total_seconds() for age in ages]) / 86_400
-        bucket = np.searchsorted(list(_DAYS.values()), days, side="right") - 1
-        by_age = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_DAYS)}
-        return parts | {name: rows for name, rows in by_age.items() if len(rows)}
+        return parts | rows_by_bucket(days, _DAYS)
 
 
 def _last(query: DuplicateQuery, scores: np.ndarray) -> np.ndarray:
@@ -234,7 +233,8 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.n
     * `mrr`: 1 / the rank of the best target, not counting relatives.
     * `map`: average precision, with targets and relatives as positives.
     """
-    first, precision = (np.empty(len(queries)) for _ in range(2))
+    first = np.empty(len(queries))
+    precision = np.empty(len(queries))
     for index, query in enumerate(queries):
         ranking = scores(query)
         (first[index],) = first_ranks(query, [ranking])

@@ -33,10 +33,11 @@ class Correlation(PairMetrics):
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Both coefficients, with weighted pairs."""
-        return {
-            "spearman": self.spearman(counts),
-            "pearson": _weighted_pearson(self.cosines, self.labels.astype(float), counts),
-        }
+        return {"spearman": self.spearman(counts), "pearson": self.pearson(counts)}
+
+    def pearson(self, counts: np.ndarray) -> np.ndarray:
+        """(draw,), with pairs weighted by `counts` (draw, pair)."""
+        return _weighted_pearson(self.cosines, self.labels.astype(float), counts)
 
     def spearman(self, counts: np.ndarray) -> np.ndarray:
         """(draw,), with pairs weighted by `counts` (draw, pair)."""
@@ -104,6 +105,13 @@ class Thresholds(NamedTuple):
     accuracy: float
 
 
+class _Accepted(NamedTuple):
+    """Masks of the pairs with predicted label 1, by the thresholds for F1 and for accuracy."""
+
+    f1: np.ndarray
+    accuracy: np.ndarray
+
+
 @dataclass(frozen=True)
 class Binary(PairMetrics):
     """Cosines against labels of 0 and 1.
@@ -120,7 +128,7 @@ class Binary(PairMetrics):
     """
 
     thresholds: Thresholds | None = None
-    likely: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """All metrics, with weighted pairs; NaN for draws that lack a label."""
@@ -130,9 +138,9 @@ class Binary(PairMetrics):
             "roc_auc": curve.roc_auc(),
             "average_precision": curve.average_precision(),
             **self._at_thresholds(counts),
-            "best_f1": self._f1(counts, self._held_out[0]),
-            "best_accuracy": self._accuracy(counts, self._held_out[1]),
-            "pearson": self._correlation.figures(counts)["pearson"],
+            "best_f1": self._f1(counts, self._held_out.f1),
+            "best_accuracy": self._accuracy(counts, self._held_out.accuracy),
+            "pearson": self._correlation.pearson(counts),
         }
 
     def roc_auc(self, counts: np.ndarray) -> np.ndarray:
@@ -145,7 +153,9 @@ class Binary(PairMetrics):
         limits = np.append((cosines[:-1] + cosines[1:]) / 2, cosines[-1])
         limits = np.concatenate([[np.nextafter(cosines[0], np.inf)], limits])  # the first accepts no pair
         curve = self._curve(np.ones((1, self.n)))
-        return Thresholds(*(float(limits[values[0].argmax()]) for values in (curve.f1(), curve.accuracy())))
+        f1 = limits[curve.f1()[0].argmax()]
+        accuracy = limits[curve.accuracy()[0].argmax()]
+        return Thresholds(float(f1), float(accuracy))
 
     def _at_thresholds(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         if self.thresholds is None:
@@ -171,13 +181,14 @@ class Binary(PairMetrics):
         """The pairs accepted at each threshold, with weighted pairs."""
         ordered = counts[:, self._order]
         positive = self.labels[self._order]
-        true, false = (np.cumsum(ordered * side, axis=1)[:, self._ends] for side in (positive, 1 - positive))
+        true = np.cumsum(ordered * positive, axis=1)[:, self._ends]
+        false = np.cumsum(ordered * (1 - positive), axis=1)[:, self._ends]
         start = np.zeros((len(counts), 1))
         return _Curve(np.hstack([start, true]), np.hstack([start, false]))
 
     @cached_property
-    def _held_out(self) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair is accepted at the thresholds of the other folds: for F1 and for accuracy."""
+    def _held_out(self) -> _Accepted:
+        """The pairs that are accepted at the thresholds of the other folds."""
         folds = min(_FOLDS, self.n)
         fold = np.empty(self.n, np.int64)
         fold[np.argsort(self.labels, kind="stable")] = np.arange(self.n) % folds
@@ -186,7 +197,7 @@ class Binary(PairMetrics):
             held_out = fold == number
             limits = Binary(self.cosines[~held_out], self.labels[~held_out]).best_thresholds()
             accepted[:, held_out] = self.cosines[held_out] >= np.array(limits)[:, None]
-        return accepted[0], accepted[1]
+        return _Accepted(*accepted)
 
     @cached_property
     def _correlation(self) -> Correlation:
@@ -238,7 +249,7 @@ def binary(
     labels: np.ndarray,
     where: str,
     thresholds: Thresholds | None = None,
-    likely: np.ndarray | None = None,
+    probabilities: np.ndarray | None = None,
 ) -> Binary:
     """Refuse labels other than 0 and 1, and what `correlation` refuses."""
     invalid = labels[(labels != 0) & (labels != 1)]
@@ -249,7 +260,7 @@ def binary(
             path=where,
         )
     correlation(cosines, labels, where)
-    return Binary(cosines, labels, thresholds, likely)
+    return Binary(cosines, labels, thresholds, probabilities)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

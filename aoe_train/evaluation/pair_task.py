@@ -38,7 +38,7 @@ class PairTask:
     text2: Sequence[str]
     labels: np.ndarray
     parts: Mapping[str, np.ndarray]
-    likely: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
     is_binary: bool = False
     dev: PairTask | None = None
 
@@ -70,9 +70,9 @@ class PairTask:
             thresholds = dev.best_thresholds()
         cosines = self.similarities(vectors)
 
-        def metrics(rows: np.ndarray | slice, likely: np.ndarray | None = None) -> Metrics:
+        def metrics(rows: np.ndarray | slice, probabilities: np.ndarray | None = None) -> Metrics:
             if self.is_binary:
-                return binary(cosines[rows], self.labels[rows], self.name, thresholds, likely)
+                return binary(cosines[rows], self.labels[rows], self.name, thresholds, probabilities)
             return correlation(cosines[rows], self.labels[rows], self.name)
 
         def metrics_of_part(rows: np.ndarray) -> Metrics | None:
@@ -82,7 +82,7 @@ class PairTask:
                 return None
 
         parts = {name: (metrics_of_part(rows), len(rows)) for name, rows in self.parts.items()}
-        return TaskMetrics(metrics(slice(None), self.likely), parts)
+        return TaskMetrics(metrics(slice(None), self.probabilities), parts)
 
 
 def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
@@ -97,11 +97,11 @@ def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
         frame["text2"].to_list(),
         frame["label"].cast(pl.Float64).to_numpy(),
         parts,
-        _likely(frame),
+        _probabilities(frame),
     )
 
 
-def _likely(frame: pl.DataFrame) -> np.ndarray | None:
+def _probabilities(frame: pl.DataFrame) -> np.ndarray | None:
     """Probabilities of label 1 in a table of `label judge`; other tables may have a similar column."""
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
@@ -227,7 +227,11 @@ def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.n
     """Rows by the `estimated_tokens` of their longer text, which don't depend on the model."""
     frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
     counts = frame.select(pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns))
-    starts = list(_LENGTH_BUCKETS.values())
-    bucket = np.searchsorted(starts, counts.to_series().to_numpy(), side="right") - 1
-    buckets = {name: np.flatnonzero(bucket == number) for number, name in enumerate(_LENGTH_BUCKETS)}
-    return {name: rows for name, rows in buckets.items() if len(rows)}
+    return rows_by_bucket(counts.to_series().to_numpy(), _LENGTH_BUCKETS)
+
+
+def rows_by_bucket(values: np.ndarray, starts: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """The rows of each bucket that isn't empty; `starts` are the buckets' lowest values, ascending."""
+    bucket = np.searchsorted(list(starts.values()), values, side="right") - 1
+    rows = {name: np.flatnonzero(bucket == number) for number, name in enumerate(starts)}
+    return {name: numbers for name, numbers in rows.items() if len(numbers)}

@@ -123,11 +123,12 @@ def _interval(values: np.ndarray, level: float) -> Interval:
 
 
 def _resampled(metrics: tuple[Metrics, ...], resamples: Resampling) -> list[dict[str, np.ndarray]]:
-    blocks: list[list[Mapping[str, np.ndarray]]] = [[] for _ in metrics]
-    for counts in _counts(metrics[0].n, resamples):
-        for model_blocks, model in zip(blocks, metrics, strict=True):
-            model_blocks.append(model.figures(counts))
-    return [{name: np.concatenate([block[name] for block in each]) for name in each[0]} for each in blocks]
+    """The metrics of each model in all resamples."""
+    blocks = [[model.figures(counts) for model in metrics] for counts in _counts(metrics[0].n, resamples)]
+    return [
+        {name: np.concatenate([block[name] for block in figures]) for name in figures[0]}
+        for figures in zip(*blocks, strict=True)
+    ]
 
 
 def _counts(n: int, resamples: Resampling) -> Iterator[np.ndarray]:

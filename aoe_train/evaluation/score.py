@@ -305,14 +305,14 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     factor = 1.0
     ours = model
     theirs = rival
-    if isinstance(model, Binary) and isinstance(rival, Binary) and _is_uncertain(model.likely):
+    if isinstance(model, Binary) and isinstance(rival, Binary) and _is_uncertain(model.probabilities):
         if model.n != rival.n:
             raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
-        factor = float(reliability(model.likely, np.ones((1, model.n)))[0])
+        factor = float(reliability(model.probabilities, np.ones((1, model.n)))[0])
         if not factor > 0:
             return None
-        ours = Silver(model.cosines, model.likely)
-        theirs = Silver(rival.cosines, model.likely)
+        ours = UncertainLabels(model.cosines, model.probabilities)
+        theirs = UncertainLabels(rival.cosines, model.probabilities)
     ahead = compare(ours, theirs, resamples).get(metric, EVEN)
     rarer = (
         int(min((model.labels == label).sum() for label in (0, 1))) if isinstance(model, Binary) else model.n
@@ -331,15 +331,15 @@ def _search_gain(model: SearchMetrics, rival: SearchMetrics, resamples: Resampli
     return Gain(metric, *metrics, ahead, 1.0, model.n, int(np.count_nonzero(differences)), model.share)
 
 
-def _is_uncertain(likely: np.ndarray | None) -> TypeGuard[np.ndarray]:
-    return likely is not None and not np.isin(likely, (0, 1)).all()
+def _is_uncertain(probabilities: np.ndarray | None) -> TypeGuard[np.ndarray]:
+    return probabilities is not None and not np.isin(probabilities, (0, 1)).all()
 
 
 EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank pairs equally in all resamples
 
 
 @dataclass(frozen=True)
-class Silver(PairMetrics):
+class UncertainLabels(PairMetrics):
     """Cosines against probabilities of label 1."""
 
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
@@ -348,11 +348,11 @@ class Silver(PairMetrics):
         return {"roc_auc": 0.5 + (measured - 0.5) / reliability(self.labels, counts)}
 
 
-def reliability(likely: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def reliability(probabilities: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """(draw,), in [0, 1]: the factor by which uncertain labels shrink AUC - 1/2; NaN for constant labels."""
     total = counts.sum(axis=1)
-    mean = counts @ likely / total
-    square = counts @ likely**2 / total
+    mean = counts @ probabilities / total
+    square = counts @ probabilities**2 / total
     variance = square - mean**2
     factor = np.full(len(counts), np.nan)
     np.divide(variance, mean * (1 - mean), out=factor, where=variance > 1e-9)

@@ -186,7 +186,7 @@ class Evaluation(Printed):
                     yield model, self.suite, task, subset, metric, defined(value), *bounds, result.n
 
 
-def figures(scores: Scores, title: str, *, subsets: bool = False) -> ResultTable:
+def figures(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
     """A model's scores: a row for each task, or for each task and metric if there are many metrics."""
     metrics = _metrics(scores)
     is_wide = len(metrics) <= _MAX_COLUMNS
@@ -251,7 +251,7 @@ def side_by_side(scores: Mapping[str, Scores], title: str) -> ResultTable:
     return table
 
 
-def rankings(scores: Scores, title: str, *, subsets: bool = False) -> ResultTable:
+def rankings(scores: Scores, title: str, *, subsets: bool) -> ResultTable:
     """Several rankings of one task: a row for each, with a column for each metric."""
     metrics = _metrics(scores)
     table = _table(title, ["ranked by", "weight", *metrics, "n"])

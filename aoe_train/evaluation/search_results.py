@@ -11,7 +11,7 @@ Judgements of LLMs count by their label, whatever its probability.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
 from aoe_train.evaluation.tasks import SearchText, Split, TaskVectors
 from aoe_train.model.similarity import ROUNDING, all_similarities, comparable, pair_similarities
-from aoe_train.objectives.training_rows import ABSENT, Examples, distinct_texts
+from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection, distinct_texts
 from aoe_train.settings.train_settings import Similarity
 from pairkit.base.errors import DataError
 from pairkit.dataset.reading.parts import read_beir, split_of
@@ -57,11 +57,10 @@ class SearchTask:
     @property
     def texts(self) -> Sequence[SearchText]:
         """Queries and results."""
-        return [
-            SearchText(text, is_query)
-            for row in self.rows
-            for text, is_query in zip(row, (True, False), strict=True)
-        ]
+        texts = []
+        for query, result in self.rows:
+            texts += _search_texts([query], [result])
+        return texts
 
     @property
     def row_examples(self) -> np.ndarray:
@@ -120,6 +119,13 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     )
 
 
+def _search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[SearchText]:
+    return [
+        *(SearchText(text, is_query=True) for text in queries),
+        *(SearchText(text, is_query=False) for text in documents),
+    ]
+
+
 def _numbered(groups: Sequence[np.ndarray]) -> np.ndarray:
     """The number of the group of each row, int64 (row,), if those of a group follow each other."""
     return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
@@ -135,10 +141,7 @@ class RetrievalTask:
     @property
     def texts(self) -> Sequence[SearchText]:
         """Anchors as queries, then positives and negatives as documents."""
-        sides = zip(self._sides(), (True, False), strict=True)
-        return [
-            SearchText(self.examples.texts[i], is_query) for side, is_query in sides for i in side.tolist()
-        ]
+        return _search_texts(*(TextSelection(self.examples.texts, side) for side in self._sides()))
 
     def _sides(self) -> tuple[np.ndarray, np.ndarray]:
         """The indices of anchors, and of positives and negatives."""
@@ -158,7 +161,8 @@ class RetrievalTask:
 
     def measure(self, vectors: TaskVectors) -> SearchMetrics:
         """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
-        count, (queries, documents) = len(self.examples.texts), self._sides()
+        count = len(self.examples.texts)
+        queries, documents = self._sides()
         encoded = np.zeros(2 * count, np.int64)  # of each text as a query, then of each as a document
         encoded[np.concatenate([queries, count + documents])] = vectors.rows(self.texts)
         matrix = vectors.matrix[encoded]
@@ -235,10 +239,7 @@ class CorpusTask:
     @property
     def texts(self) -> Sequence[SearchText]:
         """Queries, then documents."""
-        return [
-            *(SearchText(text, is_query=True) for text in self.queries),
-            *(SearchText(text, is_query=False) for text in self.documents),
-        ]
+        return _search_texts(self.queries, self.documents)
 
     @property
     def rows(self) -> Sequence[tuple[str, str]]:

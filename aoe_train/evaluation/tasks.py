@@ -89,9 +89,10 @@ class TaskVectors:
         texts: dict[str | None, dict[str, None]] = {}
         for prompt, text in keys.values():
             texts.setdefault(prompt, {})[text] = None
-        row = {key: i for i, key in enumerate((prompt, text) for prompt in texts for text in texts[prompt])}
+        by_prompt = [(prompt, text) for prompt, group in texts.items() for text in group]
+        row = {key: number for number, key in enumerate(by_prompt)}
         self._row = {item: row[key] for item, key in keys.items()}
-        inputs = [text for _, text in row]
+        inputs = [text for _, text in by_prompt]
         vectors = [
             encode([*group]) if prompt is None else encode([*group], prompt)
             for prompt, group in texts.items()

@@ -312,10 +312,11 @@ class Encoder:
         return self._encode_as(self.settings.named_prompts.document, texts, options)
 
     def _truncate(self, whole: torch.Tensor, dim: int | None, normalize: bool | None) -> torch.Tensor:
-        if dim is None and normalize is None:
-            return (unit(whole) if self.settings.normalize else whole)[:, : self.size()]
+        scales = self.settings.normalize if normalize is None else normalize
+        if dim is None and normalize is None:  # as in sentence-transformers: truncated after scaling
+            return (unit(whole) if scales else whole)[:, : self.size()]
         truncated = whole[:, : self.size(dim)]
-        return unit(truncated) if (self.settings.normalize if normalize is None else normalize) else truncated
+        return unit(truncated) if scales else truncated
 
     def _encode_as(self, prompt: str, texts: str | Sequence[str], options: Mapping[str, Any]) -> np.ndarray:
         has_prompt = options.get("prompt") is not None or options.get("prompt_name") is not None

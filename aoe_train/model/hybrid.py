@@ -54,5 +54,9 @@ def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.nda
 def _scaled(scores: np.ndarray) -> np.ndarray:
     """Scale to [0, 1]; equal scores become 1 if they are positive, such as that of a single row."""
     exact = scores.astype(np.float64)
-    low, high = (exact.min(), exact.max()) if len(exact) else (0.0, 0.0)
-    return (exact - low) / (high - low) if high > low else (exact > 0).astype(np.float64)
+    low = exact.min(initial=np.inf)
+    high = exact.max(initial=-np.inf)
+    if high > low:
+        scaled: np.ndarray = (exact - low) / (high - low)
+        return scaled
+    return (exact > 0).astype(np.float64)

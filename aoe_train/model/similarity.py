@@ -34,10 +34,13 @@ def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Simila
     """float64 (pair,), larger is more similar; rounding errors are removed, so that equal texts are ties."""
     exact = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all vectors could be large
-        first, second = (comparable(vectors[side], similarity) for side in pairs[start : start + _BLOCK].T)
-        exact[start : start + _BLOCK] = _COMPARED[similarity](first, second)
-    largest = float(np.abs(exact).max(initial=0))
-    scale = 1.0 if similarity == "cosine" else max(largest, np.finfo(np.float64).tiny)
+        block = slice(start, start + _BLOCK)
+        first, second = (comparable(vectors[side], similarity) for side in pairs[block].T)
+        exact[block] = _COMPARED[similarity](first, second)
+
+    scale = 1.0
+    if similarity != "cosine":
+        scale = max(float(np.abs(exact).max(initial=0)), np.finfo(np.float64).tiny)
     rounded: np.ndarray = (exact / scale).round(_DIGITS) * scale
     return rounded
 
@@ -49,8 +52,8 @@ def all_similarities(queries: np.ndarray, texts: np.ndarray, similarity: Similar
         return products
     import torch
 
-    tensors = torch.from_numpy(queries), torch.from_numpy(texts)
-    distances: np.ndarray = torch.cdist(*tensors, 2.0 if similarity == "euclidean" else 1.0).numpy()
+    order = 2.0 if similarity == "euclidean" else 1.0
+    distances: np.ndarray = torch.cdist(torch.from_numpy(queries), torch.from_numpy(texts), order).numpy()
     return -distances
 
 

@@ -14,8 +14,8 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from aoe_train.objectives.kinds import LossContext
 from aoe_train.objectives.labelled_pairs import Pairs, unit
+from aoe_train.objectives.objective_checks import LossContext
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.training_rows import ABSENT
 

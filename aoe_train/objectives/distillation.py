@@ -12,8 +12,8 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import LossContext, TeacherSample
 from aoe_train.objectives.labelled_pairs import Pairs, cosine, unit
+from aoe_train.objectives.objective_checks import LossContext, TeacherSample
 from aoe_train.objectives.objective_settings import Loss
 from aoe_train.objectives.ranking_losses import ranking_loss
 

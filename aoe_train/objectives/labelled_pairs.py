@@ -65,15 +65,20 @@ def as_pairs(
     """
     rows, columns, _ = vectors.shape
     pairs = rows * (columns - 1)
-    numbers = torch.stack([texts[:, 0].repeat(columns - 1), texts[:, 1:].T.flatten()], dim=1)
+    anchors = texts[:, 0].repeat(columns - 1)
+    numbers = torch.stack([anchors, texts[:, 1:].T.flatten()], dim=1)
     if labels is None:
         labels = (torch.arange(pairs, device=vectors.device) < rows).to(vectors.dtype)
-    guide, teacher = (
-        None if output is None else _sides(output)
-        for output in (batch_teachers.guide, batch_teachers.teacher)
+    guide, teacher, scores = batch_teachers
+    return Pairs(
+        *_sides(vectors),
+        labels,
+        numbers,
+        anchors=rows,
+        guide=None if guide is None else _sides(guide),
+        teacher=None if teacher is None else _sides(teacher),
+        scores=None if scores is None else scores.T.flatten(),
     )
-    scores = None if batch_teachers.scores is None else batch_teachers.scores.T.flatten()
-    return Pairs(*_sides(vectors), labels, numbers, rows, guide, teacher, scores)
 
 
 def _sides(vectors: Float[Tensor, "row column dim"]) -> Sides:

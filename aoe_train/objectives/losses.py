@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import POSITIVE_SHARE, TeacherInfo
 from aoe_train.objectives.labelled_pairs import BatchTeachers
 from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.objective_checks import POSITIVE_SHARE, TeacherInfo
 from aoe_train.objectives.objective_settings import RANKED, ObjectiveSettings
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.settings import load_settings

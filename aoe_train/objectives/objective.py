@@ -1,6 +1,6 @@
 """The training objective: a weighted sum of loss parts (arXiv Eq. 8, ACL Eq. 5, others), or a custom loss.
 
-`kinds.py` has the meaning of each part for each kind of data.
+`objective_checks.py` has the meaning of each part for each kind of data.
 
 Sizes: Matryoshka representation learning (Kusupati et al., 2022, arXiv 2205.13147). The first d numbers of a
 vector form a vector of their own, with its own loss. The angle halves these d numbers, so the imaginary part
@@ -24,7 +24,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import (
+from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers, as_pairs, wide
+from aoe_train.objectives.objective_checks import (
     NO_TEACHERS,
     LabelRange,
     LossContext,
@@ -34,7 +35,6 @@ from aoe_train.objectives.kinds import (
     check_teacher_use,
     positive_threshold,
 )
-from aoe_train.objectives.labelled_pairs import NO_BATCH_TEACHERS, BatchTeachers, as_pairs, wide
 from aoe_train.objectives.objective_settings import IN_BATCH, PARTS, ObjectiveSettings
 from aoe_train.objectives.training_rows import ABSENT, Kind
 from pairkit.base.errors import ConfigError
@@ -59,7 +59,10 @@ class Objective(nn.Module):
         check_teacher_use(settings, dim=dim, kind=kind, teachers=teachers)
         self.settings = settings
         active = settings.weights.active
-        low, high = scale = (label_range if kind == "graded" else None) or (0.0, 1.0)
+        scale = (0.0, 1.0)
+        if kind == "graded" and label_range is not None:
+            scale = label_range
+        low, high = scale
         in_batch = bool(IN_BATCH & active.keys())
         self.context = LossContext(
             settings,
@@ -235,11 +238,10 @@ def divergence(
     tau: float,
 ) -> Tensor:
     """Mean of tau times the Kullback-Leibler divergence of the vectors' softmax from the targets'."""
-    with torch.autocast(vectors.device.type, enabled=False):
-        logs = (wide(vectors) / tau).log_softmax(-1)
-        target = (wide(targets) / tau).log_softmax(-1)
-        each = (target.exp() * (target - logs)).sum(-1)
-        return tau * (each * present).sum() / present.sum()
+    logs = (wide(vectors) / tau).log_softmax(-1)
+    target = (wide(targets) / tau).log_softmax(-1)
+    each = (target.exp() * (target - logs)).sum(-1)
+    return tau * (each * present).sum() / present.sum()
 
 
 SingleObjective = Objective | CustomObjective

@@ -7,8 +7,8 @@ import torch.nn.functional as F  # noqa: N812 - the usual name
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from aoe_train.objectives.kinds import LossContext
 from aoe_train.objectives.labelled_pairs import Pairs, cosine, unit, wide
+from aoe_train.objectives.objective_checks import LossContext
 from aoe_train.objectives.objective_settings import Loss
 
 

@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from aoe_train.encoding.embedders.cached import PROBE as TEXT
-from aoe_train.encoding.embedders.cached import same_model
+from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
@@ -147,7 +146,7 @@ def make(
 ) -> Indexed:
     """Write an index; the folder is complete or absent."""
     frame = _with_hashes(rows)
-    probe = embedder.encode([TEXT], embedder.prompts.document)
+    probe = embedder.encode([PROBE_TEXT], embedder.prompts.document)
     earlier = read_index(out) if not fresh and (out / ABOUT).is_file() else None
     missing = removed = 0
     if earlier is not None:
@@ -226,7 +225,8 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
     """Texts of which words change the first result."""
     shuffled = np.random.default_rng(_SEED).permutation(len(index))
     for place in shuffled[:_EXAMPLE_QUERIES]:
-        (text,), vector = index.texts([place]), index.searched.rows(slice(place, place + 1))[0]
+        (text,) = index.texts([place])
+        (vector,) = index.searched.rows(slice(place, place + 1))
         others = np.delete(np.arange(len(index)), place)  # the text itself would set the scale of words
         by_model, by_both = (
             index.ranker.ranked(text, vector, 1, others, by=by).places for by in ("model", "both")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, max_length_of
+from aoe_train.encoding.embedders.embedder import Embedder, count_tokens, local_encoder
 from aoe_train.searching.index_rows import TextRows, joined
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.extracting.chunks import Chunk, split_into_chunks
@@ -29,7 +29,8 @@ def chunk_rows(
     """A row for each chunk, with title, text, file, lines, anchor and url."""
     check_link(link)
     prompt = embedder.prompts.document
-    longest = max_length_of(embedder) or _MAX_WORDS
+    encoder = local_encoder(embedder)
+    longest = (encoder and encoder.settings.max_length) or _MAX_WORDS
     if chunk_tokens is not None and chunk_tokens > longest:
         raise ConfigError(f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens")
     added = int(count_tokens(embedder, [_SHORTEST], prompt)[0]) - 1  # by the prompt and special tokens

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from aoe_train.encoding.embedders.cached import PROBE as TEXT
-from aoe_train.encoding.embedders.cached import same_model
+from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import HIDDEN, as_json, joined, read_index, row_ids, with_rows
-from aoe_train.searching.ranking import RankedRows, Ranker, allowed, candidates, checked, sortable
+from aoe_train.searching.ranking import By, RankedRows, Ranker, allowed, candidates, checked, sortable
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
@@ -94,6 +93,15 @@ class SearchQuery(NamedTuple):
     weight: float | None
 
 
+class _Search(NamedTuple):
+    """A checked query, the rows that pass its filters (None for all), and its vector as searched."""
+
+    query: SearchQuery
+    by: By
+    rows: np.ndarray | None
+    vector: np.ndarray | None
+
+
 @dataclass(frozen=True, eq=False)
 class BatchSearch:
     """The hits of all texts of an index.
@@ -138,9 +146,10 @@ class SearchIndex:
     def __init__(self, folder: Path, embedder: Embedder | None) -> None:
         self.folder = folder
         self.about, rows, self.vectors, self.searched, self.probe = read_index(folder)
-        self._rows, self._ids = rows.drop(HIDDEN, strict=False), row_ids(rows, self.about.key)
+        self._rows = rows.drop(HIDDEN, strict=False)
+        self._ids = row_ids(rows, self.about.key)
         if embedder is not None:
-            vector = embedder.encode([TEXT], embedder.prompts.document)
+            vector = embedder.encode([PROBE_TEXT], embedder.prompts.document)
             if not same_model(vector, self.probe):
                 raise ConfigError(
                     f"{folder}: its vectors, made with {one_line(self.about.model)}, differ from those of"
@@ -229,36 +238,34 @@ class SearchIndex:
             ConfigError: Unknown column or ranking, or a number out of its range.
             DataError: A text is blank, or the index is damaged.
         """
-        queries = [query for query, _ in calls]
-        if any(not query.text.strip() for query in queries):
-            raise DataError("the text is empty; expected a search query")
-        kinds = [checked(query.top, query.by, query.weight) for query in queries]
-        rows = [allowed(self._rows, query.where, query.before) for query in queries]
-        units = [None if vector is None else self._transformed(vector[None])[0] for _, vector in calls]
-        nearest: list[RankedRows | None] = [None] * len(queries)
-        by_count: dict[int, dict[int, np.ndarray]] = {}  # unfiltered queries that are searched together
-        for number, (query, kind, unit) in enumerate(zip(queries, kinds, units, strict=True)):
-            if kind != "words" and rows[number] is None and unit is not None:
-                by_count.setdefault(candidates(kind, query.top), {})[number] = unit
-        for most, group in by_count.items():
-            ranked = self.ranker.nearest(np.stack([*group.values()]), most, None)
-            for number, near in zip(group, ranked, strict=True):
-                nearest[number] = near
+        searches = [self._prepared(query, vector) for query, vector in calls]
         return [
-            self._hits(
-                self.ranker.ranked(
-                    query.text,
-                    unit,
-                    query.top,
-                    row,
-                    by=kind,
-                    weight=0.0 if _folded(query.text) in self._keyed else query.weight,
-                    nearest=near,
-                    keyed=self._keyed.get(_folded(query.text), ()),
-                )
-            )
-            for query, kind, row, unit, near in zip(queries, kinds, rows, units, nearest, strict=True)
+            self._hits(search, nearest)
+            for search, nearest in zip(searches, self._nearest(searches), strict=True)
         ]
+
+    def _prepared(self, query: SearchQuery, vector: np.ndarray | None) -> _Search:
+        if not query.text.strip():
+            raise DataError("the text is empty; expected a search query")
+        by = checked(query.top, query.by, query.weight)
+        rows = allowed(self._rows, query.where, query.before)
+        if vector is not None:
+            (vector,) = self._transformed(vector[None])
+        return _Search(query, by, rows, vector)
+
+    def _nearest(self, searches: Sequence[_Search]) -> list[RankedRows | None]:
+        """The nearest rows of all searches that have a vector and no filters, found together."""
+        by_count = defaultdict[int, dict[int, np.ndarray]](dict)
+        for number, search in enumerate(searches):
+            if search.by != "words" and search.rows is None and search.vector is not None:
+                by_count[candidates(search.by, search.query.top)][number] = search.vector
+
+        nearest: list[RankedRows | None] = [None] * len(searches)
+        for most, vectors in by_count.items():
+            ranked = self.ranker.nearest(np.stack([*vectors.values()]), most, None)
+            for number, rows in zip(vectors, ranked, strict=True):
+                nearest[number] = rows
+        return nearest
 
     @cached_property
     def _keyed(self) -> Mapping[str, list[int]]:
@@ -268,7 +275,19 @@ class SearchIndex:
             keyed[_folded(str(key))].append(place)
         return dict(keyed)
 
-    def _hits(self, ranked: RankedRows) -> SearchHits:
+    def _hits(self, search: _Search, nearest: RankedRows | None) -> SearchHits:
+        query = search.query
+        keyed = self._keyed.get(_folded(query.text), ())
+        ranked = self.ranker.ranked(
+            query.text,
+            search.vector,
+            query.top,
+            search.rows,
+            by=search.by,
+            weight=0.0 if keyed else query.weight,
+            nearest=nearest,
+            keyed=keyed,
+        )
         places = ranked.places.tolist()
         rows = self._rows[places].iter_rows(named=True)
         columns = [places, *_score_columns(ranked), self.texts(places), rows, self.keys(places)]

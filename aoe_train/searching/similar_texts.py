@@ -165,71 +165,6 @@ def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
     ]
 
 
-def usual_minimum(vectors: IndexVectors, searcher: Searcher, queries: IndexVectors | None) -> float:
-    """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
-    compared = vectors if queries is None else queries
-    if min(len(vectors), len(compared)) < _FEW:
-        return _OF_FEW
-    places = np.unique(np.linspace(0, len(compared) - 1, _SAMPLE).astype(np.int64))
-    nearest = _highest_cosines(compared, searcher, places, within=queries is None)
-    minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
-    return round(min(max(minimum, _LEAST), _MOST), 2)
-
-
-def highest_cosine(vectors: IndexVectors, searcher: Searcher, queries: IndexVectors | None) -> float:
-    """The highest cosine of two texts."""
-    compared = vectors if queries is None else queries
-    places = np.arange(len(compared))
-    return float(_highest_cosines(compared, searcher, places, within=queries is None).max(initial=-1))
-
-
-def _highest_cosines(
-    compared: IndexVectors, searcher: Searcher, places: np.ndarray, *, within: bool
-) -> np.ndarray:
-    """The cosine of the nearest other text of each of these texts."""
-    highest = []
-    for start in range(0, len(places), _BLOCK_QUERIES):
-        block = places[start : start + _BLOCK_QUERIES]
-        found = searcher.nearest(compared.rows(block), 1 + within)
-        is_other = found.places != block[:, None] if within else found.places >= 0
-        highest.append(np.where(is_other, found.scores, -1).max(axis=1))
-    return np.concatenate(highest)
-
-
-def similar_pairs(
-    vectors: IndexVectors,
-    searcher: Searcher,
-    queries: IndexVectors | None,
-    min_cosine: float,
-    *,
-    neighbours: int,
-    show: Listener,
-) -> tuple[Mapping[str, np.ndarray], int]:
-    """Indices and cosines of similar pairs, and the number of texts with more than `neighbours` of them."""
-    within = queries is None
-    queries = queries or vectors
-    blocks = _compared(vectors, queries, min_cosine, within=within)
-    if not searcher.is_exact:
-        blocks = _searched(vectors, queries, min_cosine, searcher, neighbours, within=within)
-    counts = np.zeros(len(queries), np.int64)
-    kept = _NO_PAIRS
-    new = list[_Pairs]()
-    for done, texts, pairs in blocks:
-        show(Progress("compare texts", done, len(queries)))
-        if not len(texts):
-            continue
-        counts += np.bincount(texts, minlength=len(queries))
-        new.append(pairs)
-        if sum(len(block.cosine) for block in new) > len(kept.cosine) + _BUFFERED_PAIRS:
-            kept = _nearest_of_each([kept, *new], neighbours, within=within)
-            new = []
-    show(Progress("compare texts", len(queries), len(queries), ended=True))
-    first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=within)
-    order = np.lexsort((second, first, -cosine))
-    ordered = {"place1": first[order], "place2": second[order], "cosine": np.minimum(cosine[order], 1)}
-    return ordered, int((counts > neighbours).sum())
-
-
 class _Pairs(NamedTuple):
     """Similar texts; within one index `first` is less than `second`."""
 
@@ -242,46 +177,96 @@ _NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.
 _Blocks = Iterator[tuple[int, np.ndarray, _Pairs]]  # finished texts, a text for each of its neighbours, pairs
 
 
-def _compared(vectors: IndexVectors, queries: IndexVectors, min_cosine: float, *, within: bool) -> _Blocks:
-    """All similar pairs, each once, by comparing all texts."""
-    for start in range(0, len(queries), _BLOCK_QUERIES):
-        block = queries.rows(slice(start, start + _BLOCK_QUERIES))
-        for first in range(start if within else 0, len(vectors), _BLOCK_TEXTS):
-            products = block @ vectors.rows(slice(first, first + _BLOCK_TEXTS)).T
-            if within and first == start:
-                products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
-            hits = np.flatnonzero(products >= min_cosine)
-            rows, columns = np.divmod(hits, products.shape[1])
-            pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
-            texts = np.concatenate([pairs.first, pairs.second]) if within else pairs.first
+@dataclass(frozen=True)
+class TextComparison:
+    """Compares the texts of `queries` with those of `vectors`, or `within` one index with each other."""
+
+    vectors: IndexVectors
+    searcher: Searcher
+    queries: IndexVectors
+    within: bool
+
+    def usual_minimum(self) -> float:
+        """The default of the minimum cosine, by the nearest neighbours of a sample of texts."""
+        if min(len(self.vectors), len(self.queries)) < _FEW:
+            return _OF_FEW
+        places = np.unique(np.linspace(0, len(self.queries) - 1, _SAMPLE).astype(np.int64))
+        nearest = self._highest_cosines(places)
+        minimum = float(nearest.mean() + _DEVIATIONS * nearest.std())
+        return round(min(max(minimum, _LEAST), _MOST), 2)
+
+    def highest_cosine(self) -> float:
+        """The highest cosine of two texts."""
+        return float(self._highest_cosines(np.arange(len(self.queries))).max(initial=-1))
+
+    def _highest_cosines(self, places: np.ndarray) -> np.ndarray:
+        """The cosine of the nearest other text of each of these texts."""
+        highest = []
+        for start in range(0, len(places), _BLOCK_QUERIES):
+            block = places[start : start + _BLOCK_QUERIES]
+            found = self.searcher.nearest(self.queries.rows(block), 1 + self.within)
+            is_other = found.places != block[:, None] if self.within else found.places >= 0
+            highest.append(np.where(is_other, found.scores, -1).max(axis=1))
+        return np.concatenate(highest)
+
+    def similar_pairs(
+        self, min_cosine: float, *, neighbours: int, show: Listener
+    ) -> tuple[Mapping[str, np.ndarray], int]:
+        """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
+        blocks = self._searched(min_cosine, neighbours)
+        if self.searcher.is_exact:
+            blocks = self._compared(min_cosine)
+        total = len(self.queries)
+        counts = np.zeros(total, np.int64)
+        kept = _NO_PAIRS
+        new = list[_Pairs]()
+        for done, texts, pairs in blocks:
+            show(Progress("compare texts", done, total))
+            if not len(texts):
+                continue
+            counts += np.bincount(texts, minlength=total)
+            new.append(pairs)
+            if sum(len(block.cosine) for block in new) > len(kept.cosine) + _BUFFERED_PAIRS:
+                kept = _nearest_of_each([kept, *new], neighbours, within=self.within)
+                new = []
+        show(Progress("compare texts", total, total, ended=True))
+
+        first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=self.within)
+        order = np.lexsort((second, first, -cosine))
+        ordered = {"place1": first[order], "place2": second[order], "cosine": np.minimum(cosine[order], 1)}
+        return ordered, int((counts > neighbours).sum())
+
+    def _compared(self, min_cosine: float) -> _Blocks:
+        """All similar pairs, each once, by comparing all texts."""
+        for start in range(0, len(self.queries), _BLOCK_QUERIES):
+            block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
+            for first in range(start if self.within else 0, len(self.vectors), _BLOCK_TEXTS):
+                products = block @ self.vectors.rows(slice(first, first + _BLOCK_TEXTS)).T
+                if self.within and first == start:
+                    products[np.tril_indices(len(block), m=products.shape[1])] = -np.inf
+                hits = np.flatnonzero(products >= min_cosine)
+                rows, columns = np.divmod(hits, products.shape[1])
+                pairs = _Pairs(rows + start, columns + first, products.ravel()[hits])
+                texts = np.concatenate([pairs.first, pairs.second]) if self.within else pairs.first
+                yield start + len(block), texts, pairs
+
+    def _searched(self, min_cosine: float, neighbours: int) -> _Blocks:
+        """The similar pairs that a faiss index finds; some of them twice."""
+        count = min(neighbours + 1 + self.within, len(self.vectors))  # + 1 shows whether there are more
+        for start in range(0, len(self.queries), _BLOCK_QUERIES):
+            block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
+            nearest = self.searcher.nearest(block, count)
+            rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], nearest.places.shape)
+            is_similar = (nearest.scores >= min_cosine) & (nearest.places >= 0)
+            if self.within:
+                is_similar &= nearest.places != rows
+            texts = rows[is_similar]
+            hits = nearest.places[is_similar]
+            cosines = nearest.scores[is_similar]
+            pairs = _Pairs(texts, hits, cosines)
+            if self.within:
+                pairs = _Pairs(np.minimum(texts, hits), np.maximum(texts, hits), cosines)
             yield start + len(block), texts, pairs
-
-
-def _searched(
-    vectors: IndexVectors,
-    queries: IndexVectors,
-    min_cosine: float,
-    searcher: Searcher,
-    neighbours: int,
-    *,
-    within: bool,
-) -> _Blocks:
-    """The similar pairs that a faiss index finds; some of them twice."""
-    count = min(neighbours + 1 + within, len(vectors))  # + 1 shows whether there are more
-    for start in range(0, len(queries), _BLOCK_QUERIES):
-        block = queries.rows(slice(start, start + _BLOCK_QUERIES))
-        nearest = searcher.nearest(block, count)
-        rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], nearest.places.shape)
-        is_similar = (nearest.scores >= min_cosine) & (nearest.places >= 0)
-        if within:
-            is_similar &= nearest.places != rows
-        texts = rows[is_similar]
-        hits = nearest.places[is_similar]
-        cosines = nearest.scores[is_similar]
-        pairs = _Pairs(texts, hits, cosines)
-        if within:
-            pairs = _Pairs(np.minimum(texts, hits), np.maximum(texts, hits), cosines)
-        yield start + len(block), texts, pairs
 
 
 def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _Pairs:
@@ -291,7 +276,8 @@ def _nearest_of_each(parts: Sequence[_Pairs], count: int, *, within: bool) -> _P
     pairs = _Pairs(first[kept], second[kept], cosine[kept])
     texts, neighbours, cosines = pairs
     if within:
-        texts, neighbours = np.concatenate([texts, neighbours]), np.concatenate([neighbours, texts])
+        texts = np.concatenate([pairs.first, pairs.second])
+        neighbours = np.concatenate([pairs.second, pairs.first])
         cosines = np.concatenate([cosines, cosines])
     order = np.lexsort((neighbours, -cosines, texts))
     ranked = texts[order]

@@ -90,7 +90,8 @@ class NamedPrompts:
     @property
     def document(self) -> str:
         """The words for searched texts."""
-        return next((words for name in DOCUMENTS if (words := self.known.get(name))), "")
+        words = (self.known.get(name) for name in DOCUMENTS)
+        return next(filter(None, words), "")
 
     @property
     def around_all(self) -> str | None:

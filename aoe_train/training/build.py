@@ -32,8 +32,8 @@ from aoe_train.model.model_folder import cache_dir
 from aoe_train.model.packing.layers import train_all_rows, train_used_rows
 from aoe_train.model.packing.packed_run import use_fast_layers
 from aoe_train.model.text_model import PackedBackbone
-from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import make_objective
+from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import TAUGHT
 from aoe_train.objectives.training_rows import ABSENT, NO_OUTPUTS, TeacherOutputs, TeacherVectors
 from aoe_train.training.pair_model import PairModel, TextObjective, prepare_objective

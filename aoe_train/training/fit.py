@@ -127,7 +127,8 @@ def run_epochs(run: TrainingRun) -> None:
     events = run.events
     step = run.step
     built = run.built
-    first = run.logged = state.global_step
+    first = state.global_step
+    run.logged = first
     start = time.perf_counter()
     events("on_train_begin")
     run.show()

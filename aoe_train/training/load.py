@@ -98,6 +98,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         read_digests(encoder.folder)  # refuse a damaged file before training, after which it is inherited
     if line := format_decoder_choices(settings, filled):
         say(line)
+
     auc = None
     neighbours = False
     if not (sources.several or sources.losses):
@@ -106,15 +107,10 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
             filled = with_domain_preset(filled)
         neighbours = learns_neighbours(filled.of(name), rows.kind)
         if neighbours:
-            with stage("draw texts", show):
-                rows = draw_texts(rows, filled.seed)
-            data = replace(data, train={name: rows})
-            left_out = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in rows.reading.left_out.items()]
-            if left_out:
-                source = source_name(sources.data[name])
-                say(f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}")
+            data = _drawn(data, sources, filled.seed, process)
         elif depends_on_auc(filled):
             auc = _backbone_auc(sources, data, encoder, filled, say, show)
+
     facts = {
         name: _facts(rows, sources.data[name], filled.data.author, auc, neighbours=neighbours)
         for name, rows in data.train.items()
@@ -125,6 +121,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         ((name, only),) = facts.items()
         resolved = with_defaults(filled.of(name), only, dim=encoder.dim)
     datasets = {name: resolved.of(name) for name in facts}
+
     judged = None if sources.judged is None else JudgedPairs.read(sources.judged, say)
     warnings = [
         judged and judged.warning(chain.from_iterable(rows.texts for rows in data.train.values())),
@@ -135,6 +132,7 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     for name, rows in data.train.items():
         warnings += _warnings(name, rows, datasets[name], sources, encoder)
     warnings += _trained_on(data)
+
     return Loaded(
         process=process,
         sources=sources,
@@ -147,6 +145,18 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
         judged=judged,
         warnings=[warning for warning in warnings if warning],
     )
+
+
+def _drawn(data: Data, sources: Sources, seed: int, process: Process) -> Data:
+    """The data with a sample of the training texts, without near-duplicates."""
+    ((name, rows),) = data.train.items()
+    with stage("draw texts", process.show):
+        rows = draw_texts(rows, seed)
+    left_out = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in rows.reading.left_out.items()]
+    if left_out:
+        source = source_name(sources.data[name])
+        process.say(f"{source}: {len(rows):,} texts are trained on; {', '.join(left_out)}")
+    return replace(data, train={name: rows})
 
 
 def _facts(

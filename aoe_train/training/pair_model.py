@@ -132,14 +132,15 @@ def split_texts(
     *by_piece: Int[np.ndarray, " piece"],
 ) -> Iterator[tuple[Any, ...]]:
     """Split a batch of packed texts into batches of `size` texts; the last may be smaller."""
-    token = piece = 0
+    token = 0
+    piece = 0
     for first in range(0, len(pieces), size):
         counts = pieces[first : first + size]
         chunk = slice(piece, piece + counts.sum())
         sizes = lengths[chunk]
         yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[chunk] for numbers in by_piece)
-        token = token + sizes.sum()
-        piece = piece + counts.sum()
+        token += sizes.sum()
+        piece += counts.sum()
 
 
 class TextObjective(nn.Module, ABC):

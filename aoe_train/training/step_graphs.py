@@ -136,9 +136,8 @@ class StepGraphs:
                 if is_first:
                     self._seen.add(shape)
                     return self._parts(self._body(inputs, shape, columns))
-                graph = self._graphs[shape] = self._capture(
-                    inputs, lambda: self._step(inputs, shape, columns)
-                )
+                graph = self._capture(inputs, lambda: self._step(inputs, shape, columns))
+                self._graphs[shape] = graph
             except Exception as error:  # noqa: BLE001 - from libraries; the batch then runs eagerly
                 self._give_up(error)
             device.set_rng_state(random)  # of before the failure, or before the runs of the capture
@@ -203,7 +202,8 @@ class StepGraphs:
 
     def _capture(self, inputs: Tensor, step: Callable[[], Tensor]) -> _Graph:
         """Capture a step after a few runs, which draw random numbers."""
-        stream, current = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        current = torch.cuda.current_stream()
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
             for _ in range(_WARM_UPS):

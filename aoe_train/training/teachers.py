@@ -14,7 +14,7 @@ from aoe_train.data.column_prompts import column_names, column_prompts
 from aoe_train.data.neighbourhoods import neighbour_teacher
 from aoe_train.encoding.encode_run import TextVectors
 from aoe_train.model.encoder import Encoder
-from aoe_train.objectives.kinds import TeacherInfo, check_teacher_use
+from aoe_train.objectives.objective_checks import TeacherInfo, check_teacher_use
 from aoe_train.objectives.training_rows import ABSENT, ColumnVectors, TeacherOutputs, TeacherVectors
 from aoe_train.settings.prompt_settings import DOCUMENTS, QUERY
 from aoe_train.settings.run_settings import TeacherModelSettings, TeacherSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,47 +152,16 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     """The record of a finished run."""
     built = fitted.built
     state = fitted.state
-    before = fitted.before
-    keeps_model = fitted.keeps_model
     loaded = built.loaded
-    sources = built.loaded.sources
-    pairs = rows_trained(built.batches, state.global_step, loaded.settings.optim.accumulation)
+    sources = loaded.sources
     history = [  # gradient norms that overflowed, as in fp16's first steps, become None
         {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
         for entry in state.log_history
     ]
     dev_history = [entry for entry in history if "eval_dev" in entry]
-    optional: dict[str, Any] = {}
-    if before is not None and len(before.by_set) > 1:
-        best = [entry for entry in dev_history if entry["step"] == state.best_global_step]
-        optional["dev_sets"] = {
-            name: DevSetRecord(
-                metric=metric.name,
-                before=metric.value,
-                dev=(best[0][f"eval_dev.{name}"] if best else None) if keeps_model else metric.value,
-            )
-            for name, metric in before.by_set.items()
-        }
-        optional["dev_set"] = before.chosen
-    if keeps_model and fitted.dev_gain is not None:
-        optional["dev_gain"] = fitted.dev_gain
-    if fitted.gain is not None:
-        optional["judged"] = {**fitted.gain.to_dict(), "kept": "model" if keeps_model else "backbone"}
-    result = ResultRecord(
-        out=str(sources.out),
-        steps=state.global_step,
-        pairs=pairs,
-        seconds=round(fitted.seconds, 3),
-        pairs_per_s=round(pairs / fitted.seconds, 2),
-        peak_rss_mb=peak_rss_mb(),
-        dev=state.best_metric if keeps_model or before is None else before.deciding.value,
-        dev_metric=None if before is None else before.deciding.name,
-        dev_before=None if before is None else before.deciding.value,
-        **optional,
-    )
     return RunRecord(
         made_by=f"aoe {__version__}",
-        result=result,
+        result=_result(fitted, dev_history),
         origin=dict(origin),
         sources=SourceNames(
             data={name: source_name(source) for name, source in sources.data.items()},
@@ -219,12 +188,48 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         },
         dev_sets={name: len(rows) for name, rows in built.data.dev.items()},
         languages=languages([text for rows in built.data.train.values() for text in rows.texts]),
-        training_texts=loaded.settings.log.training_texts and keeps_model,
+        training_texts=loaded.settings.log.training_texts and fitted.keeps_model,
         versions=versions(),
         wall_s=round(time.perf_counter() - loaded.process.start, 3),
         history=[entry for entry in history if "loss" in entry],
         dev_history=dev_history,
-        best_step=(state.best_global_step or None) if keeps_model else None,
+        best_step=(state.best_global_step or None) if fitted.keeps_model else None,
+    )
+
+
+def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultRecord:
+    """What the run has reached, with the scores of the weights that are saved."""
+    state = fitted.state
+    before = fitted.before
+    keeps_model = fitted.keeps_model
+    loaded = fitted.built.loaded
+    pairs = rows_trained(fitted.built.batches, state.global_step, loaded.settings.optim.accumulation)
+    optional: dict[str, Any] = {}
+    if before is not None and len(before.by_set) > 1:
+        best = [entry for entry in dev_history if entry["step"] == state.best_global_step]
+        sets = {}
+        for name, metric in before.by_set.items():
+            dev = metric.value if not keeps_model else None
+            if keeps_model and best:
+                dev = best[0][f"eval_dev.{name}"]
+            sets[name] = DevSetRecord(metric=metric.name, before=metric.value, dev=dev)
+        optional["dev_sets"] = sets
+        optional["dev_set"] = before.chosen
+    if keeps_model and fitted.dev_gain is not None:
+        optional["dev_gain"] = fitted.dev_gain
+    if fitted.gain is not None:
+        optional["judged"] = {**fitted.gain.to_dict(), "kept": "model" if keeps_model else "backbone"}
+    return ResultRecord(
+        out=str(loaded.sources.out),
+        steps=state.global_step,
+        pairs=pairs,
+        seconds=round(fitted.seconds, 3),
+        pairs_per_s=round(pairs / fitted.seconds, 2),
+        peak_rss_mb=peak_rss_mb(),
+        dev=state.best_metric if keeps_model or before is None else before.deciding.value,
+        dev_metric=None if before is None else before.deciding.name,
+        dev_before=None if before is None else before.deciding.value,
+        **optional,
     )
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 import aoe_train
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
-from aoe_train.evaluation.score import Gain, Silver, gain, reliability
+from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
 from pairkit import DataError
 from tests.aoe_train.tiny import save_bert
 
@@ -99,15 +99,21 @@ def test_a_gain_by_hand():
 
 def test_intervals_widen_with_label_uncertainty():
     def width(sure: float) -> float:
-        likely = np.where(LABELS == 1, sure, 1 - sure)
-        found = gain(Binary(RIGHT, LABELS, likely=likely), Binary(HALF, LABELS, likely=likely), HOW)
+        probabilities = np.where(LABELS == 1, sure, 1 - sure)
+        found = gain(
+            Binary(RIGHT, LABELS, probabilities=probabilities),
+            Binary(HALF, LABELS, probabilities=probabilities),
+            HOW,
+        )
         assert found is not None
         return found.ahead.interval.high - found.ahead.interval.low
 
     assert width(1.0) < width(0.9) < width(0.7)
-    doubt = Binary(RIGHT, LABELS, likely=np.full(80, 0.5))
+    doubt = Binary(RIGHT, LABELS, probabilities=np.full(80, 0.5))
     assert gain(doubt, doubt, HOW) is None
-    certain = gain(Binary(RIGHT, LABELS, likely=LABELS), Binary(HALF, LABELS, likely=LABELS), HOW)
+    certain = gain(
+        Binary(RIGHT, LABELS, probabilities=LABELS), Binary(HALF, LABELS, probabilities=LABELS), HOW
+    )
     assert certain == gain(Binary(RIGHT, LABELS), Binary(HALF, LABELS), HOW)
 
 
@@ -173,7 +179,7 @@ def test_reliability_by_hand():
 
 
 def test_corrected_auc_by_hand():
-    judged = Silver(np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.9, 0.1, 0.9, 0.1]))
+    judged = UncertainLabels(np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.9, 0.1, 0.9, 0.1]))
     # label 1 above label 0, from the top: 0.9 (0.9 + 0.1 + 0.9) + 0.1 (0.1 + 0.9) + 0.9 * 0.9, each pair with
     # itself half: 4 * 0.09 / 2; of 2 * 2
     measured = (1.71 + 0.1 + 0.81 + 0.18) / 4

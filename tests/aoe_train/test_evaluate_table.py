@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,10 @@ import pytest
 
 import aoe_train
 from aoe_train import Evaluation, tasks
+from aoe_train.evaluation.overlap import Overlap
+from aoe_train.evaluation.resample import Comparison, Interval
+from aoe_train.evaluation.score import Gain, Score
+from aoe_train.evaluation.tasks import Result
 from pairkit import ConfigError
 
 
@@ -69,6 +74,44 @@ def test_json_of_scores():
     assert (undefined["never"], undefined["ci95"]["never"]) == (None, None)
     assert undefined["against"]["never"] == {"value": None}
     assert json.loads(json.dumps(undefined, allow_nan=False)) == undefined
+
+
+def test_the_share_of_trained_rows_is_in_the_row_of_its_task():
+    found = evaluated()
+    ((name, scores),) = found.scores.items()
+    leaked = replace(scores["MR"], overlap=Overlap(texts=4, of_texts=40, rows=10, of_rows=40))
+    (table,) = replace(found, scores={name: {**scores, "MR": leaked}}).tables(subsets=True)
+    assert table.headings[-1] == "trained on"
+    assert [row[-1] for row in table.rows] == ["25.0%", "", "", "–", "", "", ""]
+
+
+def gained(difference: float, low: float) -> Score:
+    ahead = Comparison(difference, Interval(low, 1.0), 0.5)
+    gain = Gain("roc_auc", 0.5, 0.5 + difference, ahead, reliability=1.0, pairs=100, rarer=50)
+    return Score(Result({"roc_auc": 0.5 + difference}, 100), gain=gain)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "start", "others"),
+    [
+        ({"a": (0.3, -0.1), "b": (0.1, 0.05), "c": (0.2, -0.1)}, "better: b: AUC 50.00 -> 60.00", ""),
+        ({"a": (0.1, -0.1), "b": (0.3, -0.1), "c": (0.2, -0.1)}, "inconclusive: b: ", "none of 3 candidates"),
+        ({"a": (0.2, -0.1), "b": (0.2, -0.1)}, "inconclusive: b: ", "none of 2 candidates"),
+    ],
+)
+def test_the_verdict_on_candidates_names_the_best(candidates, start, others):
+    scores = {"first": {"task": Score(Result({"roc_auc": 0.5}, 100))}}
+    scores |= {name: {"task": gained(*numbers)} for name, numbers in candidates.items()}
+    (verdict,) = Evaluation("suite", scores, against="first").verdicts()
+    assert verdict.startswith(start)
+    assert verdict.endswith(f"; {others} is shown to be better than first" if others else ")")
+
+
+def test_tables_of_one_task_or_many_metrics_have_no_mean():
+    assert [row[0] for row in evaluated(tasks=[Hits("MR")]).tables()[0].rows] == ["MR"]
+    many = [Hits(name, metrics=["accuracy", "b", "c", "d"]) for name in ("MR", "CR")]
+    assert [row[0] for row in evaluated(tasks=many).tables()[0].rows] == ["MR"] * 4 + ["CR"] * 4
+    assert evaluated(MINE, OTHER).verdicts() == []
 
 
 def test_tables_and_markdown():

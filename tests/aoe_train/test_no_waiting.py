@@ -19,8 +19,8 @@ from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.packed_run import register, use_fast_layers
 from aoe_train.model.ran import RanConfig, RanModel
 from aoe_train.model.text_model import TextModel
-from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective import make_objective
+from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.pair_model import PairModel

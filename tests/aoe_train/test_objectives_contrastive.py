@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aoe_train.objectives.contrastive import Guide, contrastive_loss, false_negatives
-from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, unit
 from aoe_train.objectives.objective import Objective
+from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss, softmax_loss
 from aoe_train.objectives.training_rows import ABSENT

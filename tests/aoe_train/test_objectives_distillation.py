@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
-from aoe_train.objectives.kinds import TeacherInfo, TeacherSample
 from aoe_train.objectives.labelled_pairs import BatchTeachers
 from aoe_train.objectives.objective import Objective, make_objective
+from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
 from pairkit import ConfigError

@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train.objectives.contrastive import contrastive_loss
-from aoe_train.objectives.kinds import check_objective, positive_threshold
-from aoe_train.objectives.labelled_pairs import as_pairs, cosine
+from aoe_train.objectives.labelled_pairs import BatchTeachers, as_pairs, cosine
 from aoe_train.objectives.objective import CustomObjective, Objective
-from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.objective_checks import (
+    NO_TEACHERS,
+    TeacherInfo,
+    check_objective,
+    check_teacher_use,
+    positive_threshold,
+)
+from aoe_train.objectives.objective_settings import PARTS, PRESETS, TAUGHT, ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import refusal
@@ -27,12 +33,38 @@ RANGE = (0.0, 5.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("part", ["cosent", "in_batch", "angle", "contrastive", "sbert", "margin_mse"])
+@pytest.mark.parametrize("part", PARTS)
 def test_parts_and_kinds_of_data(part, kind):
     ranks = part in ("cosent", "angle", "sbert") and kind in ("positive", "single")
     impossible = ranks or (part == "margin_mse" and kind != "triplet")
     with refusal(f"objective {part}: found {kind}" if impossible else None):
         check_objective(only(part), dim=8, kind=kind, label_range=RANGE)
+
+
+# Cosines of the anchor are 0.6 and 0, and the teacher's 1 and 0.8; all temperatures are 1.
+TRIPLET = torch.tensor([[[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]])
+TAUGHT_TRIPLET = torch.tensor([[[1.0, 0.0], [1.0, 0.0], [0.8, 0.6]]])
+BY_HAND = {
+    "cosent": math.log(1 + math.exp(-0.6)),
+    "in_batch": math.log(1 + math.exp(-0.6)),
+    "angle": math.log(1 + math.exp(1 - 0.2)),  # |0 - 1| and |0.6 - 0.8|
+    "contrastive": math.log(1 + math.exp(-0.6)),
+    "sbert": math.log(2),  # of a classifier whose weights are 0
+    "embed_distill": (0 + 0.4 + 0.4) / 3,
+    "score_distill": (0.4**2 + 0.8**2) / 2,
+    "margin_mse": (0.6 - 0.2) ** 2,
+}
+
+
+@pytest.mark.parametrize("part", PARTS)  # a new part needs its value
+def test_every_part_by_hand(part):
+    taus = {part: 1.0} if PARTS[part].tau else {}
+    teachers = TeacherInfo(teacher_dim=2) if part in TAUGHT else NO_TEACHERS
+    loss = Objective(only(part, tau=Taus(**taus)), dim=2, kind="triplet", teachers=teachers)
+    for weight in loss.parameters():
+        weight.data.zero_()
+    found = loss(TRIPLET, None, torch.tensor([[0, 1, 2]]), BatchTeachers(teacher=TAUGHT_TRIPLET))
+    assert found["loss"].item() == found[part].item() == pytest.approx(BY_HAND[part])
 
 
 @pytest.mark.parametrize(
@@ -56,6 +88,17 @@ def test_options_and_kinds_of_data(wanted, kind, label_range, message):
         check_objective(wanted, dim=8, kind=kind, label_range=label_range)
     with refusal("odd embedding size 7" if "angle" in wanted.weights.active else message):
         check_objective(wanted, dim=7, kind=kind, label_range=label_range)
+
+
+@pytest.mark.parametrize(
+    ("kind", "margin", "message"),
+    [("single", 0.0, "needs a margin"), ("single", 0.3, None), ("positive", 0.0, None)],
+)
+def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
+    with refusal(message):
+        check_teacher_use(
+            only("contrastive", guide_margin=margin), dim=8, kind=kind, teachers=TeacherInfo(guide=True)
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,20 @@
 """Packed attention equals attention of each sequence, on a CPU and with FlashAttention."""
 
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from aoe_train.model.packing import attention
+from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.attention import packed_attention
 from aoe_train.model.packing.flash import flash, has_flash
-from aoe_train.model.packing.sequences import Sequences
+from aoe_train.model.packing.sequences import Sequences, best_cuts
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="FlashAttention runs on a GPU")
@@ -39,6 +41,34 @@ def _alone(q: Any, k: Any, v: Any, lengths: list[int], *, causal: bool, window: 
     return torch.cat(found, 1)
 
 
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8).map(sorted), st.sampled_from([0, 30, 200, 10**6]))
+def test_buckets_have_the_lowest_cost(lengths, start_cost):
+    def cost(ends: list[int]) -> int:
+        return sum(
+            start_cost + (end - start) * lengths[end - 1] ** 2
+            for start, end in zip([0, *ends], ends, strict=False)
+        )
+
+    steps = [end for end in range(1, len(lengths)) if lengths[end - 1] != lengths[end]]
+    divisions = [
+        [*cuts, len(lengths)] for count in range(len(steps) + 1) for cuts in combinations(steps, count)
+    ]
+    assert cost(best_cuts(lengths, start_cost, 10**9)) == min(map(cost, divisions))
+    ends = best_cuts(lengths, start_cost, 100)
+    sizes = np.diff([0, *ends])
+    assert (sizes > 0).all()
+    assert sizes.sum() == len(lengths)
+    assert all(
+        size == 1 or size * lengths[end - 1] ** 2 <= 100 for size, end in zip(sizes, ends, strict=True)
+    )
+
+
+def test_a_bucket_may_reach_the_limit():
+    assert best_cuts([4, 5, 5, 5], 10**6, 100) == [4]  # 4 x 25
+    assert best_cuts([4, 4, 5, 5, 5], 10**6, 100) == [2, 5]
+
+
 def _parts(
     total: int, heads: int = 4, kv: int = 4, dim: int = 5, dtype=torch.float64, device=CPU
 ) -> list[torch.Tensor]:
@@ -53,10 +83,13 @@ def _parts(
     st.booleans(),
     st.sampled_from([None, 1, 3]),
     st.sampled_from([1, 2, 4]),
+    st.sampled_from([0, 30, 6_000]),  # a bucket for each length, several buckets, one bucket
 )
-def test_equals_each_sequence_alone(lengths, causal, window, kv):
+def test_equals_each_sequence_alone(lengths, causal, window, kv, bucket_cost):
     parts = _parts(sum(lengths), kv=kv)
-    ours = _attend(*parts, lengths, causal=causal, sliding_window=window)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequences, "_BUCKET_COST", bucket_cost)
+        ours = _attend(*parts, lengths, causal=causal, sliding_window=window)
     theirs = _alone(*parts, lengths, causal=causal, window=window)
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
     weights = torch.randn_like(ours)

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import aoe_train
+from aoe_train.searching.ranking import candidates
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
@@ -57,6 +58,21 @@ def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
     for key in keys[::7]:
         for by in ("both", "words"):
             assert index.search(key.lower(), by=by)[0].key == key
+
+
+def test_a_key_is_found_before_texts_with_the_same_words(bert, tmp_path):
+    keys = ["7", "SUP-77", *map(str, range(10, 49))]
+    rows = pl.DataFrame({"key": keys, "text": ["SUP-77", *sentences(40)]})
+    aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
+    index = aoe_train.open_index(tmp_path / "index", words_only=True)
+    assert [hit.key for hit in index.search("sup-77", by="words")] == ["SUP-77", "7"]
+    (hit,) = index.search("7", by="words")  # one digit is not a word
+    assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
+
+
+@pytest.mark.parametrize(("by", "top", "count"), [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)])
+def test_more_hits_are_chosen_among_more_candidates(by, top, count):
+    assert candidates(by, top) == count
 
 
 @pytest.mark.parametrize(
@@ -201,7 +217,7 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         "day": {"2024": [], "2024-02": [0], "2024-01-03": [0], date(2024, 1, 2): []},
         "at": {"2024-01-02T00:00:01Z": [0], at: []},
         "score": {2: [2], "2.5": [2]},
-        "count": {3.5: [0], 2**60: [0], 2**60 + 1: [0, 1], 2**200: [0, 1]},
+        "count": {3.5: [0], 2**60: [0], 2**60 + 1: [0, 1], 2**63: [0, 1], 2**200: [0, 1]},
         "price": {"1.75": [0]},
         "cells": {"30": [0], 9.5: []},
     }
@@ -294,6 +310,7 @@ def test_search_by_one_ranking_and_with_filters(made, bert):
     by_words = aoe_train.search(made, asked, by="words", top=3)
     assert by_words[0].place == 9
     assert by_words[0].cosine is None
+    assert 0.5 < by_words[0].words <= 1
     closed = index.search(asked, where={"state": "closed", "number": 10})
     assert [hit.place for hit in closed] == [9]
     assert {hit.row["state"] for hit in index.search(asked, where={"state": "open"})} == {"open"}

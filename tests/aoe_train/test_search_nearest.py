@@ -177,10 +177,11 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
         for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
             for name, size in zip(("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True):
                 monkeypatch.setattr(near_duplicates, name, size)
-            for queries in (None, both[1]):
-                pairs, full = near_duplicates.similar_pairs(
-                    both[0], Searcher(both[0]), queries, 2, neighbours=neighbours, show=lambda _: None
+            for queries in both:
+                texts = near_duplicates.TextComparison(
+                    both[0], Searcher(both[0]), queries, within=queries is both[0]
                 )
+                pairs, full = texts.similar_pairs(2, neighbours=neighbours, show=lambda _: None)
                 found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))
         assert found[:2] == found[2:]
         assert len(found[0][1]) == len(set(zip(*found[0][1:3], strict=True)))

@@ -15,7 +15,7 @@ from aoe_train.data.defaults import (
     unused_lengths_warning,
     with_defaults,
 )
-from aoe_train.objectives.kinds import check_objective
+from aoe_train.objectives.objective_checks import check_objective
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import Kind

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from aoe_train.objectives.kinds import TeacherInfo
 from aoe_train.objectives.objective import make_objective
+from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Weights
 from aoe_train.objectives.training_rows import ABSENT
 from aoe_train.training.checkpoints import load_optimiser, optimiser_state, restore_weights

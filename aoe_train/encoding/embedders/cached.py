@@ -37,7 +37,7 @@ _SCHEMA = Schema(
 )
 _QUERY_KEYS = 500  # per query; SQLite allows at least 999
 _TEXTS, _CHARACTERS = 2048, 400_000  # per transaction: seconds of work, which a kill may lose
-PROBE = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
+PROBE_TEXT = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
 _TOLERANCE = 0.045  # relative change of a vector by other batches or precision: a cosine of 0.999
 
 
@@ -109,13 +109,13 @@ class CachedEmbedder(EmbedderWrapper):
 
     def _check_model(self, store: VectorStore) -> int:
         """Delete cached vectors of another model; returns the dimensions of a vector."""
-        (probe,) = self._embedder.encode([PROBE])
-        cached = store.find([PROBE]).get(PROBE)
+        (probe,) = self._embedder.encode([PROBE_TEXT])
+        cached = store.find([PROBE_TEXT]).get(PROBE_TEXT)
         if cached is None or not same_model(probe, cached):
             if cached is not None:
                 self._say(f"{self.name}: the model has changed, so its cached vectors are deleted")
             store.clear()
-            store.keep([PROBE], probe[None])
+            store.keep([PROBE_TEXT], probe[None])
         return len(probe)
 
 
@@ -125,7 +125,7 @@ def _cache_keys(texts: list[str], prompt: str | None) -> list[str]:
 
 
 def same_model(probe: np.ndarray, cached: np.ndarray) -> bool:
-    """Whether two vectors of `PROBE` are equal up to effects of batches, precision and library releases."""
+    """Whether two vectors of `PROBE_TEXT` are equal up to effects of batches, precision and releases."""
     if probe.shape != cached.shape:
         return False
     return bool(np.linalg.norm(probe - cached) <= _TOLERANCE * np.linalg.norm(cached))

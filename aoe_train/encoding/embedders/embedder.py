@@ -27,8 +27,6 @@ from pairkit.base.system.folders import own_name
 from pairkit.similarity.terms import terms
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
     from aoe_train.model.encoder import Encoder
 
 Function = Callable[[list[str]], Any]
@@ -128,18 +126,11 @@ class LocalEmbedder:
         return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
 
 
-def tokenizer_of(embedder: Embedder) -> PreTrainedTokenizerBase | None:
-    """The tokenizer of a local model; None for functions and servers."""
+def local_encoder(embedder: Embedder) -> Encoder | None:
+    """The encoder of a local model; None for functions and servers."""
     while isinstance(embedder, EmbedderWrapper):
         embedder = embedder._embedder
-    return embedder._encoder.tokenizer if isinstance(embedder, LocalEmbedder) else None
-
-
-def max_length_of(embedder: Embedder) -> int | None:
-    """The number of tokens that a local model reads; None if unknown or unlimited."""
-    while isinstance(embedder, EmbedderWrapper):
-        embedder = embedder._embedder
-    return embedder._encoder.settings.max_length if isinstance(embedder, LocalEmbedder) else None
+    return embedder._encoder if isinstance(embedder, LocalEmbedder) else None
 
 
 class FunctionEmbedder:
@@ -228,14 +219,16 @@ def in_sizes(
 ) -> dict[str, QuantizedEmbedder]:
     """A model in all sizes and number types, by name; every text is encoded once."""
     whole: dict[str | None, tuple[list[str], np.ndarray]] = {}
-    depth = [] if layers is None else [f"{layers} layer{'' if layers == 1 else 's'}"]
-    return {
-        ", ".join([name, *depth, *([str(dim)] if dim else []), how]): QuantizedEmbedder(
-            embedder, name, dim, how, layers, whole
-        )
-        for dim in dims
-        for how in quantize
-    }
+    depth = ""
+    if layers is not None:
+        depth = f", {layers} layer" if layers == 1 else f", {layers} layers"
+    sizes = {}
+    for dim in dims:
+        size = f", {dim}" if dim else ""
+        for how in quantize:
+            key = f"{name}{depth}{size}, {how}"
+            sizes[key] = QuantizedEmbedder(embedder, name, dim, how, layers, whole)
+    return sizes
 
 
 def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:

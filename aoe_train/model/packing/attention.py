@@ -101,7 +101,8 @@ def _by_bucket(
     options: Options,
 ) -> Float[Tensor, "token head dim"]:
     """Attention with torch's own function."""
-    outputs, (scaling, dropout, causal, window) = [], options
+    scaling, dropout, causal, window = options
+    outputs = []
     for bucket in packed.buckets:
         q, k, v = (bucket.grid(part).transpose(1, 2) for part in (query, key, value))
         # Causal queries never see padding, which comes last; without a mask torch can use faster kernels.

@@ -188,16 +188,16 @@ class Sequences:
         buckets = []
         first = 0
         token = 0
-        cost, limit = (
-            (_BUCKET_COST, _BUCKET_LIMIT)
-            if self.device.type == "cpu"
-            else (_ACCELERATOR_COST, _ACCELERATOR_LIMIT)
-        )
+        cost = _ACCELERATOR_COST
+        limit = _ACCELERATOR_LIMIT
+        if self.device.type == "cpu":
+            cost = _BUCKET_COST
+            limit = _BUCKET_LIMIT
         for last in best_cuts(self.lengths, cost, limit):
             lengths = tuple(self.lengths[first:last])
             buckets.append(Bucket(token, sum(lengths), lengths, self.sizes[first:last]))
             first = last
-            token = token + sum(lengths)
+            token += sum(lengths)
         return buckets
 
 
@@ -216,29 +216,28 @@ def best_cuts(lengths: list[int], start_cost: int, limit: int) -> list[int]:
     divides a run of equal lengths, it does so from the start of the run, which may cost slightly more;
     trying all divisions would take longer than it saves.
     """
-    ends = list[int]()
-    start = 0
+    bounds = [0]  # of runs of equal lengths, or parts of these
     for end in range(1, len(lengths) + 1):
         if end == len(lengths) or lengths[end - 1] != lengths[end]:
             step = max(1, limit // lengths[end - 1] ** 2)
-            ends += [*range(start + step, end, step), end]
-            start = end
-    best = [0.0]
-    cut = [0]
-    for number, end in enumerate(ends):
-        square = lengths[end - 1] ** 2
-        options = (
-            (best[before] + start_cost + (end - start) * square, before)
-            for before in range(number, -1, -1)
-            for start in [ends[before - 1] if before else 0]
-            if before == number or (end - start) * square <= limit
-        )
+            bounds += [*range(bounds[-1] + step, end, step), end]
+
+    best = [0.0]  # the lowest cost up to each bound
+    cut = [0]  # the bound at which the last of these buckets begins
+    for number, end in enumerate(bounds[1:]):
+        options = []
+        for before in range(number, -1, -1):
+            scores = (end - bounds[before]) * lengths[end - 1] ** 2
+            if scores > limit and before < number:
+                break
+            options.append((best[before] + start_cost + scores, before))
         cost, before = min(options)
         best.append(cost)
         cut.append(before)
+
     chosen = []
-    number = len(ends)
+    number = len(bounds) - 1
     while number:
-        chosen.append(ends[number - 1])
+        chosen.append(bounds[number])
         number = cut[number]
     return chosen[::-1]

@@ -215,7 +215,8 @@ class _Miner:
         if self._settings.measures_positives:
             scores = self._scores(anchor, np.array(positives)).tolist()
         excluded = [known.excluded(anchor, ranking.indices) for ranking in rankings]
-        chosen = self._chosen[anchor] = self._choose(anchor, rankings, excluded, min(scores))
+        chosen = self._choose(anchor, rankings, excluded, min(scores))
+        self._chosen[anchor] = chosen
         self._split.turned_down += chosen.turned_down
         for positive, score in zip(positives, scores, strict=True):
             self._positive_scores[anchor, positive] = score

@@ -134,13 +134,13 @@ class Batcher:
         if self.texts and self.texts + texts > self._most_texts:
             message = "too many texts are waiting; try again later"
             raise RefusalError(429, message, code="queue_full", retry_after_s=1)
-        self.requests = self.requests + 1
-        self.texts = self.texts + texts
+        self.requests += 1
+        self.texts += texts
         try:
             yield
         finally:
-            self.requests = self.requests - 1
-            self.texts = self.texts - texts
+            self.requests -= 1
+            self.texts -= texts
 
     async def _work(self) -> None:
         while self._queues:
@@ -174,7 +174,8 @@ class Batcher:
             return error
         for item, row in zip(batch, future.result(), strict=True):
             job = item.job
-            job.rows[item.position], job.left = row, job.left - 1
+            job.rows[item.position] = row
+            job.left -= 1
             if not job.left and not job.vectors.done():
                 job.vectors.set_result(np.stack(job.rows))
         return None

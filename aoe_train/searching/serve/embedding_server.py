@@ -160,8 +160,8 @@ class EmbeddingServer(HttpServer):
             others = self._held - held
             if others and self._held + size > self._limits.held_mib * MIB:
                 raise RefusalError(429, "too many requests; try again in 1 s", retry_after_s=1)
-            held = held + size
-            self._held = self._held + size
+            held += size
+            self._held += size
 
         try:
             yield await json_body(request, most, self._limits.receive_s, hold)
