@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from aoe_train.objectives.training_rows import Examples
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.system.folders import own_name
 from pairkit.dataset.labels import AS_FOUND, LabelRules, describe_labels
+from pairkit.dataset.negative_columns import FILE, ROW
 from pairkit.dataset.reading.in_memory import Source, source_name
 from pairkit.dataset.reading.parts import files_of
 from pairkit.dataset.reading.reader import read_pairs, split_names
@@ -186,21 +187,21 @@ class PairSource(NamedTuple):
 
     def read(self, split: str | None = None) -> Mapping[str, pl.DataFrame]:
         """The splits; notes missing headers, the meaning of labels and contradictions."""
-        pairs = read_pairs(self.source, split=split, rules=self.rules, columns=self.columns)
+        pairs = read_pairs(self.source, split=split, rules=self.rules, columns=self.columns, placed=True)
         if self.columns and not all(has_header(file, self.columns) for file in files_of(self.source)):
             by_number = ", ".join(f"column {number} is {role}" for role, number in self.columns.items())
             self.say(f"{pairs.source}: no header line; {by_number}")
         if note := describe_labels(pairs.labels):
             self.say(f"{pairs.source}: {note}")
-        for name, frame in pairs.splits.items():
+        for frame in pairs.splits.values():
             if frame.height:
                 resolve_conflicts(
                     distinct(frame.select("text1", "text2", "label")),
                     "keep",
-                    locate=lambda number, split=name: f"row {number + 1:,} of {split}",  # type: ignore[misc]
+                    locate=partial(_place, frame),
                     say=lambda note: self.say(f"{pairs.source}: {note}"),
                 )
-        return pairs.splits
+        return {name: frame.drop(FILE, ROW) for name, frame in pairs.splits.items()}
 
     def _chosen_split(self, say: Say) -> str | None:
         """The split to judge; by default a single split of any name; None for a source without splits."""
@@ -221,6 +222,11 @@ class PairSource(NamedTuple):
         if names[0] not in ("test", "validation"):
             say(f"{where}: using its only split, {names[0]}")
         return names[0]
+
+
+def _place(frame: pl.DataFrame, number: int) -> str:
+    """The origin of a row, as `file:row`."""
+    return f"{frame[FILE][number]}:{frame[ROW][number]}"
 
 
 def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:

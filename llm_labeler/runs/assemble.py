@@ -52,15 +52,18 @@ class AskSummary:
         return f"{number:,} questions ({format_counts(self.unanswered)}{detail})"
 
     def problem(self, out: Path) -> RemoteError | None:
-        """The error that lists missing answers; None if nothing failed."""
+        """The error that lists missing answers; None if nothing failed and no limit was reached."""
         missing = [f"{llm} ({error})" for llm, error in self.problems.items()]
         if self.unanswered:
             missing.append(self.unanswered_counts())
+        remedy = "run the same command again"
+        if self.stopped:
+            flag = f"--{self.stopped.replace('_', '-')}"
+            missing.append(f"the questions beyond {flag}")
+            remedy = f"to continue, raise {flag} and {remedy}"
         if not missing:
             return None
-        return RemoteError(
-            f"{out} was made without all answers of {'; '.join(missing)}; run the same command again"
-        )
+        return RemoteError(f"{out} was made without all answers of {'; '.join(missing)}; {remedy}")
 
 
 def judges_table(judges: Judges) -> ResultTable:

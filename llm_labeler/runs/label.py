@@ -26,7 +26,7 @@ from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts, judge_questions
 from llm_labeler.settings import AGGREGATIONS, RULES, BudgetSettings, LabelSettings
 from pairkit.base.cli.progress import Display, Listener
-from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError
+from pairkit.base.errors import ConfigError, DataError, PairkitError, RemoteError, by_reader
 from pairkit.base.openai_api.channel import run_anywhere
 from pairkit.base.system.folders import check_apart, held_folder, work_beside
 from pairkit.dataset.reading.in_memory import Source
@@ -233,18 +233,18 @@ def _stopped(asked: AskSummary, settings: LabelSettings, out: Path, work: Path) 
         return limit
     unjudged = out.with_name(f"{out.name}-unjudged")
     return (
-        f"{limit}; {_parse_command(work, unjudged, aggregation='union')}, makes a dataset of all proposals,"
+        f"{limit}; {_parse_command(work, unjudged, aggregation='union')} makes a dataset of all proposals,"
         " judged or not"
     )
 
 
 def _parse_command(work: Path, out: Path, **more: str) -> str:
-    """The call of `parse` in Python and in the shell."""
+    """The call of `parse`."""
     arguments = {"work": str(work), "out": str(out), **more}
     python = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     flags = (part for name, value in arguments.items() for part in (f"--{name}", value))
     shell = shlex.join(["label", "parse", *flags])
-    return f"parse({python}), in the shell `{shell}`"
+    return by_reader(shell=shell, python=f"llm_labeler.parse({python})")
 
 
 def parse(

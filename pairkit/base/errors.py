@@ -54,6 +54,11 @@ def spoken(message: str) -> str:
     return message if _is_shell else _FLAG.sub(_keyword, message)
 
 
+def by_reader(*, shell: str, python: str) -> str:
+    """The command for readers in the shell, or the call for those in Python."""
+    return f"`{shell if _is_shell else python}`"
+
+
 def spoken_notes(notes: Callable[[Any], Iterable[str]]) -> Callable[[Any], list[str]]:
     """Decorate the `notes` of a result that name options."""
     return wraps(notes)(lambda result: [spoken(note) for note in notes(result)])

@@ -64,12 +64,13 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
     assert result.asked.stopped == "max_requests"
     assert result.asked.spent.requests >= 36
     assert 36 <= result.positives <= 40  # 4 per text, for 2 questions and 2 to judges
-    command = f"`label parse --work {result.work} --out {result.out}-unjudged --aggregation union`"
+    parameters = f"work='{result.work}', out='{result.out}-unjudged', aggregation='union'"
+    command = f"`llm_labeler.parse({parameters})` makes"
     assert any(command in line for line in result.messages)
     rest = generate(tmp_path / "out", texts=texts)
     assert (rest.positives, rest.asked.stopped) == (80, None)
     assert generate(tmp_path / "enough", texts=texts, max_requests=80).asked.stopped is None
-    with pytest.raises(DataError, match=r"no pair is left .*`label parse .* --aggregation union`"):
+    with pytest.raises(DataError, match=r"no pair is left .*`llm_labeler.parse.*union"):
         generate(tmp_path / "few", texts=texts, max_requests=2, polarity="negative")
 
 
