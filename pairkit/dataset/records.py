@@ -24,7 +24,8 @@ _LOG = logging.getLogger(__name__)
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
-_SHOWN, _SHOWN_CHARS = 5, 200  # rows in a notebook, characters of each text
+_SHOWN = 5  # rows in a notebook
+_SHOWN_CHARS = 200  # characters of each text
 
 _REPR_CHARS = 1000
 
@@ -193,7 +194,8 @@ class DatasetFolder:
     """The folder of a dataset, written shard by shard so that not all rows are in memory."""
 
     def __init__(self, out: Path, place: Path) -> None:
-        self._out, self._place = out, place
+        self._out = out
+        self._place = place
 
     def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
         """Write shard `place` of `count`, unless it has no rows."""

@@ -106,12 +106,14 @@ class LabelColumn:
 
     def known(self, meanings: Mapping[str, Meaning]) -> dict[str, str]:
         """The labels with a meaning, each with its name there: its word, or the number of its class."""
-        known = {}
-        for word in self.words.unique(maintain_order=True) if meanings else ():
+        known: dict[str, str] = {}
+        if not meanings:
+            return known
+        for word in self.words.unique(maintain_order=True):
             numbers = (str(number) for number, name in enumerate(self.classes) if name == word)
-            name = next((name for name in (as_word(word), *numbers) if name in meanings), None)
-            if name is not None:
-                known[word] = name
+            for name in (as_word(word), *numbers):
+                if name in meanings:
+                    known.setdefault(word, name)
         return known
 
     def missing(self) -> pl.Series:
@@ -268,12 +270,14 @@ def _choice(words: Sequence[str]) -> str:
         if _MEANINGS.get(_plain_name(word)) == {value}
     }
     others = SKIP if {"0", "1"} <= {*known.values()} else "X"
-    ways = [{word: known.get(word, others) for word in words}]
+    meanings = [[known.get(word, others) for word in words]]
     if len(words) == 2 and not known:
-        ways = [dict(zip(words, values, strict=True)) for values in (("1", "0"), ("0", "1"))]
-    shown = (quote(",".join(map("=".join, way.items()))) for way in ways)
-    numbers = "where X is 1 (similar), 0 or skip" if "X" in ways[0].values() else "where 1 is similar"
-    return f"set {' or '.join(f'--labels {way}' for way in shown)}, {numbers}"
+        meanings = [["1", "0"], ["0", "1"]]
+    choices = [
+        "--labels " + quote(",".join(map("=".join, zip(words, values, strict=True)))) for values in meanings
+    ]
+    numbers = "where X is 1 (similar), 0 or skip" if "X" in meanings[0] else "where 1 is similar"
+    return f"set {' or '.join(choices)}, {numbers}"
 
 
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
@@ -285,13 +289,17 @@ def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
 
 def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> tuple[str, dict[str, int]]:
     """The meanings in use, in words, and the number of skipped rows by label."""
-    used, skipped = set[str](), Counter[str]()
+    used = set[str]()
+    skipped = Counter[str]()
     for column in columns:
         known = column.known(meanings)
         used |= {*known.values()}
-        for word, times in zip(column.words, column.times, strict=True) if known else ():
-            if word in known and meanings[known[word]] == SKIP:
-                skipped[as_word(word)] += times
+        left_out = [word for word, name in known.items() if meanings[name] == SKIP]
+        is_left_out = column.words.is_in(left_out)
+        for word, times in zip(
+            column.words.filter(is_left_out), column.times.filter(is_left_out), strict=True
+        ):
+            skipped[as_word(word)] += times
     listed = (f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
     return ", ".join(listed), dict(skipped)
 
@@ -332,15 +340,16 @@ def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) 
                     " meaning with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
     elif distinct <= _OF_NLI | {3.0, 4.0}:
-        are_stray = _are_stray(columns, labels)
-        message = _stray(sorted(distinct)) if are_stray else _may_be_classes(sorted(distinct))
+        explain = _stray if _are_stray(columns, labels) else _may_be_classes
+        message = explain(sorted(distinct))
         for column, numbers in zip(columns, labels, strict=True):
             column.refuse((numbers < 0) | (numbers > 1), message)
 
 
 def _are_stray(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> bool:
     """Whether few labels are beside 0 and 1, which both occur often."""
-    times, numbers = pl.concat(column.times for column in columns), pl.concat(labels)
+    times = pl.concat(column.times for column in columns)
+    numbers = pl.concat(labels)
     zeros, ones = (int(times.filter(numbers == number).sum()) for number in (0, 1))
     others = int(times.sum()) - zeros - ones
     return others <= _STRAY_SHARE * (zeros + ones) < min(zeros, ones)
@@ -370,5 +379,7 @@ def _format_numbers(labels: Sequence[pl.Series], *, plain: bool) -> str:
     if plain or not len(every):
         return "0 and 1"
     low, high = score_scale(float(every.min()), float(every.max()))
-    certain = (low, high) in ((0.0, 1.0), (0.0, SCORE_MAX))
-    return f"scores from {low:g} to {high:g}" + ("" if certain else ", as found")
+    scores = f"scores from {low:g} to {high:g}"
+    if (low, high) in ((0.0, 1.0), (0.0, SCORE_MAX)):
+        return scores
+    return f"{scores}, as found"
