@@ -142,7 +142,8 @@ def report(
     """
     from pairkit.reports.dataset_report import make_report
 
-    folder, seed = argument("out", out, Path | None), argument("seed", seed, int)
+    folder = argument("out", out, Path | None)
+    seed = argument("seed", seed, int)
     pairs = read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows))
     return make_report(pairs, folder, seed=seed, fresh=fresh, progress=progress)
 
@@ -185,7 +186,8 @@ def show(
     """
     from pairkit.dataset.checking.show import pick_pair
 
-    split, row = argument("split", split, str | None), argument("row", row, int)
+    split = argument("split", split, str | None)
+    row = argument("row", row, int)
     label = argument("label", label, float | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     return pick_pair(pairs, split, row, label)

@@ -275,7 +275,8 @@ def apply_review(
     """
     from pairkit.reviews.review import apply_review, review_beside
 
-    folder, file = argument("out", out, Path | None), argument("store", store, Path | None)
+    folder = argument("out", out, Path | None)
+    file = argument("store", store, Path | None)
     list_of_dropped = argument("dropped", dropped, TableFile | None)
     pairs = read(source, columns=columns, labels=labels, label_range=label_range, bad_rows=bad_rows)
     path = file or review_beside(pairs.source)

@@ -42,7 +42,8 @@ _is_shell = False
 def shell() -> Iterator[None]:
     """Leave flags in messages as they are."""
     global _is_shell  # threads also print messages
-    before, _is_shell = _is_shell, True
+    before = _is_shell
+    _is_shell = True
     try:
         yield
     finally:
@@ -65,7 +66,8 @@ def spoken_notes(notes: Callable[[Any], Iterable[str]]) -> Callable[[Any], list[
 
 
 def _keyword(match: re.Match[str]) -> str:
-    flag, value = match["flag"], (match["value"] or "").strip("'")
+    flag = match["flag"]
+    value = (match["value"] or "").strip("'")
     if flag is None:
         return match[0]
     name = "settings" if flag == "set" else flag.replace("-", "_")
@@ -100,9 +102,12 @@ class DataError(PairkitError):
     exit_code = 3
 
     def __init__(self, message: str, *, path: Path | str | None = None, row: int | None = None) -> None:
-        self.path, self.row = path, row
-        where = "" if path is None else f"{path}: " if row is None else f"{path}:{row}: "
-        super().__init__(where + message)
+        self.path = path
+        self.row = row
+        if path is not None:
+            where = path if row is None else f"{path}:{row}"
+            message = f"{where}: {message}"
+        super().__init__(message)
 
 
 class LeakError(DataError):

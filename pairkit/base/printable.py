@@ -143,7 +143,8 @@ def comparable(text: str) -> str:
 
 def _limit_marks(run: re.Match[str]) -> str:
     """The characters without combining marks after the thirtieth in a row."""
-    kept, marks = [], 0
+    kept = []
+    marks = 0
     for character in run[0]:
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks <= _MAX_MARKS:

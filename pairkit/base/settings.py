@@ -98,7 +98,8 @@ def load_settings(
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        first, more = error.errors()[:_MAX_ERRORS], error.error_count() - _MAX_ERRORS
+        first = error.errors()[:_MAX_ERRORS]
+        more = error.error_count() - _MAX_ERRORS
         listed = "; ".join(_explain(model, e) for e in first) + (f"; and {more} more" if more > 0 else "")
         raise ConfigError(listed) from error
     except UnicodeEncodeError as error:

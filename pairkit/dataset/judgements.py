@@ -20,7 +20,8 @@ from pairkit.base.system.database import Schema, database_errors, open_database,
 from pairkit.dataset.records import QUERY_COLUMNS, RANK, LabelKind
 
 ENDING = ".review"
-UNSURE, SKIP = "unsure", "skip"
+UNSURE = "unsure"
+SKIP = "skip"
 LABELS: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 GRADES: Mapping[str, float] = {str(grade): float(grade) for grade in range(6)}
 TOP_GRADE = 5.0
@@ -277,7 +278,8 @@ def judged_pairs(path: Path) -> pl.DataFrame:
     with ReviewStore(path) as store:
         binary = store.settings.asked == "labels"
         is_search = store.settings.is_search
-        pairs, decisions = store.pairs, decide(store.judgements())
+        pairs = store.pairs
+        decisions = decide(store.judgements())
     rows = [
         {
             "text1": pairs[pair_id].text1,

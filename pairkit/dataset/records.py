@@ -24,7 +24,8 @@ _LOG = logging.getLogger(__name__)
 
 SPLITS = ("train", "validation", "test")
 CONFIG_FOLDERS = {"default": "data", "positive": "positive", "triplet": "triplet"}
-_SHOWN, _SHOWN_CHARS = 5, 200  # rows in a notebook, characters of each text
+_SHOWN = 5  # rows in a notebook
+_SHOWN_CHARS = 200  # characters of each text
 
 _REPR_CHARS = 1000
 
@@ -73,10 +74,9 @@ class PairDataset:
 
     def __repr__(self) -> str:
         mean = mean_label(self.rows) if len(self) else 0.0
-        is_binary = self.label_kind == "binary"
-        labels = (
-            f"labels 0 and 1 ({100 * mean:.1f} % are 1)" if is_binary else f"scores of {mean:.2f} on average"
-        )
+        labels = f"scores of {mean:.2f} on average"
+        if self.label_kind == "binary":
+            labels = f"labels 0 and 1 ({100 * mean:.1f} % are 1)"
         sizes = ", ".join(f"{name} {frame.height:,}" for name, frame in self.splits.items())
         return one_line(f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}", _REPR_CHARS)
 
@@ -105,14 +105,12 @@ def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
 def leaf_types(dtype: Any) -> Iterator[DataType]:
     """The types of the values in lists and structures; of another type, itself."""
     if isinstance(dtype, pl.Struct):
-        inner = [field.dtype for field in dtype.fields]
+        for field in dtype.fields:
+            yield from leaf_types(field.dtype)
     elif dtype.is_nested():
-        inner = [dtype.inner]
+        yield from leaf_types(dtype.inner)
     else:
         yield dtype
-        return
-    for each in inner:
-        yield from leaf_types(each)
 
 
 def as_json(column: pl.Series) -> pl.Series:
@@ -135,11 +133,12 @@ def join_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     try:
         return pl.concat(frames, how="diagonal_relaxed")
     except pl.exceptions.PolarsError:
-        kinds = defaultdict[str, set[Any]](set)
-        for name, dtype in (column for frame in frames for column in frame.schema.items()):
-            kinds[name] |= {"number" if dtype.is_numeric() else dtype} - {pl.Null}
-        odd = {name for name, of_name in kinds.items() if len(of_name) > 1}
-        return pl.concat([_as_texts(frame, odd) for frame in frames], how="diagonal_relaxed")
+        types = defaultdict[str, set[Any]](set)
+        for frame in frames:
+            for name, dtype in frame.schema.items():
+                types[name] |= {"number" if dtype.is_numeric() else dtype} - {pl.Null}
+        mixed = {name for name, of_column in types.items() if len(of_column) > 1}
+        return pl.concat([_as_texts(frame, mixed) for frame in frames], how="diagonal_relaxed")
 
 
 def _as_texts(frame: pl.DataFrame, names: Set[str]) -> pl.DataFrame:
@@ -193,7 +192,8 @@ class DatasetFolder:
     """The folder of a dataset, written shard by shard so that not all rows are in memory."""
 
     def __init__(self, out: Path, place: Path) -> None:
-        self._out, self._place = out, place
+        self._out = out
+        self._place = place
 
     def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
         """Write shard `place` of `count`, unless it has no rows."""
@@ -288,18 +288,21 @@ def written_rows(rows: pl.DataFrame) -> int:
     named = rows["llms"]
     if isinstance(named.dtype, pl.List):
         return int((named.list.len() > 0).sum())
-    return 0 if named.dtype != pl.String else int((~named.is_in(["", "[]"])).sum())  # an empty list in CSV
+    if named.dtype != pl.String:
+        return 0
+    return int((~named.is_in(["", "[]"])).sum())  # an empty list in CSV
 
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with known columns in known types; known columns of other types are dropped."""
-    kinds: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
-    known = [name for name in (*kinds, "evidence") if name in rows.columns]
-    plain = [name for name in known if name in kinds and _is_plain(rows.schema[name])]
-    columns = [rows[name].cast(kinds[name], strict=False) for name in plain]
-    if "evidence" in known and (evidence := _evidence(rows["evidence"])) is not None:
-        columns.append(evidence)
-    return rows.drop(known).with_columns(columns)
+    types: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
+    columns: list[pl.Series] = []
+    for name, dtype in types.items():
+        if name in rows.columns and _is_plain(rows.schema[name]):
+            columns.append(rows[name].cast(dtype, strict=False))
+    if "evidence" in rows.columns:
+        columns += _evidence(rows["evidence"])
+    return rows.drop(*types, "evidence", strict=False).with_columns(columns)
 
 
 def _is_plain(dtype: DataType | DataTypeClass) -> bool:
@@ -307,13 +310,12 @@ def _is_plain(dtype: DataType | DataTypeClass) -> bool:
     return not dtype.is_nested() and dtype != pl.Binary
 
 
-def _evidence(column: pl.Series) -> pl.Series | None:
-    if not isinstance(column.dtype, pl.Struct):
-        return None
-    parts = dict(column.dtype)
-    if any(name not in parts or not _is_plain(parts[name]) for name in _EVIDENCE):
-        return None
-    return column.cast(pl.Struct(dict.fromkeys(_EVIDENCE, pl.String)), strict=False)
+def _evidence(column: pl.Series) -> list[pl.Series]:
+    """The evidence in known types, if it has all fields."""
+    types = dict(column.dtype) if isinstance(column.dtype, pl.Struct) else {}
+    if not all(name in types and _is_plain(types[name]) for name in _EVIDENCE):
+        return []
+    return [column.cast(pl.Struct(dict.fromkeys(_EVIDENCE, pl.String)), strict=False)]
 
 
 # Rows that lack a text or a label, and were left out.

@@ -18,6 +18,7 @@ _OVERLAP_SHARE = 8  # and this part repeats the end of the chunk before
 _HEADER_SHARE = 16  # and of a table that is cut, its first row
 _RESERVED = 4  # tokens that joining texts may add
 _BETWEEN = " > "
+_LINED = ("code", "table")  # blocks that are cut between lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ def split_into_chunks(document: Document, count_tokens: CountTokens, max_tokens:
         texts = [block for block in blocks if block.kind != "heading"]
         if not texts:
             yield Chunk(title, "", anchor, blocks[0].first, blocks[0].last)
-        for pieces in _packed(_pieces(texts, count_tokens, budget - budget // _OVERLAP_SHARE), budget):
+        most = budget - budget // _OVERLAP_SHARE
+        for pieces in _packed(_pieces(texts, count_tokens, most), budget):
             text = "\n\n".join(piece.text for piece in pieces)
             yield Chunk(title, text, anchor, pieces[0].first, max(piece.last for piece in pieces))
 
@@ -71,10 +73,12 @@ def _content(document: Document) -> Iterator[Block]:
 def _title(document: Document, path: Sequence[str], count_tokens: CountTokens, most: int) -> str:
     """The headings that fit, from the last one back; the document's title if they don't begin with it."""
     own = document.title or ""
+    headings = list(path)
     begins_with_own = path and (path[0] in own or own in path[0])
-    headings = list(path) if begins_with_own or not own else [own, *path]
+    if own and not begins_with_own:
+        headings.insert(0, own)
     while len(headings) > 1 and count_tokens([_BETWEEN.join(headings)])[0] > most:
-        headings.pop(0)
+        del headings[0]
     title = _BETWEEN.join(headings)
     while (tokens := count_tokens([title])[0]) > most and len(title) > 1:
         title = opening_text(title, len(title) * most // (tokens + 1))
@@ -96,32 +100,39 @@ def _pieces(blocks: Sequence[Block], count_tokens: CountTokens, most: int) -> li
 
 def _halves(block: Block) -> list[Block]:
     """Two parts of a block, cut near its middle."""
-    text, is_lined = block.text, block.kind in ("code", "table")
+    text = block.text
+    is_lined = block.kind in _LINED
     cut = _middle(text, by_lines=is_lined)
-    head, tail = text[:cut].rstrip(), text[cut:].strip("\n" if is_lined else None)
-    if not is_lined:
-        return [replace(block, text=part) for part in (head, tail) if part]
-    last = min(block.first + head.count("\n"), block.last)
-    header = head.partition("\n")[0]
-    if block.kind == "table" and len(header) * _HEADER_SHARE < len(text):
-        tail = f"{header}\n{tail}"
-    parts = (replace(block, text=head, last=last), replace(block, text=tail, first=min(last + 1, block.last)))
-    return [part for part in parts if part.text]
+    before = replace(block, text=text[:cut].rstrip())
+    after = replace(block, text=text[cut:].strip("\n" if is_lined else None))
+    if is_lined:
+        last = min(block.first + before.text.count("\n"), block.last)
+        before = replace(before, last=last)
+        after = replace(after, first=min(last + 1, block.last))
+        header, _, _ = before.text.partition("\n")
+        if block.kind == "table" and len(header) * _HEADER_SHARE < len(text):
+            after = replace(after, text=f"{header}\n{after.text}")
+    return [part for part in (before, after) if part.text]
 
 
 def _middle(text: str, *, by_lines: bool) -> int:
     """Where a text is cut: the end of a line or sentence near its middle, else a blank, else the middle."""
-    middle, margin = len(text) // 2, len(text) // 8
+    middle = len(text) // 2
+    margin = len(text) // 8
     inner = text[margin : len(text) - margin]
-    lines = [match.start() for match in re.finditer("\n", inner)]
-    ends = lines if by_lines else sentence_ends(inner)
-    ends = ends or [match.start() for match in re.finditer(r"\s", inner)]
+    ends = _places_of("\n", inner) if by_lines else sentence_ends(inner)
+    ends = ends or _places_of(r"\s", inner)
     return min((margin + end for end in ends), key=lambda end: abs(end - middle), default=middle)
+
+
+def _places_of(pattern: str, text: str) -> list[int]:
+    return [match.start() for match in re.finditer(pattern, text)]
 
 
 def _packed(pieces: Sequence[_Piece], budget: int) -> Iterator[list[_Piece]]:
     """Consecutive pieces of at most `budget` tokens together; the next ones begin with the last sentences."""
-    chosen, used = list[_Piece](), 0
+    chosen: list[_Piece] = []
+    used = 0
     for piece in pieces:
         if chosen and used + piece.tokens > budget:
             yield chosen
@@ -135,11 +146,13 @@ def _packed(pieces: Sequence[_Piece], budget: int) -> Iterator[list[_Piece]]:
 
 def _overlap(piece: _Piece, most: int) -> list[_Piece]:
     """The last sentences of a piece of prose, of about `most` tokens; none if they are longer."""
-    if piece.kind in ("code", "table"):
+    if piece.kind in _LINED:
         return []
     if piece.tokens <= most:
         return [piece]
     length = len(piece.text)
-    starts = (end for end in sentence_ends(piece.text) if (length - end) * piece.tokens <= most * length)
-    start = next(starts, length)
-    return [replace(piece, text=piece.text[start:].strip(), tokens=most)] if start < length else []
+    for end in sentence_ends(piece.text):
+        fits = (length - end) * piece.tokens <= most * length
+        if fits and end < length:
+            return [replace(piece, text=piece.text[end:].strip(), tokens=most)]
+    return []

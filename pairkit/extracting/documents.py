@@ -125,7 +125,8 @@ def document_files(source: Source) -> DocumentFiles | None:
         return DocumentFiles(path.parent, [path]) if is_document(path) else None
     if not path.is_dir():
         return None
-    documents, others = list[Path](), list[Path]()
+    documents = list[Path]()
+    others = list[Path]()
     for file in sorted(path.rglob("*")):
         is_hidden = any(part.startswith(".") for part in file.relative_to(path).parent.parts)
         if not is_hidden and (file.is_symlink() or not file.is_dir()):
@@ -159,13 +160,15 @@ def _of_files(
 
 def _of_table(source: Source, columns: Mapping[str, str] | None) -> Iterator[Document]:
     for part in (part for parts in parts_of(source).values() for part in parts):
-        frame, where = part.numbered(columns), part.where
+        frame = part.numbered(columns)
+        where = part.where
         roles = document_roles(frame.drop(ROW), where, columns)
         texts = {role: as_text(frame, name, where).fill_null("") for role, name in roles.items()}
         table = part.table.name if isinstance(part.table, Path) else where
         for place, number in enumerate(frame[ROW]):
             row = {role: column[place] for role, column in texts.items()}
-            name, body = row.get("document") or f"{table}:{number}", row.get("body", "")
+            name = row.get("document") or f"{table}:{number}"
+            body = row.get("body", "")
             blocks = blocks_of_cell(body)
             blocks = plain_blocks(body) if blocks is None else blocks
             blocks = [replace(block, first=number, last=number) for block in blocks]

@@ -163,7 +163,8 @@ def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mappi
     ).rename({"anchor": "text1", "positive": "text2"})
     rows = rows.with_columns(pl.Series(DROPPED, reasons, pl.String), label=pl.lit(1, pl.Int64))
     is_kept = pl.col(DROPPED).is_null()
-    kept, left_out = rows.filter(is_kept).drop(DROPPED), rows.filter(~is_kept)
+    kept = rows.filter(is_kept).drop(DROPPED)
+    left_out = rows.filter(~is_kept)
     if not kept.height:
         counts = listed(Counter(filter(None, reasons)))
         raise DataError(f"no pairs ({counts or 'the rules found none'}); choose other rules")
@@ -224,7 +225,8 @@ Strategy = Callable[[Document, Corpus], Iterator[MinedPair]]
 def title_body(document: Document, _: Corpus) -> Iterator[MinedPair]:
     """The title and the beginning of the text."""
     if document.title and (opening := document.opening):
-        body, name = " ".join(block.text for block in opening), document.name
+        body = " ".join(block.text for block in opening)
+        name = document.name
         yield MinedPair("title-body", document.title, body, name, name, document.place(opening[0]))
 
 

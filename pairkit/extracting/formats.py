@@ -28,7 +28,8 @@ from pairkit.extracting.sentences import collapse_spaces
 
 def plain_blocks(text: str) -> list[Block]:
     """The paragraphs of plain text."""
-    blocks, lines = list[Block](), list[str]()
+    blocks = list[Block]()
+    lines = list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.strip():
             lines.append(line.strip())
@@ -197,7 +198,8 @@ def _tolerant(known: Any) -> Any:
                 code = literal_block(content, content)
                 code.line = self.content_offset + 1
                 return [code]
-            box, shown = container(), " ".join(self.arguments)
+            box = container()
+            shown = " ".join(self.arguments)
             if shown and (content or " " in shown):
                 inlines, _ = self.state.inline_text(shown, self.lineno)
                 box += paragraph(shown, "", *inlines)

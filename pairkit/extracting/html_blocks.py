@@ -137,7 +137,8 @@ class _Reader:
 
     def __init__(self, *, is_marked: bool, is_whole: bool) -> None:
         self.blocks: list[Block] = []
-        self._is_marked, self._is_whole = is_marked, is_whole
+        self._is_marked = is_marked
+        self._is_whole = is_whole
         self._line = 1
         self._first: int | None = None  # line where the block begins
         self._pieces: list[str] = []
@@ -246,10 +247,12 @@ class _Reader:
     def _end_block(self) -> None:
         self._end_link()
         text = "\n".join(filter(None, map(collapse_spaces, "".join(self._pieces).split("\n"))))
-        heading, is_button = self._heading, self._is_button
+        heading = self._heading
+        is_button = self._is_button
         if is_button and is_question(text):  # it opens the answer below it; other buttons are controls
             heading = _LEVELS["summary"], ""
-        self._heading, self._is_button = None, False
+        self._heading = None
+        self._is_button = False
         if heading is not None and text:
             level, anchor = heading
             while self._path and self._path[-1][0] >= level:
@@ -258,7 +261,9 @@ class _Reader:
             self._add("heading", text)
         elif not is_button and any(map(str.isalnum, text)):
             self._add("paragraph", text)
-        self._pieces, self._links, self._first = [], [], None
+        self._pieces = []
+        self._links = []
+        self._first = None
 
     def _add(self, kind: BlockKind, text: str, first: int | None = None) -> None:
         if text.strip():

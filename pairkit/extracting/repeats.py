@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from pairkit.extracting.document import Document
 from pairkit.extracting.html_blocks import Block
@@ -23,24 +24,26 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
     """
     if len(documents) < _MIN_DOCUMENTS:
         return list(documents), 0
-    names = _common(documents, lambda document: _TITLE_PARTS.split(document.title or ""))
-    names |= _common(
-        documents, lambda document: [block.path[0] for block in document.blocks[:1] if block.path]
-    )
-    repeated = _common(documents, lambda document: [block.text for block in _margins(document)])
-    kept, count = list[Document](), 0
+    names = _common(_TITLE_PARTS.split(document.title or "") for document in documents)
+    names |= _common(block.path[:1] for document in documents for block in document.blocks[:1])
+    repeated = _common([block.text for block in _margins(document)] for document in documents)
+
+    kept: list[Document] = []
+    count = 0
     for document in documents:
         left_out = [block for block in _margins(document) if block.text in repeated]
         blocks = [_without_name(block, names) for block in document.blocks if block not in left_out]
+        # A heading without a path was the site's name.
         blocks = [block for block in blocks if block.kind != "heading" or block.path]
         kept.append(replace(document, blocks=tuple(blocks), title=_short_title(document.title, names)))
         count += len(left_out)
     return kept, count
 
 
-def _common(documents: Sequence[Document], texts: Callable[[Document], Collection[str]]) -> set[str]:
+def _common(texts_of_documents: Iterable[Sequence[str]]) -> set[str]:
     """Texts that most documents have."""
-    counts = Counter(text for document in documents for text in {*texts(document)})
+    documents = [set(texts) for texts in texts_of_documents]
+    counts = Counter(chain.from_iterable(documents))
     return {text for text, count in counts.items() if 2 * count > len(documents)}
 
 
@@ -52,12 +55,16 @@ def _margins(document: Document) -> list[Block]:
 
 def _without_name(block: Block, names: Collection[str]) -> Block:
     """A block without the site's name as the first of the headings above it."""
-    return replace(block, path=block.path[1:]) if block.path and block.path[0] in names else block
+    if block.path[:1] and block.path[0] in names:
+        return replace(block, path=block.path[1:])
+    return block
 
 
 def _short_title(title: str | None, names: Collection[str]) -> str | None:
     """A title without the site's name at its begin or end."""
     for name in names:
-        if title is not None and (short := title.removeprefix(name).removesuffix(name)) != title:
-            title = short.strip(_TITLE_MARKS) or title
+        if title is not None:
+            short = title.removeprefix(name).removesuffix(name)
+            if short != title:
+                title = short.strip(_TITLE_MARKS) or title
     return title

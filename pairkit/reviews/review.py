@@ -93,7 +93,9 @@ class Review:
 
     def __repr__(self) -> str:
         with ReviewStore(self.path) as store:
-            pairs, judgements, people = len(store.pairs), len(store.judgements()), len(store.people())
+            pairs = len(store.pairs)
+            judgements = len(store.judgements())
+            people = len(store.people())
         return f"Review({str(self.path)!r}: {pairs:,} pairs, {judgements:,} judgements, {people:,} people)"
 
 
@@ -118,7 +120,8 @@ def _difference(
     store: ReviewStore, dataset: PairDataset, options: ReviewOptions
 ) -> ConfigError | DataError | None:
     """The error if the pairs or a given option differ from the existing review."""
-    begun, remedy = store.settings, "give another --store"
+    begun = store.settings
+    remedy = "give another --store"
     if begun.digest != dataset_digest(dataset):
         about = f"is a review of other pairs than those of {one_line(dataset.source)}; {remedy}"
         return DataError(about, path=store.path)
@@ -168,7 +171,9 @@ def apply_review(
 ) -> MadeDataset:
     """See `pairkit.apply_review`."""
     with ReviewStore(path) as store:
-        settings, decisions, report = store.settings, decide(store.judgements()), make_review_report(store)
+        settings = store.settings
+        decisions = decide(store.judgements())
+        report = make_review_report(store)
     record = {"relabel": relabel, "review_sha256": _digest(decisions)}
     run = run_record("apply", {"pairs": dataset}, record)
     check_out(out, run, [source], fresh=fresh)

@@ -74,7 +74,8 @@ def agreement(
 ) -> tuple[dict[tuple[str, str], Figure], Figure]:
     """Cohen's kappa of each two reviewers of the same pairs, and Krippendorff's alpha of all reviewers."""
     scale: Scale = "nominal" if settings.asked == "labels" else "interval"
-    answers, units = defaultdict[str, dict[str, float]](dict), defaultdict[str, list[float]](list)
+    answers = defaultdict[str, dict[str, float]](dict)
+    units = defaultdict[str, list[float]](list)
     for judgement in sorted(judgements, key=lambda each: (each.person, each.pair_id)):
         if judgement.answer in settings.answers:
             value = settings.answers[judgement.answer]
@@ -190,7 +191,8 @@ class ReviewReport(Printed):
             if number == 1
             else f"{number} people, who saw neither labels nor each other's answers"
         )
-        words, judged = self.words(), f"{self.total.judged:,} of {self.settings.pairs:,} pairs were judged"
+        words = self.words()
+        judged = f"{self.total.judged:,} of {self.settings.pairs:,} pairs were judged"
         lines = [
             f"{words[0].upper()}{words[1:]}.",
             f"{judged} by {who}. They were drawn at random by strata; figures are weighted to the whole"
@@ -238,7 +240,10 @@ class ReviewReport(Printed):
 
 def make_review_report(store: ReviewStore) -> ReviewReport:
     """The report of a review; pairs are weighted by the size of their stratum."""
-    settings, strata, pairs, judgements = store.settings, store.strata, store.pairs, store.judgements()
+    settings = store.settings
+    strata = store.strata
+    pairs = store.pairs
+    judgements = store.judgements()
     decisions = decide(judgements)
     judged = [(pairs[pair_id], decision) for pair_id, decision in decisions.items()]
     if not judged:

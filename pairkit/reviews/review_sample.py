@@ -65,11 +65,13 @@ def draw_sample(
 ) -> tuple[ReviewSettings, dict[str, int], list[JudgedPair]]:
     """The settings, strata and pairs of a review: a few of every stratum, the rest in proportion."""
     rows = _once(dataset)
-    of_search, has_relations = is_search(rows), "relation" in rows.columns
+    of_search = is_search(rows)
+    has_relations = "relation" in rows.columns
     graded = dataset.label_kind == "graded" and not of_search
     top = 1.0 if dataset.label_kind == "binary" or rows["label"].to_numpy().max() <= 1 else 5.0
     size = rows.height if options.n is None and of_search else sample_size(options, rows.height)
     facts = [facts_of(row, top=top) for row in rows.iter_rows(named=True)]
+    asks_grades = graded if options.grades is None else options.grades
     question = ISSUES if has_relations else QUESTION
     if of_search:
         question = SEARCH if options.grades else RESULTS
@@ -79,7 +81,7 @@ def draw_sample(
         pairs=rows.height,
         label_kind=dataset.label_kind,
         top=top,
-        asked="grades" if (graded if options.grades is None else options.grades) else "labels",
+        asked="grades" if asks_grades else "labels",
         question=options.question or question,
         relations=_RELATIONS if has_relations else (),
         strata=_by(options.strata, facts, size),
@@ -98,7 +100,9 @@ def draw_sample(
         if left[strata[number]]:
             left[strata[number]] -= 1
             row = rows.row(number, named=True)
-            text1, text2, label = row["text1"], row["text2"], float(row["label"])
+            text1 = row["text1"]
+            text2 = row["text2"]
+            label = float(row["label"])
             known = (strata[number], facts[number], origin_of(row))
             pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
     return settings, sizes, pairs
@@ -144,12 +148,14 @@ def _by(options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size:
         if unknown := [name for name in options if name not in FACTS]:
             raise ConfigError(f"strata = {unknown[0]}: expected some of {', '.join(FACTS)}")
         return tuple(options)
-    chosen, strata = tuple[str, ...](), 1
+    chosen = tuple[str, ...]()
+    strata = 1
     for name in FACTS:
         more = (*chosen, name)
         number = len({_stratum(known, more) for known in facts})
         if strata < number <= size / _MEAN_PER_STRATUM:
-            chosen, strata = more, number
+            chosen = more
+            strata = number
     return chosen
 
 
@@ -159,9 +165,11 @@ def _stratum(facts: Mapping[str, str], by: Sequence[str]) -> str:
 
 def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     """The known facts about a row, by the names of `FACTS`."""
-    evidence, votes = row.get("evidence"), row.get("votes")
+    evidence = row.get("evidence")
+    votes = row.get("votes")
     kind = evidence.get("kind") if isinstance(evidence, Mapping) else None
-    label, is_class = row["label"], row["label"] in (0, 1) and top == 1
+    label = row["label"]
+    is_class = label in (0, 1) and top == 1
     known = {
         "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
         "evidence": kind or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),

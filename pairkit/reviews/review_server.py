@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16 << 10  # of a request's body
 _SCHEME = "Bearer "
-_CONNECTIONS, _RECEIVE_S, _STOP_S = 256, 30, 2
+_CONNECTIONS = 256
+_RECEIVE_S = 30
+_STOP_S = 2
 
 
 class ReviewServer(HttpServer):
@@ -101,12 +103,14 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
             session = sessions.setdefault(person, ReviewerSession(store, person))
-            status, error = 200, None
+            status = 200
+            error = None
             try:
                 if request.method == "POST":
                     act(session, body)
             except AnsweredError as again:
-                status, error = 409, str(again)
+                status = 409
+                error = str(again)
             return reply({**session.state(), "error": error}, status)
 
         return answer
@@ -177,7 +181,8 @@ class ReviewerSession:
     """The pairs and judgements of one person. A turn has one pair, or results of one query."""
 
     def __init__(self, store: ReviewStore, person: Person) -> None:
-        self._store, self._person = store, person
+        self._store = store
+        self._person = person
         self._settings = store.settings
         self._turns_by_people: dict[tuple[str, ...], list[list[str]]] = {}  # changes when people are added
 
@@ -213,7 +218,8 @@ class ReviewerSession:
         whole = [printable(text.replace("\r\n", "\n")) for text in texts]
         shown = [text[:MOST_CHARS] for text in whole]
         # Words aren't marked in results, as this would favour rankings by words.
-        kind, marked = "shared", [set[str]()] * len(shown)
+        kind = "shared"
+        marked = [set[str]()] * len(shown)
         if not self._settings.by_query:
             kind, marked = marked_words(shown[0], shown[1], frozenset(self._settings.common))
         parts = [
@@ -232,7 +238,8 @@ class ReviewerSession:
             raise RefusedError(422, "expected one of the relations of this review")
         now = datetime.now(UTC).isoformat(timespec="seconds")
         note = sent.note.encode("utf-8", "replace").decode()
-        key, seconds = sent.key, min(sent.seconds, _MAX_S)
+        key = sent.key
+        seconds = min(sent.seconds, _MAX_S)
         judgements = list[ReviewJudgement]()
         for pair_id, answer in sent.answers.items():
             said = (answer, sent.relation, note, seconds, now)
@@ -251,7 +258,8 @@ class ReviewerSession:
         self._store.undo(self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP))
 
     def _turns(self) -> list[list[str]]:
-        people, settings = tuple(person.name for person in self._store.people()), self._settings
+        people = tuple(person.name for person in self._store.people())
+        settings = self._settings
         if people not in self._turns_by_people:
             pairs = self._store.pairs.values()
             together = {pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs}
@@ -288,7 +296,8 @@ def _sent_key(judgement: ReviewJudgement) -> str:
 
 def marked_words(text1: str, text2: str, common: Set[str]) -> tuple[str, list[set[str]]]:
     """The words that both texts share, or the different words of similar texts."""
-    own1, own2 = {*terms(text1)}, {*terms(text2)}
+    own1 = {*terms(text1)}
+    own2 = {*terms(text2)}
     if len(own1 & own2) >= len(own1 | own2) / 3 and max(len(text1), len(text2)) <= _SHORT_CHARS:
         return "own", [own1 - own2, own2 - own1]
     return "shared", [(distinct_words(text1) & distinct_words(text2)) - common] * 2

@@ -56,7 +56,8 @@ class Bm25:
         known = self._known(text)
         if not self._size:
             return 0.0
-        starts, scores = self._index.scores["indptr"], self._index.scores["data"]
+        starts = self._index.scores["indptr"]
+        scores = self._index.scores["data"]
         return float(sum(scores[starts[word] : starts[word + 1]].max(initial=0) for word in known))
 
     def save(self, folder: Path) -> None:

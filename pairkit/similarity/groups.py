@@ -101,8 +101,9 @@ def shared(groups: Indices) -> Iterator[Indices]:
     members = np.flatnonzero(counts[groups] > 1)
     del counts
     members = members[np.argsort(groups[members], kind="stable")]
-    ends = np.append(np.flatnonzero(np.diff(groups[members])) + 1, len(members))
+    ends = np.flatnonzero(np.diff(groups[members])) + 1
     start = 0
-    for end in ends.tolist() if len(members) else ():
-        yield members[start:end]
+    for end in [*ends.tolist(), len(members)]:
+        if end > start:
+            yield members[start:end]
         start = end

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-_TEXTS, _CHARS = 200, 1000  # sampled texts, and characters of each
+_TEXTS = 200  # sampled texts
+_CHARS = 1000  # characters of each
 _ROWS = 2000  # of a dataset, from which texts are sampled
 _LEAST_SHARE = 0.1  # of the texts, in a language that is named; short texts are often mistaken
 _ENGLISH_BACKBONE = "minilm"

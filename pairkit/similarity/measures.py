@@ -10,6 +10,10 @@ import polars as pl
 from pairkit.similarity.terms import is_unspaced, places, terms
 
 LONG_TOKENS = 512  # maximum length for BERT-like models
+COMMON_SHARE = 0.05  # words in a larger share of the texts are common
+_COMMON_TEXTS = 10  # common words are in more than this number of texts
+_TIMES = ("created_at1", "created_at2")
+_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 # Six letters, two digits or one sign per token. Compared with bert-base-uncased's WordPiece on 4,000 bug
 # reports: median error 4 %, and 0.6 % of the texts are on the other side of 512.
@@ -35,10 +39,6 @@ def share_long(frame: pl.DataFrame, *columns: str) -> float:
     return float(frame.select(count_long(*columns).sum()).item()) / (frame.height * len(columns))
 
 
-_TIMES = ("created_at1", "created_at2")
-_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
-
-
 def opening_times() -> list[pl.Expr]:
     """The opening times of both issues; null if invalid."""
     return [pl.col(name).str.to_datetime(_FORMAT, strict=False) for name in _TIMES]
@@ -46,16 +46,15 @@ def opening_times() -> list[pl.Expr]:
 
 def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     """ROC AUC of closeness in time as a predictor of the label; 0.5 for no information."""
-    kinds = [frame.schema.get(name) for name in _TIMES]
-    if all(kind == pl.String for kind in kinds):
+    types = {frame.schema.get(name) for name in _TIMES}
+    if types == {pl.String}:
         first, second = opening_times()
-    elif all(kind == pl.Datetime for kind in kinds):
+    elif all(dtype == pl.Datetime for dtype in types):
         first, second = map(pl.col, _TIMES)
     else:
         return None
-    gaps = frame.select(
-        (first - second).abs().alias("gap"), (pl.col(label) > 0).alias("positive")
-    ).drop_nulls()
+    gap = (first - second).abs()
+    gaps = frame.select(gap.alias("gap"), positive=pl.col(label) > 0).drop_nulls()
     positives = int(gaps["positive"].sum())
     negatives = gaps.height - positives
     if not positives or not negatives:
@@ -65,10 +64,6 @@ def gap_auc(frame: pl.DataFrame, label: str = "label") -> float | None:
     return round(1 - larger, 4)
 
 
-COMMON_SHARE = 0.05  # words in a larger share of the texts are common
-_COMMON_TEXTS = 10  # common words are in more than this number of texts
-
-
 def distinct_words(text: str) -> set[str]:
     """The distinct words of three or more letters, in lower case, and character bigrams."""
     return {term for term in terms(text) if len(term) > 2 or is_unspaced(term)}
@@ -76,7 +71,8 @@ def distinct_words(text: str) -> set[str]:
 
 def common_words(texts: Iterable[str]) -> frozenset[str]:
     """Words in more than a twentieth of the texts, and in more than ten."""
-    total, counts = 0, Counter[str]()
+    counts: Counter[str] = Counter()
+    total = 0
     for text in texts:
         total += 1
         counts.update(distinct_words(text))
@@ -86,14 +82,15 @@ def common_words(texts: Iterable[str]) -> frozenset[str]:
 
 def split_at_words(text: str, marked: Set[str]) -> list[tuple[str, bool]]:
     """Pieces of the text, each with a flag for marked words."""
-    spans: list[tuple[int, int]] = []
-    for term, start, end in places(text):
-        if term in marked:
-            overlaps = bool(spans) and start < spans[-1][1]
-            spans.append((spans.pop()[0] if overlaps else start, end))
     pieces: list[tuple[str, bool]] = []
     last = 0
-    for start, end in spans:
+    for term, start, end in places(text):
+        if term not in marked:
+            continue
+        if start < last:  # bigrams overlap
+            piece, _ = pieces.pop()
+            start = last - len(piece)
         pieces += [(text[last:start], False), (text[start:end], True)]
         last = end
-    return [piece for piece in [*pieces, (text[last:], False)] if piece[0]]
+    pieces.append((text[last:], False))
+    return [(piece, is_marked) for piece, is_marked in pieces if piece]

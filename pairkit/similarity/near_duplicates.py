@@ -135,7 +135,8 @@ class _Bands:
     """A file of hashes, band by band."""
 
     def __init__(self, file: IO[bytes], texts: int) -> None:
-        self._file, self._texts = file, texts
+        self._file = file
+        self._texts = texts
 
     def write(self, start: int, hashes: Hashes) -> None:
         """Write the hashes (band, text) of texts from `start` on."""

@@ -20,7 +20,8 @@ MARKS = "".join(chr(code) for code in range(0x300, 0x3100) if unicodedata.catego
 """Marks, such as the vowel signs of Hindi, which belong to their word but are not in `\\w`."""
 
 _RUN = re.compile(f"[{UNSPACED}]+")
-_ASCII_WORD, _WORD = re.compile(r"\w+"), re.compile(rf"[\w{UNSPACED}{MARKS}]+")
+_ASCII_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[\w{UNSPACED}{MARKS}]+")
 _PLACE = re.compile(rf"(?P<run>[{UNSPACED}]+)|(?:(?![{UNSPACED}])[\w{MARKS}])+")
 
 

@@ -21,7 +21,7 @@ from pairkit.dataset.making.group_splits import NOWHERE, draw_splits
 from pairkit.dataset.reading.in_memory import source_name
 from pairkit.dataset.reading.reader import read_pairs, read_rows
 from pairkit.dataset.records import report_bad_rows, with_provenance
-from pairkit.similarity.groups import Groups
+from pairkit.similarity.groups import connected
 from pairkit.similarity.near_duplicates import DEFAULT_THRESHOLD, near_identical_to
 
 if TYPE_CHECKING:
@@ -112,16 +112,13 @@ class KnownPositives:
         transitive: bool,
     ) -> None:
         self.unit = near_identical_to(texts, threshold).astype(np.int64)
-        families: Groups[int] = Groups()
+        pairs = self.unit[_as_pairs(positives)]
+        ties = np.concatenate([pairs, self.unit[_as_pairs(clustered)]])
+        self.family = connected(np.arange(len(texts)), ties[:, 0], ties[:, 1])[self.unit]
         partners: defaultdict[int, set[int]] = defaultdict(set)
-        for pair in positives:
-            first, second = self.unit[list(pair)].tolist()
-            families.join(first, second)
+        for first, second in pairs.tolist():
             partners[first].add(second)
             partners[second].add(first)
-        for pair in clustered:
-            families.join(*self.unit[list(pair)].tolist())
-        self.family = np.fromiter((families.find(unit) for unit in self.unit.tolist()), np.int64, len(texts))
         self._unit_sizes = np.bincount(self.unit, minlength=len(texts))
         self._family_sizes = np.bincount(self.family, minlength=len(texts))
         self._partners, self._transitive = partners, transitive
@@ -309,11 +306,15 @@ def _corpus_by_split(
     return {name: indices[split_of[units] == number] for number, name in enumerate(rows)}
 
 
+def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Indices:
+    return np.array([*pairs], np.int64).reshape(-1, 2)
+
+
 def _part(first: Indices, second: Indices, labels: Indices, candidates: Indices) -> MiningSplit:
     rows = list(_pairs_labelled(first, second, labels, 1))
     distinct = list(dict.fromkeys(rows))
     negatives = frozenset((min(pair), max(pair)) for pair in _pairs_labelled(first, second, labels, 0))
     counts = {NOT_POSITIVE: len(labels) - len(rows), REPEATED: len(rows) - len(distinct)}
     dropped = {reason: count for reason, count in counts.items() if count}
-    anchors, positives = np.array(distinct, np.int64).reshape(-1, 2).T
+    anchors, positives = _as_pairs(distinct).T
     return MiningSplit(anchors, positives, candidates, negatives, dropped)

@@ -175,7 +175,7 @@ def add_command(
 
 def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Print a result of a command with the arguments `given`: notes, tables or JSON, and next steps."""
-    for line in result.notes() if hasattr(result, "notes") else ():
+    for line in getattr(result, "notes", tuple)():
         say(line, quiet=quiet)
     if json:
         print_json(result.to_dict())
@@ -187,9 +187,9 @@ def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = Map
         if place:
             stdout.print()
         stdout.print(table, **({"markup": False} if isinstance(table, str) else {}))
-    for line in result.lines() if hasattr(result, "lines") else ():
+    for line in getattr(result, "lines", tuple)():
         stdout.print(line, markup=False)
-    for why, step in result.next_steps() if hasattr(result, "next_steps") else ():
+    for why, step in getattr(result, "next_steps", tuple)():
         next_step(why, with_input_flags(step, given), quiet=quiet)
 
 
@@ -266,7 +266,8 @@ def _show_all(context: Any, requested: bool) -> None:
 
 def _flag(parameter: Parameter) -> inspect.Parameter:
     """The declaration of a parameter for typer."""
-    option, kind = parameter.option, parameter.kind
+    option = parameter.option
+    kind = parameter.kind
     details: dict[str, Any] = {"metavar": parameter.metavar, "show_default": False}
     plain = "--" + parameter.name.replace("_", "-")
     both = kind is bool and parameter.default is not False

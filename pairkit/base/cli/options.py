@@ -23,7 +23,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
-INPUT, OUTPUT, RUN = "Input", "Output", "Run"
+INPUT = "Input"
+OUTPUT = "Output"
+RUN = "Run"
 _REQUIRED = inspect.Parameter.empty
 _STATED = re.compile(r"\s*\bDefault: (.+?)\.(?=\s|$)")
 _SECTION = re.compile(r"^(Args|Returns|Raises|Example):\n", re.MULTILINE)
@@ -81,7 +83,8 @@ class Parameter:
     def text(self) -> str:
         """The text; it states a default only in words, or with `{default}` in words around the value."""
         of_setting = "" if self.field is None else self.field.description or ""
-        text, value = self.own_text or self.option.text or of_setting, self.default_value
+        text = self.own_text or self.option.text or of_setting
+        value = self.default_value
         is_stale = value and "{default}" not in text
         return _STATED.sub("", text) if is_stale else text.replace("{default}", value)
 
@@ -154,7 +157,8 @@ class Options(dict[str, Option]):
 def parameters(function: Callable[..., Any], *, of_command: bool = True) -> list[Parameter]:
     """The parameters of a function; for a command, without those only for Python."""
     declared = vars(function)
-    options, model = declared.get("options", {}), declared.get("settings", "")
+    options = declared.get("options", {})
+    model = declared.get("settings", "")
     entries = _entries(_sections(function).get("Args", ""))
     declared_parameters = []
     for name, parameter in inspect.signature(function).parameters.items():

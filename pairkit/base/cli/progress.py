@@ -15,7 +15,8 @@ from rich.progress import Progress as Bars
 
 from pairkit.base.cli.terminal import err
 
-_FIRST_LINE_S, _LINE_S = 10.0, 60.0  # without a terminal: time until the first line, and between lines
+_FIRST_LINE_S = 10.0  # without a terminal: time until the first line
+_LINE_S = 60.0  # between lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +107,20 @@ class _Rate:
     """The rate of a stage in this run, without steps done by an earlier run."""
 
     def __init__(self, at: Progress) -> None:
-        self._start, self._first = time.monotonic(), at.done
+        self._start = time.monotonic()
+        self._first = at.done
         self.printed = self._start + _FIRST_LINE_S - _LINE_S
 
     def words(self, at: Progress) -> str:
         """Steps done, share, rate and time left, if known."""
-        seconds, steps = time.monotonic() - self._start, at.done - self._first
-        counted = f"{at.done:,}" if at.total is None else f"{at.done:,} of {at.total:,}"
-        is_counted = at.done or at.total is not None  # false for stages without steps
-        parts = [counted + (f" ({at.done / at.total:.0%})" if at.total else "")] if is_counted else []
+        seconds = time.monotonic() - self._start
+        steps = at.done - self._first
+        parts: list[str] = []
+        if at.total is not None:
+            share = f" ({at.done / at.total:.0%})" if at.total else ""
+            parts.append(f"{at.done:,} of {at.total:,}{share}")
+        elif at.done:  # 0 for stages without steps
+            parts.append(f"{at.done:,}")
         if steps > 0 and seconds > 0:
             speed = steps / seconds
             parts.append(f"{speed:,.1f}/s" if speed >= 1 else f"{duration(1 / speed)} each")

@@ -109,7 +109,9 @@ class ResultTable:
     def __init__(
         self, *headings: str, title: str = "", caption: str = "", left: Collection[str] = ()
     ) -> None:
-        self.headings, self.title, self.caption = headings, title, caption
+        self.headings = headings
+        self.title = title
+        self.caption = caption
         self._left = {0, *(column for column, heading in enumerate(headings) if heading in left)}
         self.rows: list[tuple[str, ...]] = []
         self._rules: set[int] = set()
@@ -145,11 +147,13 @@ class ResultTable:
     def _blocks(self, width: int) -> Iterator[Sequence[int]]:
         """Groups of columns that fit side by side; each has the first column."""
         needs = [self._need(column) for column in range(len(self.headings))]
-        block, used = [0], needs[0]
+        block = [0]
+        used = needs[0]
         for column in range(1, len(needs)):
             if len(block) > 1 and used + _GAP + needs[column] > width:
                 yield block
-                block, used = [0], needs[0]
+                block = [0]
+                used = needs[0]
             block.append(column)
             used += _GAP + needs[column]
         yield block

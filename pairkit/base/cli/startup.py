@@ -32,7 +32,8 @@ def lazy_names(
     return load, lambda: names, names
 
 
-_UNSUPPORTED, _INTERRUPTED = 2, 130  # exit codes, as in `pairkit.base.errors` and `pairkit.base.cli.terminal`
+_UNSUPPORTED = 2  # exit code, as in `pairkit.base.errors`
+_INTERRUPTED = 130  # exit code, as in `pairkit.base.cli.terminal`
 
 
 def start(load: Callable[[], Any]) -> None:

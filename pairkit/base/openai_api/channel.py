@@ -41,8 +41,10 @@ class Channel:
 
     def __init__(self, connection: ServerConnection, environ: Mapping[str, str] = os.environ) -> None:
         """Check that the credentials may be sent to this address."""
-        self.address, self.key = connection.address, connection.key
-        self._connection, self._environ = connection, environ
+        self.address = connection.address
+        self.key = connection.key
+        self._connection = connection
+        self._environ = environ
         self._sdks: dict[int, Sdk] = {}  # by the limit of their responses
         further = headers_for(self.address.host, environ)
         if (self.key or further) and not connection.plain_http:
@@ -103,7 +105,8 @@ class Channel:
         **request: Any,
     ) -> bytes:
         """Send a request and return the body of a response with status 200; keys are masked everywhere."""
-        url, sdk = self.address.join(path), self._sdk(most_bytes)
+        url = self.address.join(path)
+        sdk = self._sdk(most_bytes)
         timeout_s = timeout_s or self._connection.timeout_s
         try:
             # A timeout for each read would not stop a server that sends a few bytes at a time.

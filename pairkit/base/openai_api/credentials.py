@@ -56,9 +56,11 @@ def key_variable(host: str, named: str | None) -> str | None:
 
 def find_key(who: str, variable: str, environ: Mapping[str, str], remedy: str) -> Key:
     """The value of the variable, or the content of the file that `VARIABLE_FILE` names."""
-    secret, source = environ.get(variable, "").strip(), variable
+    secret = environ.get(variable, "").strip()
+    source = variable
     if not secret and (file := environ.get(f"{variable}_FILE")):
-        secret, source = _read(who, Path(file)), f"{variable}_FILE"
+        secret = _read(who, Path(file))
+        source = f"{variable}_FILE"
     if not secret:
         raise ConfigError(f"{who}: no key; {remedy}")
     if not _can_be_sent(secret) or " " in secret:

@@ -158,7 +158,8 @@ class Refusal:
         inner = value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
         outer = value if isinstance(value, dict) else {}
         fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {**outer, "message": inner}
-        upstream, beneath = fields.get("metadata"), fields.get("innererror")
+        upstream = fields.get("metadata")
+        beneath = fields.get("innererror")
         more = []
         if isinstance(upstream, dict):
             more.append(_short(upstream.get("raw"), _MAX_UPSTREAM))
@@ -203,7 +204,8 @@ class RefusedCall(Exception):  # noqa: N818
     """The server responded with another status than 200."""
 
     def __init__(self, refusal: Refusal, headers: Mapping[str, str]) -> None:
-        self.refusal, self.headers = refusal, headers
+        self.refusal = refusal
+        self.headers = headers
         super().__init__(f"HTTP {refusal.status}: {refusal.message}")
 
     @property
@@ -217,7 +219,9 @@ class NoAnswer(Exception):  # noqa: N818
     """There was no complete response."""
 
     def __init__(self, reason: str, detail: str, *, was_sent: bool) -> None:
-        self.reason, self.detail, self.was_sent = reason, detail, was_sent
+        self.reason = reason
+        self.detail = detail
+        self.was_sent = was_sent
         super().__init__(detail)
 
 

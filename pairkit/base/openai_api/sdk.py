@@ -54,7 +54,9 @@ class GuardedClient(httpx2.AsyncClient):
             trust_env=not address.is_loopback,  # proxies
             follow_redirects=False,
         )
-        self._address, self._sent_headers, self._masking = address, headers, masking
+        self._address = address
+        self._sent_headers = headers
+        self._masking = masking
         self._max_bytes = max_bytes
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:

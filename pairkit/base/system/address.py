@@ -102,7 +102,8 @@ def read_address(text: str, what: str, example: str) -> Address:
         raise ConfigError(f"{what} holds a user or password; leave them out, as keys are given separately")
     if "?" in text or "#" in text:
         raise ConfigError(f"{what} holds a query or a fragment; leave it out")
-    origin, match = origin_of(text), _URL.fullmatch(text)
+    origin = origin_of(text)
+    match = _URL.fullmatch(text)
     path = ((match and match["rest"]) or "").rstrip("/")
     if origin is None or (path and not is_path(path)):
         hint = "" if text.isascii() else " (a name in other letters is written as xn--…)"
@@ -115,7 +116,8 @@ def origin_of(url: str) -> Origin | None:
     match = _URL.fullmatch(url)
     if match is None:
         return None
-    scheme, host = match["scheme"].lower(), match["host"].lower()
+    scheme = match["scheme"].lower()
+    host = match["host"].lower()
     port = int(match["port"] or _PORTS[scheme])
     try:
         if host.startswith("["):

@@ -38,7 +38,8 @@ class Cluster:
     """A cluster that this process has joined; made by `joined`."""
 
     def __init__(self, ray: Any, address: str) -> None:
-        self.ray, self._address = ray, address
+        self.ray = ray
+        self._address = address
 
     def machines(self) -> list[tuple[str, int, int]]:
         """The id, cores and memory in bytes of each machine that can run calls now."""

@@ -152,7 +152,8 @@ def check_file(path: Path, data: bytes, *, fresh: bool) -> None:
 
 def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """The differences between two mappings, as lines."""
-    old, new = dict(_flat(saved)), dict(_flat(current))
+    old = dict(_flat(saved))
+    new = dict(_flat(current))
     keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
     return [f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
 

@@ -66,7 +66,8 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
     def digest(text: str) -> str:
         return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
-    look, script = style(package, "page.css"), read("page.js")
+    look = style(package, "page.css")
+    script = read("page.js")
     policy = (
         f"default-src 'none'; style-src '{digest(look)}'; script-src '{digest(script)}';"
         " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -80,7 +81,8 @@ def check_own_page(headers: Headers, hosts: Collection[str], *, is_page: bool = 
     """Refuse requests to another host name, or from another page; links may lead to the page itself."""
     if len(names := headers.getlist("host")) != 1 or names[0].lower() not in hosts:
         raise RefusedError(421, "this server has another address")
-    sites, origins = {*headers.getlist("sec-fetch-site")}, {*headers.getlist("origin")}
+    sites = {*headers.getlist("sec-fetch-site")}
+    origins = {*headers.getlist("origin")}
     is_link = is_page and headers.getlist("sec-fetch-mode") == ["navigate"]
     if not (
         (is_link or sites <= {"same-origin", "none"}) and origins <= {f"http://{host}" for host in hosts}
@@ -92,11 +94,13 @@ async def json_body(
     request: Request, limit: int, receive_s: float, hold: Callable[[int], None] = lambda _: None
 ) -> bytes:
     """The JSON body of a request, within both limits; `hold` gets each part's memory and may refuse it."""
-    types, length = request.headers.getlist("content-type"), request.headers.get("content-length", "0")
+    types = request.headers.getlist("content-type")
+    length = request.headers.get("content-length", "0")
     if len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json":
         # Any page can send other types without a preflight request.
         raise RefusedError(415, "expected application/json")
-    parts, size = list[bytes](), 0
+    parts = list[bytes]()
+    size = 0
     too_large = RefusedError(413, f"more than {limit:,} bytes")
     if not length.isdecimal() or len(length) > _MAX_DIGITS or int(length) > limit:
         raise too_large

@@ -49,7 +49,8 @@ class RecordsOnDisk(Generic[T]):
         return len(self._ends) - 1
 
     def __getitem__(self, place: int) -> T:
-        start, end = self._ends[place], self._ends[place + 1]
+        start = self._ends[place]
+        end = self._ends[place + 1]
         self._file.seek(start)
         return self._decoder.decode(self._file.read(end - start))
 

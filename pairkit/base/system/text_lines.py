@@ -89,9 +89,11 @@ class _Decoder:
         if row == 1 and line.startswith(codecs.BOM_UTF8):
             return self.decode(line.removeprefix(codecs.BOM_UTF8), row)
         try:
-            text, encoding = line.decode(), "UTF-8"
+            text = line.decode()
+            encoding = "UTF-8"
         except UnicodeDecodeError:
-            text, encoding = self._as_windows(line, row), "Windows-1252"
+            text = self._as_windows(line, row)
+            encoding = "Windows-1252"
         usual, since = self._first = self._first or (encoding, row)
         if encoding != usual:
             message = f"is {encoding}, but row {since} is {usual}; save all rows as UTF-8"
@@ -266,7 +268,9 @@ class _Bounded(io.RawIOBase):
     """A decompressed stream that raises an error after a number of bytes."""
 
     def __init__(self, stream: gzip.GzipFile, left: int, path: Path) -> None:
-        self._stream, self._left, self._path = stream, left, path
+        self._stream = stream
+        self._left = left
+        self._path = path
 
     def readable(self) -> bool:
         return True
@@ -289,7 +293,8 @@ _MAX_NAMES = 1000  # that are compared with a missing one
 
 def no_such_file(path: Path) -> str:
     """The message for a missing file: the most similar name in its folder, or where it was searched."""
-    folder, close = path.parent, list[str]()
+    folder = path.parent
+    close = list[str]()
     if not folder.is_dir():
         return f"no such file; there is no folder {one_line(str(folder))}"
     with suppress(OSError):

@@ -121,7 +121,8 @@ class AuditReport(Printed):
         splits = ResultTable("split", "pairs", label, "> 512 tokens", "same text", title=self.source)
         splits.caption = describe_labels(self.labels)
         for name, split in self.splits.items():
-            mean, long = f"{split.positive_share:{form}}", f"{split.long_share:.1%}"
+            mean = f"{split.positive_share:{form}}"
+            long = f"{split.long_share:.1%}"
             splits.add_row(name, split.pairs, mean, long, split.same_text)
         findings = {
             f"issues in two splits (by {self.issues_by})": self.shared_issues,
@@ -131,15 +132,13 @@ class AuditReport(Printed):
             "pairs with two labels": self.contradictory_pairs,
         }
         findings |= {f"rows left out: {key.replace('_', ' ')}": bad for key, bad in self.bad_rows.items()}
+        has_examples = any(finding.examples for finding in findings.values())
+        columns = ("found", "number", "such as") if has_examples else ("found", "number")
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
-        examples = any(finding.examples for finding in findings.values())
-        results = ResultTable(
-            "found", "number", *(["such as"] if examples else []), left=["such as"], caption=verdict
-        )
+        results = ResultTable(*columns, left=["such as"], caption=verdict)
         for name, finding in findings.items():
-            first, *more = finding.examples or ("",)
-            results.add_row(name, finding.count, *([first] if examples else []))
-            for example in more:
+            results.add_row(name, finding.count, *(finding.examples[:1] or ("",) * has_examples))
+            for example in finding.examples[1:]:
                 results.add_row("", "", example)
         return splits, results
 
@@ -201,23 +200,22 @@ def _near_identical(
 ) -> AuditFinding:
     """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
     group = near_identical_to(texts)
-    counts = np.bincount(group, minlength=len(group))
+    sizes = np.bincount(group, minlength=len(group))
     text, split = splits_of
-    pairs = np.unique(group[text].astype(np.int64) * len(splits) + split)
-    crossing, times = np.unique(pairs // len(splits), return_counts=True)
-    crossing = crossing[times > 1]
+    in_split = np.unique(group[text].astype(np.int64) * len(splits) + split)
+    names, split_counts = np.unique(in_split // len(splits), return_counts=True)
+    crossing = names[split_counts > 1]
     if not equal_too:
-        crossing = crossing[counts[crossing] > 1]
-    members = np.flatnonzero(np.isin(group, crossing))
-    members = members[np.argsort(group[members], kind="stable")]
-    groups = np.split(members, np.flatnonzero(np.diff(group[members])) + 1) if len(members) else []
+        crossing = crossing[sizes[crossing] > 1]
 
-    shown = [  # of groups of several texts first
-        " ~ ".join(_short(texts[place]) for place in members[:2].tolist())
-        + f"  in {_listed({splits[code] for code in split[np.isin(text, members)].tolist()})}"
-        for members in sorted(groups, key=lambda members: len(members) == 1)[:_EXAMPLES]
-    ]
-    return AuditFinding(len(groups), tuple(shown))
+    several_texts_first = crossing[np.argsort(sizes[crossing] == 1, kind="stable")]
+    examples: list[str] = []
+    for name in several_texts_first[:_EXAMPLES].tolist():
+        members = np.flatnonzero(group == name)
+        shown = " ~ ".join(_short(texts[place]) for place in members[:2].tolist())
+        codes = np.unique(split[np.isin(text, members)])
+        examples.append(f"{shown}  in {_listed(splits[code] for code in codes.tolist())}")
+    return AuditFinding(len(crossing), tuple(examples))
 
 
 def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
@@ -247,7 +245,9 @@ def _short(text: str) -> str:
 # The two passes: first over hashes of all rows, then over rows with colliding hashes.
 _SEED = secrets.randbits(63)  # random, so that no one can construct collisions
 _BATCH = 1 << 13  # rows
-_KEYS, _TEXTS, _SAME = ("key1", "key2"), ("text1", "text2"), ("same1", "same2")
+_KEYS = ("key1", "key2")
+_TEXTS = ("text1", "text2")
+_SAME = ("same1", "same2")
 
 
 class FirstPass:
@@ -307,8 +307,8 @@ def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
     for code, (split, readers) in enumerate(pairs.splits.items()):
         for read in readers:
             rows = read()
-            for batch in rows.iter_slices(_BATCH) if rows.height else [rows]:
-                yield code, split, _columns(batch, split, by_page=pairs.by_page)
+            for start in range(0, max(1, rows.height), _BATCH):  # also without rows
+                yield code, split, _columns(rows[start : start + _BATCH], split, by_page=pairs.by_page)
 
 
 def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
@@ -345,13 +345,10 @@ def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
     """A hash of each text, issue (its page or text), pair and cluster; 0 for blank values."""
     keyed = rows.with_columns(same1=same_text("text1"), same2=same_text("text2"), cluster_key="cluster")
     keyed = keyed.with_columns(key1=pl.coalesce("url1", "same1"), key2=pl.coalesce("url2", "same2"))
-
-    def hashed(name: str) -> pl.Expr:
-        present = (pl.col(name).str.strip_chars() != "").fill_null(value=False)
-        return pl.when(present).then(pl.col(name).hash(_SEED)).otherwise(0).alias(name)
-
-    pair = pl.struct(PAIR).hash(_SEED).alias("pair")
-    return keyed.with_columns(unordered(*_KEYS)).select(*map(hashed, (*_KEYS, "cluster_key", *_SAME)), pair)
+    names = (*_KEYS, "cluster_key", *_SAME)
+    is_blank = pl.col(names).str.strip_chars().fill_null("") == ""
+    hashes = pl.when(is_blank).then(0).otherwise(pl.col(names).hash(_SEED)).name.keep()
+    return keyed.with_columns(unordered(*_KEYS)).select(hashes, pl.struct(PAIR).hash(_SEED).alias("pair"))
 
 
 def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:

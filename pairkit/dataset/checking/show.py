@@ -38,9 +38,11 @@ class ShownPair:
 
     def __rich__(self) -> Table:
         row = self.row
-        text1, text2 = row["text1"], row["text2"]
+        text1 = row["text1"]
+        text2 = row["text2"]
         # As `Text`, because rich would read `[bot]` in a dataset as markup.
-        title, caption = _plain(f"{self.where}; label {row['label']:g}"), _plain(_caption(row))
+        title = _plain(f"{self.where}; label {row['label']:g}")
+        caption = _plain(_caption(row))
         table = Table(box=box.ROUNDED, show_lines=True, title=title, caption=caption, expand=True)
         for side in ("1", "2"):
             number = row.get(f"number{side}")
@@ -87,7 +89,8 @@ def _caption(row: dict[str, Any]) -> str:
         who = evidence["who"] or "an unknown account"
         day = evidence["when"][:10] if evidence["when"] else "an unknown day"
         details = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
-        relation, confidence = row.get("relation"), row.get("confidence")
+        relation = row.get("relation")
+        confidence = row.get("confidence")
         return f"{relation} ({confidence:.2f}), {details}" if relation and confidence is not None else details
     kind = row.get("negative_kind")
     return f"drawn as a {kind} negative" if kind else ""

@@ -36,21 +36,25 @@ def dataset_card(
 
 def with_section(card: str, heading: str, text: str) -> str:
     """The card with this section, which replaces an earlier one or goes before `Limitations` or last."""
-    card, section, later = f"{card.rstrip()}\n\n", f"## {heading}\n\n{text.strip()}\n\n", "\n## Limitations"
-    earlier = re.search(rf"(?ms)^## {re.escape(heading)}$.*?(?=^## |\Z)", card)
-    before = f"{card}{later}".index(later) + 1
-    start, end = earlier.span() if earlier else (before, before)
-    return (card[:start] + section + card[end:]).rstrip("\n") + "\n"
+    card = f"{card.rstrip()}\n\n"
+    section = f"## {heading}\n\n{text.strip()}\n\n"
+    place = rf"^## {re.escape(heading)}$.*?(?=^## |\Z)"
+    if not re.search(place, card, re.MULTILINE | re.DOTALL):
+        place = r"^(?=## Limitations)|\Z"
+    card = re.sub(place, lambda _: section, card, count=1, flags=re.MULTILINE | re.DOTALL)
+    return card.rstrip("\n") + "\n"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table with thousands separators; all columns but the first are right-aligned."""
-    lines = [list(header)] + [[_cell(value) for value in row] for row in rows]
-    marks = ["---" if index == 0 else "---:" for index in range(len(header))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], marks, *lines[1:]])
+    marks = ["---", *["---:"] * (len(header) - 1)]
+    lines = [header, marks, *(map(_cell, row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.1%}" if isinstance(value, float) else str(value).replace("|", "\\|").replace("\n", "\\n")
+    if isinstance(value, float):
+        return f"{value:.1%}"
+    return str(value).replace("|", "\\|").replace("\n", "\\n")

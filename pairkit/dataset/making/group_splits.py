@@ -52,8 +52,10 @@ def fill_splits(order: Indices, weights: Weights, targets: Sequence[int], *, exa
     group fits.
     """
     splits = np.full(len(weights), NOWHERE, np.int8)
-    smallest_first = sorted(range(len(targets)), key=lambda split: (targets[split], -split))
-    for split in smallest_first if exact else smallest_first[:-1]:
+    *smallest_first, largest = sorted(range(len(targets)), key=lambda split: (targets[split], -split))
+    if exact:
+        smallest_first.append(largest)
+    for split in smallest_first:
         target = targets[split]
         left = order[splits[order] == NOWHERE]
         fits = _first_fit(weights[left], target)
@@ -67,7 +69,7 @@ def fill_splits(order: Indices, weights: Weights, targets: Sequence[int], *, exa
             lightest = left[weights[left].argmin()]
             splits[lightest] = split
     if not exact:
-        splits[splits == NOWHERE] = smallest_first[-1]
+        splits[splits == NOWHERE] = largest
     return splits
 
 

@@ -52,8 +52,10 @@ from pairkit.similarity.same_text import same_text
 
 _PAGES = (("url1", "text1"), ("url2", "text2"))  # the page and text of an issue
 _CLUSTERS = (("cluster", "text1"), ("cluster", "text2"))
-_PLACE, _RANK = "place of the row", "rank of the split"
-_KEY, _TEXT = "page or cluster", "number of the text"
+_PLACE = "place of the row"
+_RANK = "rank of the split"
+_KEY = "page or cluster"
+_TEXT = "number of the text"
 
 CROSSES = "crosses_splits"
 REPEATED = "repeated"
@@ -130,7 +132,8 @@ def divide(
     """
     shares = _shares(split_sizes)
     connected_texts = connect_texts(rows)
-    first, second = connected_texts.first, connected_texts.second
+    first = connected_texts.first
+    second = connected_texts.second
     is_binding = np.ones(rows.height, np.bool_) if binds is None else binds
     groups = connected(connected_texts.groups, first[is_binding], second[is_binding])
 

@@ -112,7 +112,8 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
         raise DataError(
             "has single texts, expected pairs; `aoe sample-pairs` draws pairs of them to judge", path=where
         )
-    label, negatives = _first_of(_LABEL_NAMES, names), negative_columns(names)
+    label = _first_of(_LABEL_NAMES, names)
+    negatives = negative_columns(names)
     pair = known_pair(names, _PAIR_NAMES)
     if {"answer", "_task_hash"} <= {*names}:  # of Prodigy, beside the label that was proposed
         raise DataError(
@@ -146,7 +147,8 @@ def known_pair(
 
 def _advice(frame: pl.DataFrame, pair: Sequence[str], label: str, meant: Meant) -> str:
     """`--columns` with the likely columns of a pair and its label, or of a text."""
-    lengths, names = text_lengths(frame.iter_rows(named=True)), frame.columns
+    lengths = text_lengths(frame.iter_rows(named=True))
+    names = frame.columns
     pair = pair or likely_pair(lengths)
     if meant == "texts" or (meant == "rows" and not pair):
         return text_option(lengths)
@@ -277,7 +279,8 @@ def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | 
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where)
     if labels is not None:
-        frame, labels = frame.filter(labels.is_not_null()), labels.drop_nulls()
+        frame = frame.filter(labels.is_not_null())
+        labels = labels.drop_nulls()
         binary = ((labels == 0) | (labels == 1)).all()
         labels = labels.cast(pl.Int64 if binary else pl.Float32).alias(roles.label)
         pairs = _rows(frame, roles.text1, roles.text2, labels)
@@ -388,14 +391,17 @@ def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.D
 def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tuple[str, pl.Series]]:
     """For each required text: the reason why rows lack it, and a mask of these rows."""
     frame = _with_texts(frame, roles, where)
-    names = ("text1", "text2") if roles.label else ("anchor", "positive") if roles.text2 else ("text",)
+    names: tuple[str, ...] = ("text1", "text2")
+    if not roles.label:
+        names = ("anchor", "positive") if roles.text2 else ("text",)
     for name, column in zip(names, (roles.text1, roles.text2), strict=False):
         texts = frame[column]
         if texts.dtype == pl.List:
             yield f"empty_{name}", texts.list.len() == 0
             continue
         texts = texts.fill_null("")
-        missing, blank = texts.str.contains(MISSING), texts.str.contains(f"^{BLANK}*$")
+        missing = texts.str.contains(MISSING)
+        blank = texts.str.contains(f"^{BLANK}*$")
         yield f"empty_{name}", blank
         yield f"placeholder_{name}", missing & ~blank
     if roles.negatives:

@@ -100,19 +100,26 @@ class LabelColumn:
             return pl.Series(self.values.name, [None] * len(self.values), pl.Float64)
         if self.values.dtype.is_numeric() and not self.classes:
             return self.values.cast(pl.Float64)
-        percent = self.words.str.strip_suffix("%").str.strip_chars_end().cast(pl.Float64, strict=False) / 100
-        numbers = self.words.cast(pl.Float64, strict=False)
-        return percent.zip_with(self.words.str.ends_with("%").fill_null(value=False), numbers)
+        is_percent = self.words.str.ends_with("%").fill_null(value=False)
+        plain = self.words.str.strip_suffix("%").str.strip_chars_end()
+        numbers = plain.cast(pl.Float64, strict=False)
+        return (numbers / 100).zip_with(is_percent, numbers)
 
     def known(self, meanings: Mapping[str, Meaning]) -> dict[str, str]:
         """The labels with a meaning, each with its name there: its word, or the number of its class."""
-        known = {}
-        for word in self.words.unique(maintain_order=True) if meanings else ():
+        known: dict[str, str] = {}
+        if not meanings:
+            return known
+        for word in self.words.unique(maintain_order=True):
             numbers = (str(number) for number, name in enumerate(self.classes) if name == word)
-            name = next((name for name in (as_word(word), *numbers) if name in meanings), None)
-            if name is not None:
-                known[word] = name
+            for name in (as_word(word), *numbers):
+                if name in meanings:
+                    known.setdefault(word, name)
         return known
+
+    def is_known(self, meanings: Mapping[str, Meaning]) -> pl.Series:
+        """A mask of labels with a meaning."""
+        return self.words.is_in([*self.known(meanings)], nulls_equal=True)
 
     def missing(self) -> pl.Series:
         """A mask of rows without a label."""
@@ -123,8 +130,12 @@ class LabelColumn:
 
     def filter(self, kept: pl.Series) -> LabelColumn:
         """The labels of these rows."""
-        values, rows, times = (series.filter(kept) for series in (self.values, self.rows, self.times))
-        return replace(self, values=values, rows=rows, times=times)
+        return replace(
+            self,
+            values=self.values.filter(kept),
+            rows=self.rows.filter(kept),
+            times=self.times.filter(kept),
+        )
 
     def distinct(self) -> LabelColumn:
         """Each distinct label once, which is enough to decide their meaning."""
@@ -166,40 +177,44 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
     """The common meaning of the labels of several tables; distinct labels are sufficient."""
     if not columns:
         return LabelMeaning()
-    no_gold = _NO_GOLD if any(column.classes for column in columns) else {}
-    user_values = {**no_gold, **rules.values} if rules.values else {}
-    # The labels without a user-defined meaning.
-    rest = [
-        column.filter(~column.words.is_in([*column.known(user_values)], nulls_equal=True))
-        for column in columns
-    ]
+    user_values = dict(rules.values or {})
+    if user_values and any(column.classes for column in columns):
+        user_values = {**_NO_GOLD, **user_values}
+    rest = [column.filter(~column.is_known(user_values)) for column in columns]
     for column in rest:
         column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
+
+    known: Mapping[str, Meaning] = {}
     is_words = any(column.numbers.is_null().any() for column in rest)
-    known = _certain_words(columns, rest, user_values) if is_words else {}
-    if not is_words and rules.scale is None:
+    if is_words:
+        known = _certain_words(columns, rest, user_values)
+    elif rules.scale is None:
         # If users gave a meaning to some numbers, others are refused, even 0 and 1.
         if any(name.isdecimal() for column in columns for name in column.known(user_values).values()):
             for column in rest:
                 column.refuse(column.numbers.is_not_null(), _lacks(user_values))
         _check_numbers(rest, [column.numbers for column in rest])
+
     listed, skipped = _in_use(columns, {**user_values, **known})
     if listed and not is_words:
         known = {as_word(word): float(word) for column in rest for word in column.words}
     meaning = LabelMeaning({**known, **user_values} if listed else None, rules.scale)
     labels = [meaning.of(column) for column in columns]
-    binary = all(((numbers == 0) | (numbers == 1)).all() for numbers in labels)
-    parts = [listed] if listed else []
+    binary = all(numbers.is_in([0.0, 1.0]).all() for numbers in labels)
+    found = [listed] if listed else []
     if rules.scale is not None:
-        parts.append("scores from {:g} to {:g}, made 0 to 1".format(*rules.scale))
-        return replace(meaning, read=LabelsRead(", ".join(parts), skipped), binary=binary)
+        low, high = rules.scale
+        found.append(f"scores from {low:g} to {high:g}, made 0 to 1")
+        return replace(meaning, read=LabelsRead(", ".join(found), skipped), binary=binary)
+
     for column, numbers in zip(columns, labels, strict=True):
-        if ((numbers < 0) | (numbers > SCORE_MAX)).any():
-            raise column.error((numbers < 0) | (numbers > SCORE_MAX), _outside(labels))
+        is_outside = (numbers < 0) | (numbers > SCORE_MAX)
+        if is_outside.any():
+            raise column.error(is_outside, _outside(labels))
     of_rest = [column.numbers for column in rest if len(column.values)]
     if not is_words and (of_rest or not listed):
-        parts.append(_format_numbers(of_rest or labels, plain=binary))
-    read = LabelsRead(", ".join(parts), skipped, binary and not listed)
+        found.append(_format_numbers(of_rest or labels, plain=binary))
+    read = LabelsRead(", ".join(found), skipped, binary and not listed)
     return replace(meaning, read=read, binary=binary)
 
 
@@ -230,10 +245,11 @@ def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> b
     """Whether these are classes of the line; `declared` are all class names of the dataset."""
     classes = names - _NO_GOLD.keys()
     may_lack_gold = line is _NLI or bool(declared)
-    told_apart = "neutral" not in classes or "contradiction" in classes | declared
-    is_clear = line is not _INITIALS or {"e", "c"} <= classes | declared
-    is_complete = classes == names or may_lack_gold
-    return set() < classes <= line.keys() and is_complete and told_apart and is_clear
+    if not classes or not classes <= line.keys() or (classes != names and not may_lack_gold):
+        return False
+    if line is _INITIALS and not {"e", "c"} <= classes | declared:
+        return False
+    return "neutral" not in classes or "contradiction" in classes | declared
 
 
 def _plain_name(word: str) -> str:
@@ -268,12 +284,14 @@ def _choice(words: Sequence[str]) -> str:
         if _MEANINGS.get(_plain_name(word)) == {value}
     }
     others = SKIP if {"0", "1"} <= {*known.values()} else "X"
-    ways = [{word: known.get(word, others) for word in words}]
+    meanings = [[known.get(word, others) for word in words]]
     if len(words) == 2 and not known:
-        ways = [dict(zip(words, values, strict=True)) for values in (("1", "0"), ("0", "1"))]
-    shown = (quote(",".join(map("=".join, way.items()))) for way in ways)
-    numbers = "where X is 1 (similar), 0 or skip" if "X" in ways[0].values() else "where 1 is similar"
-    return f"set {' or '.join(f'--labels {way}' for way in shown)}, {numbers}"
+        meanings = [["1", "0"], ["0", "1"]]
+    choices = [
+        "--labels " + quote(",".join(map("=".join, zip(words, values, strict=True)))) for values in meanings
+    ]
+    numbers = "where X is 1 (similar), 0 or skip" if "X" in meanings[0] else "where 1 is similar"
+    return f"set {' or '.join(choices)}, {numbers}"
 
 
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
@@ -285,13 +303,17 @@ def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
 
 def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> tuple[str, dict[str, int]]:
     """The meanings in use, in words, and the number of skipped rows by label."""
-    used, skipped = set[str](), Counter[str]()
+    used = set[str]()
+    skipped = Counter[str]()
     for column in columns:
         known = column.known(meanings)
         used |= {*known.values()}
-        for word, times in zip(column.words, column.times, strict=True) if known else ():
-            if word in known and meanings[known[word]] == SKIP:
-                skipped[as_word(word)] += times
+        left_out = [word for word, name in known.items() if meanings[name] == SKIP]
+        is_left_out = column.words.is_in(left_out)
+        for word, times in zip(
+            column.words.filter(is_left_out), column.times.filter(is_left_out), strict=True
+        ):
+            skipped[as_word(word)] += times
     listed = (f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
     return ", ".join(listed), dict(skipped)
 
@@ -332,15 +354,16 @@ def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) 
                     " meaning with --labels 0=1,1=0 or --labels 0=0,1=1",
                 )
     elif distinct <= _OF_NLI | {3.0, 4.0}:
-        are_stray = _are_stray(columns, labels)
-        message = _stray(sorted(distinct)) if are_stray else _may_be_classes(sorted(distinct))
+        explain = _stray if _are_stray(columns, labels) else _may_be_classes
+        message = explain(sorted(distinct))
         for column, numbers in zip(columns, labels, strict=True):
             column.refuse((numbers < 0) | (numbers > 1), message)
 
 
 def _are_stray(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> bool:
     """Whether few labels are beside 0 and 1, which both occur often."""
-    times, numbers = pl.concat(column.times for column in columns), pl.concat(labels)
+    times = pl.concat(column.times for column in columns)
+    numbers = pl.concat(labels)
     zeros, ones = (int(times.filter(numbers == number).sum()) for number in (0, 1))
     others = int(times.sum()) - zeros - ones
     return others <= _STRAY_SHARE * (zeros + ones) < min(zeros, ones)
@@ -370,5 +393,7 @@ def _format_numbers(labels: Sequence[pl.Series], *, plain: bool) -> str:
     if plain or not len(every):
         return "0 and 1"
     low, high = score_scale(float(every.min()), float(every.max()))
-    certain = (low, high) in ((0.0, 1.0), (0.0, SCORE_MAX))
-    return f"scores from {low:g} to {high:g}" + ("" if certain else ", as found")
+    scores = f"scores from {low:g} to {high:g}"
+    if (low, high) in ((0.0, 1.0), (0.0, SCORE_MAX)):
+        return scores
+    return f"{scores}, as found"

@@ -146,7 +146,8 @@ def valid_path(source: str | Path) -> Path:
 
 
 def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
-    tables, classes = tables_in_memory(source), classes_in_memory(source)
+    tables = tables_in_memory(source)
+    classes = classes_in_memory(source)
     lines = isinstance(source, Sequence) and isinstance(source[0], str)
     several = len(tables) > 1
     return _by_split(
@@ -263,7 +264,9 @@ def _names(file: Path, key: str) -> list[str]:
 #   corpus.jsonl, or .jsonl.gz    _id, text, optionally title
 #   queries.jsonl, or .jsonl.gz   _id, text
 #   qrels/{train,dev,test}.tsv    query-id, corpus-id, score (0: not relevant); or JSON lines
-_CORPUS, _QUERIES, _QRELS = "corpus", "queries", "qrels"
+_CORPUS = "corpus"
+_QUERIES = "queries"
+_QRELS = "qrels"
 
 
 def is_beir(source: object) -> bool:
@@ -293,7 +296,8 @@ class BeirFolder:
         if rows.width != 3 or rows.columns[:2] != ["query-id", "corpus-id"]:
             raise DataError("expected the columns query-id, corpus-id and score", path=path)
         rows.columns = ["query", "document", "gain"]
-        gain, ids = pl.col("gain").cast(pl.Float64, strict=False), pl.col("query", "document")
+        gain = pl.col("gain").cast(pl.Float64, strict=False)
+        ids = pl.col("query", "document")
         rows = rows.with_row_index("row", offset=first_row(path)).with_columns(gain, ids.cast(pl.String))
         if (wrong := rows.filter(~pl.col("gain").is_finite().fill_null(value=False))).height:
             raise DataError("expected a number as score", path=path, row=wrong["row"][0])

@@ -65,7 +65,8 @@ class SourceTable:
         cls, part: TablePart, columns: Mapping[str, str] | None, *, skips: bool, meant: Meant, hold: bool
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
-        where, frame = part.where, part.numbered(columns)
+        where = part.where
+        frame = part.numbered(columns)
         classes = class_names_of_file(part.table) if isinstance(part.table, Path) else part.classes
         roles = find_roles(frame.drop(ROW), where, columns, meant)
         read_as = (
@@ -77,7 +78,8 @@ class SourceTable:
         splits = frame["split"].drop_nulls().unique() if frame.schema.get("split") == pl.String else ()
         if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
             note_once("%s: the column split is not used, so all rows are in one split", where)
-        names, distinct = classes.get(roles.label, ()), None
+        names = classes.get(roles.label, ())
+        distinct = None
         if roles.label:
             distinct = label_column(frame, roles, where, names).distinct()
             distinct = distinct.filter(~distinct.missing()) if skips else distinct
@@ -90,7 +92,9 @@ class SourceTable:
 
     def usable(self, meaning: LabelMeaning) -> UsableRows:
         """The rows; if `skips`, without those that lack a label or text."""
-        frame, roles, labels = self.whole(), self.roles, None
+        frame = self.whole()
+        roles = self.roles
+        labels = None
         lacking = [*missing_texts(frame, roles, self.where)]
         if roles.label:
             column = label_column(frame, roles, self.where, self.classes)
@@ -113,7 +117,8 @@ class SourceTable:
             for name, column in zip(("text1", "text2", "label"), astuple(roles)[:3], strict=True)
             if column
         }
-        file, rows = pl.repeat(self.where, frame.height, eager=True), frame[ROW].cast(pl.Int64)
+        file = pl.repeat(self.where, frame.height, eager=True)
+        rows = frame[ROW].cast(pl.Int64)
         table = pl.DataFrame({"file": file, "row": rows, "reason": reasons, **values})
         bad = pl.concat([joined([]), table.filter(~kept)], how="diagonal")
         return UsableRows(frame.filter(kept), None if labels is None else labels.filter(kept), bad)
@@ -190,7 +195,8 @@ def read_pairs(
     report_bad_rows(left_out := joined(bad))
     labels = meaning.read
     if isinstance(source, PairDataset):
-        labels, left_out = source.labels, joined([source.bad_rows, left_out])
+        labels = source.labels
+        left_out = joined([source.bad_rows, left_out])
     binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
     if not binary:
         splits = {name: rows.with_columns(pl.col("label").cast(pl.Float32)) for name, rows in splits.items()}

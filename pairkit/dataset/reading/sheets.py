@@ -69,7 +69,8 @@ def _write_sheet(data: bytes, wanted: str) -> None:
 
     _limit_resources(len(data))
     book = fastexcel.read_excel(data)
-    names, output = book.sheet_names, sys.stdout.buffer
+    names = book.sheet_names
+    output = sys.stdout.buffer
     sheet = book.load_sheet(
         wanted if wanted in names else 0, schema_sample_rows=None, skip_whitespace_tail_rows=True
     )
@@ -81,7 +82,8 @@ def _write_sheet(data: bytes, wanted: str) -> None:
 
 def _without_empty_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Drop columns without name and values, as formatted ones are; the others keep their numbers."""
-    names, used = list[str](), list[int]()
+    names = list[str]()
+    used = list[int]()
     for number, name in enumerate(rows.column_names):
         is_unnamed = name.startswith("__UNNAMED__")
         names.append(f"column_{number + 1}" if is_unnamed else name)

@@ -44,7 +44,9 @@ from pairkit.dataset.reading.untrusted_tables import (
 )
 from pairkit.dataset.records import join_frames, leaf_types
 
-_SEPARATED, _JSON_LINES, SHEETS = (".csv", ".tsv"), (".jsonl", ".ndjson"), (".xlsx", ".xls", ".ods")
+_SEPARATED = (".csv", ".tsv")
+_JSON_LINES = (".jsonl", ".ndjson")
+SHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".parquet", *_JSON_LINES, ".json", *_SEPARATED, ".arrow", *SHEETS)
 _SHEET = re.compile(r"(.+\.(?:xlsx|xls|ods)):(.+)", re.IGNORECASE)
 _LONE_SURROGATE = re.compile(
@@ -219,11 +221,14 @@ def json_values(path: Path) -> list[Any]:
 
 def _from_objects(objects: Iterable[Mapping[str, Any]], path: Path) -> pl.DataFrame:
     """A table of JSON objects, made in blocks."""
-    frames, rows, schema = list[pl.DataFrame](), 0, dict[str, Any]()
+    frames = list[pl.DataFrame]()
+    rows = 0
+    schema = dict[str, Any]()
     remaining = iter(objects)
     while block := list(islice(remaining, _BLOCK)):
         frames.append(frame_of(block))
-        rows, schema = rows + len(block), {**schema, **frames[-1].schema}
+        rows += len(block)
+        schema |= frames[-1].schema
         _check_keys(schema, rows, path, path.stat().st_size)
     return join_frames(_with_lists(frames)) if frames else pl.DataFrame()
 
@@ -275,7 +280,10 @@ def _read_arrow(path: Path) -> pl.DataFrame:
     with readable(path, "an Arrow stream", pa.ArrowException, remedy="save the dataset again"):
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
             check_width(len(reader.schema), path)
-            size, rows, unpacked, batches = file.size(), 0, 0, []
+            size = file.size()
+            rows = 0
+            unpacked = 0
+            batches = []
             for batch in reader:
                 rows += batch.num_rows
                 unpacked += batch.get_total_buffer_size()
