@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import count, product
+from itertools import chain, count, product
 from pathlib import Path
 
 from gis_builder.crawling.link_cells import LinkKind, LinkPart, read_cell
@@ -47,7 +47,8 @@ _TASK_OR_PAGE = re.compile(
     r"|https?://[^\s<>()\[\]|\"']{1,300}[\w/]"
 )
 _NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
-_NO_ID, _ITSELF = "without an id", "to the ticket itself"
+_NO_ID = "without an id"
+_ITSELF = "to the ticket itself"
 _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
 # A number that is all of a text ("12", "see 12", "ticket 12 (same customer)"), or has a mark ("#12").
 _NUMBER = re.compile(
@@ -60,31 +61,49 @@ _DIGITS = re.compile(r"[-_#]*0*(\d+)")
 
 def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
-    if source.is_file() and (reason := UNREADABLE.get(Path(source.name.lower().removesuffix(".gz")).suffix)):
-        raise DataError(reason, path=source)
-    paths = [source] if source.is_file() else sorted(source.rglob("*"))
-    links = options.links.resolve() if options.links else None
-    files = [path for path in paths if file_kind(path) and (path == source or path.resolve() != links)]
+    paths = [source]
+    if source.is_file():
+        ending = Path(source.name.lower().removesuffix(".gz")).suffix
+        if ending in UNREADABLE:
+            raise DataError(UNREADABLE[ending], path=source)
+    else:
+        paths = sorted(source.rglob("*"))
+    files = _files_of_rows(source, paths, options)
+    tickets = list(_ticket_files(source, files, options, broken))
+    if not tickets:
+        if source.exists() and (options.links or options.columns):
+            raise ConfigError(f"{source}: contains no tickets; leave out --links and --columns")
+        return find_dumps(source, options.repo, broken)
+
+    ticket_paths = frozenset(file.path for file in tickets)
+    unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
+    rest = tuple(path for path in (*files, *unreadable) if path not in ticket_paths)
+    dump = TicketDump(source, None, options.repo, broken, tuple(tickets), rest, options, known)
+    if set(rest).isdisjoint(saved_files(source)):
+        return [dump]
+    return [dump, SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)]
+
+
+def _files_of_rows(source: Path, paths: Sequence[Path], options: ImportOptions) -> list[Path]:
+    """The files that may have tickets: none in a folder of dumps, and not that of the links."""
     if source.is_dir() and any(map(is_tracker_file, paths)):
-        files = []
+        return []
+    links = options.links.resolve() if options.links else None
+    return [path for path in paths if file_kind(path) and (path == source or path.resolve() != links)]
+
+
+def _ticket_files(
+    source: Path, paths: Sequence[Path], options: ImportOptions, broken: BrokenRows
+) -> Iterator[TicketFile]:
     # A table given by name is always read, so that its errors are reported.
-    is_table = source.is_file() and bool(file_kind(source) in TABLES or options.links or options.columns)
-    tickets = []
-    for file in (TicketFile(path, options.columns, broken, options.date_format) for path in files):
+    is_table = file_kind(source) in TABLES or options.links or options.columns
+    for path in paths:
+        file = TicketFile(path, options.columns, broken, options.date_format)
         try:
-            tickets += [file] if is_table or file.contains_tickets() else []
+            if (is_table and source.is_file()) or file.contains_tickets():
+                yield file
         except DataError as error:
             broken(error)
-    if tickets:
-        ticket_paths = frozenset(file.path for file in tickets)
-        unreadable = [path for path in paths if path.suffix.lower() in UNREADABLE]
-        rest = tuple(path for path in (*files, *unreadable) if path not in ticket_paths)
-        dump = TicketDump(source, None, options.repo, broken, tuple(tickets), rest, options, known)
-        saved = SavedDump(source, fallback=options.repo, broken=broken, tickets=ticket_paths)
-        return [dump, saved] if set(rest) & set(saved_files(source)) else [dump]
-    if source.exists() and (options.links or options.columns):
-        raise ConfigError(f"{source}: contains no tickets; leave out --links and --columns")
-    return find_dumps(source, options.repo, broken)
 
 
 @dataclass(frozen=True)
@@ -109,7 +128,8 @@ class TicketDump(Dump):
     def issues(self) -> Iterator[Row[Issue]]:
         """Read every ticket; one with a duplicate link counts as closed."""
         for issue, ticket in self.tickets():
-            title, body = (self.index.with_references(text, issue.repo) for text in (issue.title, issue.body))
+            title = self.index.with_references(issue.title, issue.repo)
+            body = self.index.with_references(issue.body, issue.repo)
             stated = {"comments": ticket.comment_count}
             yield Row(*issue.ref, replace(issue, title=title, body=body), stated)
 
@@ -124,13 +144,16 @@ class TicketDump(Dump):
         """Yield a closing for each closed ticket, and a duplicate mark for each of its links."""
         done: set[IssueRef] = set()
         for issue, _ in self.tickets():
-            ref, when = issue.ref, issue.closed_at
-            if when and ref not in done:
-                done.add(ref)
-                yield Row(*ref, Event("closed", None, when, state_reason=issue.state_reason))
-                for kind, links in (("marked", self.index.marks), ("unmarked", self.index.denials)):
-                    for target in links.get(ref, ()):
-                        yield Row(*ref, Event(f"{kind}_as_duplicate", None, when, target))
+            ref = issue.ref
+            when = issue.closed_at
+            if not when or ref in done:
+                continue
+            done.add(ref)
+            yield Row(*ref, Event("closed", None, when, state_reason=issue.state_reason))
+            for original in self.index.marks.get(ref, ()):
+                yield Row(*ref, Event("marked_as_duplicate", None, when, original))
+            for other in self.index.denials.get(ref, ()):
+                yield Row(*ref, Event("unmarked_as_duplicate", None, when, other))
 
     @cached_property
     def index(self) -> TicketIndex:
@@ -138,8 +161,9 @@ class TicketDump(Dump):
         index = TicketIndex(self.known)
         for file in self.every_file:
             for ticket in file:
+                repo = "" if file.are_links else self._repo_of(ticket, file.path)
                 try:
-                    index.add(ticket, "" if file.are_links else self._repo_of(ticket, file.path), file.path)
+                    index.add(ticket, repo, file.path)
                 except Malformed as error:
                     self.broken(DataError(str(error), path=file.path))
         index.resolve()
@@ -148,30 +172,48 @@ class TicketDump(Dump):
     @property
     def every_file(self) -> list[TicketFile]:
         """The files of tickets, and that of links."""
-        links, columns = self.options.links, self.options.link_columns
-        return [*self.files, *([TicketFile(links, columns, self.broken, are_links=True)] if links else [])]
+        files = list(self.files)
+        if self.options.links:
+            files.append(
+                TicketFile(self.options.links, self.options.link_columns, self.broken, are_links=True)
+            )
+        return files
 
     def tickets(self) -> Iterator[tuple[Issue, Ticket]]:
         """Yield each ticket as an issue, whose references are not converted yet, with the ticket itself."""
         index = self.index
-        for path, ticket in ((file.path, ticket) for file in self.files for ticket in file):
-            issue, ref = ticket.issue, index.ref(ticket.id, self._repo_of(ticket, path))
-            if issue is None or ref is None or index.files[ref] != path:
-                continue
-            if ref in index.marks:
-                closed_at = issue.closed_at or issue.updated_at
-                issue = replace(issue, state="closed", state_reason="duplicate", closed_at=closed_at)
-            yield replace(issue, repo=ref.repo, number=ref.number), ticket
+        for file in self.files:
+            for ticket in file:
+                ref = index.ref(ticket.id, self._repo_of(ticket, file.path))
+                issue = ticket.issue
+                if issue is None or ref is None or index.files[ref] != file.path:
+                    continue
+                if ref in index.marks:
+                    closed_at = issue.closed_at or issue.updated_at
+                    issue = replace(issue, state="closed", state_reason="duplicate", closed_at=closed_at)
+                yield replace(issue, repo=ref.repo, number=ref.number), ticket
 
     def _repo_of(self, ticket: Ticket, path: Path) -> str:
         """The repository of a ticket, as owner/name."""
         if self.fallback:
             return self.fallback
-        page = _GITLAB_PAGE.match(ticket.url)
-        owner, _, name = (ticket.repo or (page[1] if page else "")).rpartition("/")
-        host = ticket.url.partition("://")[2].partition("/")[0]
+        full_name = ticket.repo
+        if not full_name and (page := _GITLAB_PAGE.match(ticket.url)):
+            full_name = page[1]
+        owner, _, name = full_name.rpartition("/")
         source = path if path == self.folder else self.folder.resolve()
-        return f"{_name_part(owner or host)}/{_name_part(name or source.name.partition('.')[0])}"
+        stem, _, _ = source.name.partition(".")
+        return f"{_name_part(owner or _host(ticket.url))}/{_name_part(name or stem)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTicket:
+    """A ticket without a number."""
+
+    created_at: str
+    page: str
+    priority: str
+    path: Path
 
 
 class TicketIndex:
@@ -188,7 +230,7 @@ class TicketIndex:
         self.files: dict[IssueRef, Path] = {}  # of new tickets
         self.repeated = 0
         self._spelling = {repo.lower(): repo for repo in known}
-        self._new: dict[str, dict[str, tuple[str, TicketRow, Path]]] = {}  # creation time by id
+        self._new: dict[str, dict[str, NewTicket]] = {}  # by repository and id
         self._by_id: dict[str, IssueRef | None] = {}  # None if several repositories have the id
 
     @property
@@ -198,39 +240,44 @@ class TicketIndex:
 
     def notes(self, skipped: str) -> list[str]:
         """Lines on skipped links, which are listed in the file `skipped`, and on repeated tickets."""
-        causes = Counter(reason for _, _, reason in self.skipped)
-        counted = ", ".join(f"{count:,} {reason}" for reason, count in causes.most_common())
-        first = one_line(" to ".join(self.skipped[0][:2]), 80) if self.skipped else ""
-        links = f"{len(self.skipped):,} links skipped: {counted}; first {first}; {skipped}"
-        repeated = f"{self.repeated:,} tickets occur more than once; the last occurrence counts"
-        return [*([links] if self.skipped else []), *([repeated] if self.repeated else [])]
+        notes = []
+        if self.skipped:
+            causes = Counter(reason for _, _, reason in self.skipped)
+            counted = ", ".join(f"{count:,} {reason}" for reason, count in causes.most_common())
+            ticket, link, _ = self.skipped[0]
+            first = one_line(f"{ticket} to {link}", 80)
+            notes.append(f"{len(self.skipped):,} links skipped: {counted}; first {first}; {skipped}")
+        if self.repeated:
+            notes.append(f"{self.repeated:,} tickets occur more than once; the last occurrence counts")
+        return notes
 
     def add(self, ticket: Ticket, repo: str, path: Path) -> None:
         """Add a ticket with its links, or only links."""
         repo = self._spelling.setdefault(repo.lower(), repo)
         if ticket.issue:
-            new, created_at = self._new.setdefault(repo, {}), ticket.issue.created_at
-            if ticket.id in new:
-                earlier_time, _, earlier_path = new[ticket.id]
-                if earlier_path != path and earlier_time != created_at:
+            new = self._new.setdefault(repo, {})
+            created_at = ticket.issue.created_at
+            earlier = new.get(ticket.id)
+            if earlier:
+                if earlier.path != path and earlier.created_at != created_at:
                     raise Malformed(
                         f"ticket {one_line(ticket.id, 80)} has another time of creation in"
-                        f" {earlier_path.name}; import only one of these files, or each with its own --repo"
+                        f" {earlier.path.name}; import only one of these files, or each with its own --repo"
                     )
                 self.repeated += 1
             page = ticket.url if _PAGE.fullmatch(ticket.url) else ticket.id
-            new[ticket.id] = created_at, TicketRow(0, page, ticket.priority), path
+            new[ticket.id] = NewTicket(created_at, page, ticket.priority, path)
         self.links += [(link, repo) for link in ticket.links]
 
     def resolve(self) -> None:
         """Number the tickets and resolve the links, after all tickets were added."""
         for repo, new in self._new.items():
             rows = self.tickets.setdefault(repo, {})
-            numbers = _assign_numbers({id_: created for id_, (created, _, _) in new.items()}, rows)
-            for id_, (_, row, path) in new.items():
-                rows[id_] = row._replace(number=numbers[id_])
+            numbers = _assign_numbers({id_: ticket.created_at for id_, ticket in new.items()}, rows)
+            for id_, ticket in new.items():
+                rows[id_] = TicketRow(numbers[id_], ticket.page, ticket.priority)
                 ref = IssueRef(repo, numbers[id_])
-                self.files[ref] = path
+                self.files[ref] = ticket.path
                 self._by_id[id_] = None if id_ in self._by_id else ref
         for link, repo in dict.fromkeys(self.links):
             for part in read_cell(link.cell, link.ticket) or [LinkPart(link.cell, "", LinkKind.PLAIN)]:
@@ -241,9 +288,9 @@ class TicketIndex:
         kind = part.kind
         if kind is LinkKind.PLAIN and link.role != "links":
             kind = LinkKind.DUPLICATE
-        source, target = link.ticket, part.ids
-        if link.role == "duplicated_by" or kind is LinkKind.REVERSED:
-            source, target = target, source
+        is_reversed = link.role == "duplicated_by" or kind is LinkKind.REVERSED
+        source = part.ids if is_reversed else link.ticket
+        target = link.ticket if is_reversed else part.ids
         originals = self._find(target, repo)
         if not originals:  # such as "n/a"
             return
@@ -270,25 +317,33 @@ class TicketIndex:
         """The tickets that a cell names, and the reason for each part of it that names none."""
         if ref := self.ref(plain_id(cell), repo):
             return [ref]
-        matches = [ref for part in SEPARATOR.split(cell) for ref in self._named(part.strip(), repo)]
-        has_id = any(ref != _NO_ID for ref in matches)
-        return [ref for ref in dict.fromkeys(matches) if ref != _NO_ID or not has_id]
+        matches: dict[IssueRef | str, None] = {}
+        for part in SEPARATOR.split(cell):
+            matches |= dict.fromkeys(self._named(part.strip(), repo))
+        if len(matches) > 1:
+            matches.pop(_NO_ID, None)
+        return list(matches)
 
     def _named(self, part: str, repo: str) -> list[IssueRef | str]:
         """The tickets that a text names: by id or page, with other case or zeros, or only by number."""
         if _NO_LINK.fullmatch(part):
             return []
-        is_page = "://" in part
-        last = re.split(r"[/=]", part.rstrip("/"))[-1] if is_page else part
-        words = _WORD.findall(last) + _MENTION.findall(last)
-        ids = [word for word in words if re.search(r"\d", word) and not word.isdecimal()]
-        numbers = [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(last)]
-        if is_page and _host(part) in self._hosts:  # otherwise the page of another project would be found
-            ids = numbers = []
-        for forms in ([_form(plain_id(part))], map(_form, ids), numbers):
-            if matches := [match for form in forms if (match := self._at(form, repo))]:
+        for forms in self._forms_in(part):
+            matches: list[IssueRef | str] = list(filter(None, (self._at(form, repo) for form in forms)))
+            if matches:
                 return [ref for ref in matches if isinstance(ref, IssueRef)] or matches[:1]
         return ["to a ticket outside the import" if re.search(r"\d", part) else _NO_ID]
+
+    def _forms_in(self, part: str) -> Iterator[list[str]]:
+        """The forms of a text to look for: the whole, then the ids in it, then the numbers."""
+        yield [_form(plain_id(part))]
+        if "://" in part:
+            if _host(part).lower() in self._hosts:  # otherwise the page of another project would be found
+                return
+            part = re.split(r"[/=]", part.rstrip("/"))[-1]
+        words = _WORD.findall(part) + _MENTION.findall(part)
+        yield [_form(word) for word in words if re.search(r"\d", word) and not word.isdecimal()]
+        yield [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(part)]
 
     def _at(self, form: str, repo: str) -> IssueRef | str | None:
         return self._forms.get((self._spelling.get(repo.lower(), repo), form)) or self._forms.get(("", form))
@@ -300,16 +355,18 @@ class TicketIndex:
         for repo, new in self._new.items():
             for id_ in new:
                 row = self.tickets[repo][id_]
-                ref, number = IssueRef(repo, row.number), _NUMBERED.fullmatch(id_)
-                for form in {_form(id_), _form(row.page), *([f"#{number[1]}"] if number else [])}:
-                    for key in ((repo, form), ("", form)):
-                        forms[key] = ref if forms.get(key, ref) == ref else "to one of several tickets"
+                ref = IssueRef(repo, row.number)
+                names = {_form(id_), _form(row.page)}
+                if number := _NUMBERED.fullmatch(id_):
+                    names.add(f"#{number[1]}")
+                for key in product(("", repo), names):
+                    forms[key] = ref if forms.get(key, ref) == ref else "to one of several tickets"
         return forms
 
     @cached_property
     def _hosts(self) -> set[str]:
-        rows = (row for new in self._new.values() for _, row, _ in new.values())
-        return {_host(row.page) for row in rows if "://" in row.page}
+        tickets = chain.from_iterable(new.values() for new in self._new.values())
+        return {_host(ticket.page).lower() for ticket in tickets if "://" in ticket.page}
 
     def with_references(self, text: str, repo: str) -> str:
         """Replace ticket ids by GitHub references, because these are removed from the dataset's texts."""
@@ -322,7 +379,9 @@ class TicketIndex:
             return f"#{ref.number}" if ref.repo == repo else str(ref)
 
         text = _TASK_OR_PAGE.sub(reference, text)
-        return _MENTION.sub(reference, text) if "-" in text else text
+        if "-" not in text:
+            return text
+        return _MENTION.sub(reference, text)
 
 
 def _assign_numbers(created: Mapping[str, str], known: Mapping[str, TicketRow]) -> dict[str, int]:
@@ -331,10 +390,11 @@ def _assign_numbers(created: Mapping[str, str], known: Mapping[str, TicketRow]) 
     taken = {row.number for row in known.values()}
     new = sorted(created.keys() - numbers.keys(), key=lambda id_: (created[id_], id_))
     for id_ in new:
-        match = _NUMBERED.fullmatch(id_)
-        if match and (number := int(match[1])) not in taken:
-            numbers[id_] = number
-            taken.add(number)
+        if match := _NUMBERED.fullmatch(id_):
+            number = int(match[1])
+            if number not in taken:
+                numbers[id_] = number
+                taken.add(number)
     free = count(max(taken, default=0) + 1)
     return numbers | {id_: next(free) for id_ in new if id_ not in numbers}
 
@@ -345,9 +405,12 @@ def _form(text: str) -> str:
 
 
 def _host(url: str) -> str:
-    return url.partition("://")[2].partition("/")[0].lower()
+    _, _, address = url.partition("://")
+    return address.partition("/")[0]
 
 
 def _name_part(name: str) -> str:
     """Convert a name of any script to the owner or name of a repository."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.encode("punycode").decode()).strip("-.")[:90] or "tickets"
+    ascii_name = name.encode("punycode").decode()
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-.")
+    return plain[:90] or "tickets"

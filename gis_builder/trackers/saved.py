@@ -35,9 +35,8 @@ def saved_files(folder: Path) -> list[Path]:
     """The JSON files in a folder and below it, or the file itself."""
     if folder.is_file():
         return [folder]
-    return sorted(
-        path for path in folder.rglob("*") if path.name.endswith((".json", ".json.gz")) and not path.is_dir()
-    )
+    paths = (path for path in folder.rglob("*.json*") if path.name.endswith((".json", ".json.gz")))
+    return sorted(path for path in paths if not path.is_dir())
 
 
 def is_saved(path: Path, repo: str | None = None) -> bool:
@@ -55,20 +54,26 @@ def read_saved(
     path: Path, repo: str | None, broken: Callable[[DataError], None]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
-    objects = ((row, item) for row, value in values(path) for item in _unwrapped(value, repo))
-    for row, value in objects:
-        parts = _parts(value, repo)
-        if parts is None:
-            is_nameless = repo is None and is_known(value, "owner/name")
-            remedy = GIVE_REPO if is_nameless else "see `gis import --help`"
-            names = list(value) if isinstance(value, dict) and not is_nameless else []
-            keys = f" (keys {one_line(', '.join(names), 100)})" if names else ""
-            kind = other_kind(names)
-            fault = f"is {kind}" if kind else f"unknown layout{keys}"
-            broken(DataError(f"{fault}; {remedy}", path=path, row=row))
-            continue
-        for kind, part in parts:
-            yield row, kind, part
+    for row, value in values(path):
+        for item in _unwrapped(value, repo):
+            parts = _parts(item, repo)
+            if parts is None:
+                broken(DataError(_fault_of(item, repo), path=path, row=row))
+                continue
+            for kind, part in parts:
+                yield row, kind, part
+
+
+def _fault_of(value: Any, repo: str | None) -> str:
+    """Why a value can't be read, and what to do."""
+    if repo is None and is_known(value, "owner/name"):
+        return f"unknown layout; {GIVE_REPO}"
+    fault = "unknown layout"
+    if isinstance(value, dict) and value:
+        kind = other_kind(list(value))
+        names = one_line(", ".join(value), 100)
+        fault = f"is {kind}" if kind else f"{fault} (keys {names})"
+    return f"{fault}; see `gis import --help`"
 
 
 def parts_of(value: Object, repo: str | None, kind: str) -> Iterator[Part]:
@@ -82,7 +87,8 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
     """The value, or the objects of an unknown one, such as a search or an answer to a GraphQL query."""
     if is_known(value, repo) or not isinstance(value, dict):
         return [value]
-    if isinstance(issue := value.get("issue"), dict):
+    issue = value.get("issue")
+    if isinstance(issue, dict):
         return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
@@ -93,29 +99,28 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
 
 def values(path: Path) -> Iterator[tuple[int, Any]]:
     """Parse the values of a file, and of its arrays, one by one: only one is in memory."""
-    row, depth, position = 1, 0, 0
+    row = 1
+    depth = 0  # of arrays
+    position = 0
     decoder = json.JSONDecoder()
     try:
         text = replace_surrogates(read_whole(path)).decode("utf-8-sig")
-        while (match := _NEXT.search(text, position)) is not None:
-            position = match.start()
-            if match[0] in "[]":
-                depth += 1 if match[0] == "[" else -1
-                position += 1
+        while depth >= 0 and (match := _NEXT.search(text, position)):
+            position = match.end()
+            if match[0] == "[":
+                depth += 1
+            elif match[0] == "]":
+                depth -= 1
             else:
-                value, position = decoder.raw_decode(text, position)
+                value, position = decoder.raw_decode(text, match.start())
                 yield row, value
                 row += 1
-            if depth < 0:
-                break
     except json.JSONDecodeError as error:
         raise DataError(f"not JSON ({error.msg}); fix the file", path=path, row=row) from error
     except (ValueError, RecursionError) as error:
-        fault = (
-            "not UTF-8"
-            if isinstance(error, UnicodeError)
-            else "not JSON (nested too deep, or a number too large)"
-        )
+        fault = "not JSON (nested too deep, or a number too large)"
+        if isinstance(error, UnicodeError):
+            fault = "not UTF-8"
         raise DataError(f"{fault}; fix the file", path=path, row=row) from error
     if depth:
         raise DataError("not JSON (unbalanced brackets of an array); fix the file", path=path, row=row)
@@ -125,9 +130,9 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     """The REST objects in a value; None if its layout is unknown. A null counts as absent."""
     if not isinstance(value, dict):
         return None
-    value = {name: field for name, field in value.items() if field is not None}
+    value = _without_nulls(value)
     if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
-        items = [*_dicts(value["issues"]), *_dicts(value.get("pulls"))]
+        items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
         return chain.from_iterable(_listed(item, value["repo"]) for item in items)
     is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
     # Linear's issues have an identifier, too, and the numbers of ServiceNow's are texts.
@@ -157,15 +162,14 @@ def _issue(value: Object, repo: str | None) -> Iterator[Part]:
 def _embedded_comments(value: Object, repo: str | None) -> Iterator[Part]:
     """The comments in a REST issue: of github-backup, of Perceval, or a list in place of a number."""
     # A text has no time of its own.
-    last = {"created_at": value.get("closed_at") or value.get("updated_at"), "issue_url": _url(value, repo)}
-    comments = value.get("comments")
-    listed = _dicts(value.get("comment_data") or value.get("comments_data"))
-    if isinstance(comments, list):
-        listed += comments
-    for number, comment in enumerate(listed, 1):
+    last_time = value.get("closed_at") or value.get("updated_at")
+    defaults = {"created_at": last_time, "issue_url": _url(value, repo)}
+    comments: list[Any] = [*_dicts(value.get("comment_data") or value.get("comments_data"))]
+    if isinstance(value.get("comments"), list):
+        comments += value["comments"]
+    for number, comment in enumerate(comments, 1):
         fields = comment if isinstance(comment, dict) else {"body": comment}
-        known = {name: field for name, field in fields.items() if field is not None}
-        yield "comments", {"id": number, **last} | known
+        yield "comments", {"id": number, **defaults, **_without_nulls(fields)}
 
 
 def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
@@ -179,35 +183,50 @@ def _event(value: Object, issue: Any, repo: str | None) -> Iterator[Part]:
 
 def _listed(value: Object, repo: str | None) -> Iterator[Part]:
     """An issue from `gh issue list` or an archive of an IETF group."""
-    issue = _renamed(value) | {"state": _lower(value.get("state")), "repository_url": _home(repo)}
+    issue = _renamed(value)
+    issue["state"] = _lower(value.get("state"))
     issue["state_reason"] = _lower(value.get("stateReason")) or None
-    if updated_at := value.get("updatedAt") or value.get("createdAt"):
+    issue["repository_url"] = _home(repo)
+    updated_at = value.get("updatedAt") or value.get("createdAt")
+    if updated_at:
         issue["updated_at"] = updated_at
     if _text(value.get("closedAt")).startswith(_NEVER):
         issue["closed_at"] = None
     if issue["state"] == "merged" or "/pull/" in _text(value.get("url")):
-        issue |= {"state": "closed", "pull_request": {}}
-    if isinstance(labels := connected(value.get("labels")), list):
+        issue["state"] = "closed"
+        issue["pull_request"] = {}
+    labels = connected(value.get("labels"))
+    if isinstance(labels, list):
         issue["labels"] = [{"name": label} if isinstance(label, str) else label for label in labels]
-    comments = [_renamed(comment) for comment in _dicts(value.get("comments"))]
-    connection = value.get("comments")
-    count = connection.get("totalCount") if isinstance(connection, dict) else None
+    comments = value.get("comments")
+    count = comments.get("totalCount") if isinstance(comments, dict) else None
     yield "issues", issue | {"comments": count}
-    yield from _embedded_comments(issue | {"comments": comments}, repo)
+
+    issue["comments"] = list(map(_renamed, _dicts(comments)))
+    yield from _embedded_comments(issue, repo)
     for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
-        kind = _CAPITAL.sub("_", _text(node.get("__typename")).removesuffix("Event")).lower()
-        event = node | {"event": kind, "state_reason": _lower(node.get("stateReason"))}
-        for target in _dicts([node.get("canonical")]):
-            event["canonical"] = f"{_repo_of(target) or repo}#{target.get('number')}"
-        yield from _event(event, value, repo)
+        yield from _event(_timeline_event(node, repo), value, repo)
+
+
+def _timeline_event(node: Object, repo: str | None) -> Object:
+    """A REST event from a node of GraphQL: `MarkedAsDuplicateEvent` is `marked_as_duplicate`."""
+    name = _text(node.get("__typename")).removesuffix("Event")
+    event = node | {"event": _CAPITAL.sub("_", name).lower()}
+    event["state_reason"] = _lower(node.get("stateReason"))
+    original = node.get("canonical")
+    if isinstance(original, dict):
+        event["canonical"] = f"{_repo_of(original) or repo}#{original.get('number')}"
+    return event
 
 
 def _renamed(value: Object) -> Object:
     """An object of `gh` with REST's keys."""
     renamed = {_REST_NAMES.get(name, name): field for name, field in value.items() if name != "id"}
-    numbered = _COMMENT.search(_text(value.get("url")))
-    id_ = {"id": int(numbered[1])} if numbered else {}
-    return renamed | id_ | {"user": _account(value.get("author")), "closed_at": value.get("closedAt") or None}
+    if comment := _COMMENT.search(_text(value.get("url"))):
+        renamed["id"] = int(comment[1])
+    renamed["user"] = _account(value.get("author"))
+    renamed["closed_at"] = value.get("closedAt") or None
+    return renamed
 
 
 def _account(author: Any) -> Object | None:
@@ -222,13 +241,16 @@ def _account(author: Any) -> Object | None:
 def _repo_of(value: Object) -> str | None:
     """The repository that an object or its addresses name."""
     home = value.get("repository")
-    if isinstance(home, dict) and isinstance(name := home.get("nameWithOwner"), str):
+    name = home.get("nameWithOwner") if isinstance(home, dict) else None
+    if isinstance(name, str):
         return name
     for key in ("url", "html_url"):
         if match := ADDRESS.search(_text(value.get(key))):
             return match[1]
     url = _text(value.get("repository_url"))
-    return "/".join(url.rsplit("/", 2)[1:]) if "/repos/" in url else None
+    if "/repos/" not in url:
+        return None
+    return "/".join(url.rsplit("/", 2)[1:])
 
 
 def _home(repo: str | None) -> str | None:
@@ -236,8 +258,15 @@ def _home(repo: str | None) -> str | None:
 
 
 def _url(issue: Any, repo: str | None) -> str | None:
+    """The address of an issue; None without its number."""
     number = issue.get("number") if isinstance(issue, dict) else None
-    return f"{_home(_repo_of(issue) or repo)}/issues/{number}" if isinstance(number, int) else None
+    if not isinstance(number, int):
+        return None
+    return f"{_home(_repo_of(issue) or repo)}/issues/{number}"
+
+
+def _without_nulls(value: Object) -> Object:
+    return {name: field for name, field in value.items() if field is not None}
 
 
 def _text(value: Any) -> str:
@@ -250,4 +279,6 @@ def _lower(value: Any) -> Any:
 
 def _dicts(values: Any) -> list[Object]:
     values = connected(values)
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+    if not isinstance(values, list):
+        return []
+    return [value for value in values if isinstance(value, dict)]

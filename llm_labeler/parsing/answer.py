@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -59,6 +59,8 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]")
 _BROKEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _ORDINAL = re.compile(r"[(\[]?(\d{1,3})[.):、\]]{1,2}\s+")
 _RULES = "#*_>-|` \t\n"
+_MAX_OPENING = 2000  # characters of a line that are searched for the beginning of a turn
+_OPENING = re.compile(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", re.MULTILINE)
 
 _FINAL = re.compile(
     r"^[#*_ \t>]*(?:(?:so|thus|therefore|here (?:is|are)|and|now),? ?)?(?:the |my )?(?:final (?:answer"
@@ -100,32 +102,68 @@ def parse_answer(
     raw: str, *, text: str, finish: str = "stop", size: int | None = None, polarity: Polarity | None = None
 ) -> list[Item]:
     """The sentences of an answer, and its other parts with reasons, in order."""
-    source, ending = SourceText.of(normalize("NFC", text)), ending_of(finish)
+    source = SourceText.of(normalize("NFC", text))
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
-    is_page = source.lacks("<") and _PAGE.match(answer) is not None and "<li" not in answer
-    parsed = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
-    if not parsed and answer.strip():
-        parsed = [Item(tidy(answer), "unparsable")]
-    first = next((item for item in parsed if item.reason not in _BEFORE_ANSWER), None)
-    if first and first.reason == "refusal":  # the other sentences are a part of it
-        parsed = [replace(item, reason=item.reason or "refusal") for item in parsed]
-    items = before + parsed
-    items += [Item(tidy(tail), "runaway")] if has_words(tail) else []
-    items = _compare_items(items, source)
     unread = (answer[_MAX_ANSWER:] + raw[MAX_CHARS:]).strip()
-    if ending not in ("complete", "refused") and (data := read_data(answer[:_MAX_ANSWER], source)):
-        ending = "complete" if data.is_valid else ending  # whatever the server gives as finish_reason
-    items = _mark_end(items, "cut" if unread else ending)
-    kept = [index for index, item in enumerate(items) if item.reason is None]
-    for index in kept[size:] if size is not None else ():
-        items[index] = replace(items[index], reason="beyond_size")
-    items += [Item(tidy(_plain(unread[:_EXCERPT])), "unread")] if unread else []
-    return [
-        replace(item, text=item.text[: _EXCERPT - 1] + "…")
-        if item.reason and len(item.text) > _EXCERPT
-        else item
-        for item in items
-    ]
+
+    items = before + _read_answer(answer, source, size, polarity)
+    if has_words(tail):
+        items.append(Item(tidy(tail), "runaway"))
+    items = _drop_before_correction(items)
+    items = _without_ordinals(items)
+    items = _drop_translations(items, source)
+    items = _without_separators(items, source)
+    items = _mark_end(items, "cut" if unread else _ending_of(finish, answer[:_MAX_ANSWER], source))
+
+    if size is not None:
+        beyond = _kept(items)[size:]
+        items = _dropped(items, beyond, "beyond_size")
+    if unread:
+        items.append(Item(tidy(_plain(unread[:_EXCERPT])), "unread"))
+    return [_shortened(item) for item in items]
+
+
+def _kept(items: Sequence[Item]) -> list[int]:
+    """The indices of the sentences."""
+    return [index for index, item in enumerate(items) if item.reason is None]
+
+
+def _dropped(items: Sequence[Item], indices: Iterable[int], reason: str) -> list[Item]:
+    """The items, with a reason for those of these indices that have none."""
+    result = list(items)
+    for index in indices:
+        result[index] = replace(result[index], reason=result[index].reason or reason)
+    return result
+
+
+def _shortened(item: Item) -> Item:
+    if item.reason is None or len(item.text) <= _EXCERPT:
+        return item
+    return replace(item, text=item.text[: _EXCERPT - 1] + "…")
+
+
+def _ending_of(finish: str, answer: str, source: SourceText) -> Ending:
+    """How an answer ended: with valid JSON it is complete, whatever the server gives as finish_reason."""
+    ending = ending_of(finish)
+    if ending not in ("complete", "refused"):
+        data = read_data(answer, source)
+        if data is not None and data.is_valid:
+            return "complete"
+    return ending
+
+
+def _read_answer(answer: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
+    """The items of an answer; all are refused if the first is a refusal, as the others belong to it."""
+    is_page = source.lacks("<") and _PAGE.match(answer) and "<li" not in answer
+    items = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
+    if not items and answer.strip():
+        return [Item(tidy(answer), "unparsable")]
+    for item in items:
+        if item.reason == "refusal":
+            return _dropped(items, range(len(items)), "refusal")
+        if item.reason not in _BEFORE_ANSWER:
+            break
+    return items
 
 
 def _plain(raw: str) -> str:
@@ -144,15 +182,10 @@ def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | 
             text = _plain(str(json.loads(text, strict=False)))  # the answer is a JSON string
     data = read_data(text, source)
     if data is None:
-        fences = [*_FENCE.finditer(text)] if source.lacks("`") else []
-        end = fences[1].start() if len(fences) > 1 else len(text)
-        if not fences or not has_words(text[fences[0].end() : end]):
-            return read_lines(_FENCE.sub("", text) if fences else text, source, size, polarity)
-        items = read_lines(text[fences[0].end() : end], source, size, polarity)
-        return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)]
+        return _read_code_block(text, source, size, polarity)
     strings = [item for value in data.values for item in items_of(value, source, polarity)]
-    kept = sum(item.reason is None for item in strings)
-    items = []
+    kept = len(_kept(strings))
+    items: list[Item] = []
     for item in strings:
         if item.reason is not None:
             items.append(replace(item, text=tidy(_plain(item.text))))
@@ -160,10 +193,26 @@ def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | 
             items += read_lines(_plain(item.text), source, size, polarity)  # a list within the only string
         else:
             items += refine(_plain(item.text), source, is_value=kept > 1)
-    if not data.is_closed and items:
-        items[-1] = replace(items[-1], reason=items[-1].reason or "cut_off")
-    items = items or [Item("", "empty_answer")]
+    if not items:
+        items.append(Item("", "empty_answer"))
+    elif not data.is_closed:
+        items = _dropped(items, [-1], "cut_off")
     return [*_outside(data.before, source), *items, *_outside(data.after, source)]
+
+
+def _read_code_block(
+    text: str, source: SourceText, size: int | None, polarity: Polarity | None
+) -> list[Item]:
+    """Read the lines of the first code block; all lines without one, or if it is empty."""
+    fences = list(_FENCE.finditer(text)) if source.lacks("`") else []
+    if not fences:
+        return read_lines(text, source, size, polarity)
+    start = fences[0].end()
+    end = fences[1].start() if len(fences) > 1 else len(text)
+    if not has_words(text[start:end]):
+        return read_lines(_FENCE.sub("", text), source, size, polarity)
+    items = read_lines(text[start:end], source, size, polarity)
+    return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)]
 
 
 def _outside(text: str, source: SourceText) -> list[Item]:
@@ -174,32 +223,40 @@ def _outside(text: str, source: SourceText) -> list[Item]:
 
 def _split_turns(raw: str, source: SourceText) -> tuple[list[Item], str, str]:
     """Split into items before the answer, the answer, and turns that the model invented after it."""
-    thought, rest = split_thought(
-        raw, lambda text: source.lacks("<") and any(_is_sentence(line, source) for line in text.split("\n"))
-    )
-    if _FINAL.search(source.text) is None and (finals := [*_FINAL.finditer(rest)]) and finals[-1].start():
-        thought, rest = thought + rest[: finals[-1].start()], rest[finals[-1].end() :]
+
+    def is_answer(text: str) -> bool:
+        return source.lacks("<") and any(_is_sentence(line, source) for line in text.split("\n"))
+
+    thought, rest = split_thought(raw, is_answer)
+    if source.lacks(_FINAL):
+        finals = list(_FINAL.finditer(rest))
+        if finals and finals[-1].start():
+            thought += rest[: finals[-1].start()]
+            rest = rest[finals[-1].end() :]
+
     question, answer, tail = split_at_tokens(rest, source)
     bare = answer.lstrip(_RULES)
-    if source.begins(ECHO, bare.partition("\n")[0][:2000]) or source.begins(_TURN, bare[:2000]):
-        for match in re.finditer(r"(?:^[#*_ \t>]*|(?<=[\s.。\"”]))(?=\S)", bare, re.MULTILINE):
-            if match.start() and (head := HEAD.match(bare, match.end())):
-                question, answer = question + bare[: match.start()], bare[head.end() :]
+    first_line, _, _ = bare.partition("\n")
+    if source.begins(ECHO, first_line[:_MAX_OPENING]) or source.begins(_TURN, bare[:_MAX_OPENING]):
+        for match in _OPENING.finditer(bare):
+            head = HEAD.match(bare, match.end())
+            if head and match.start():
+                question += bare[: match.start()]
+                answer = bare[head.end() :]
                 break
+
     end = _turn_end(answer, source)
-    before = [
-        Item(tidy(without_tokens(thought)), "thinking"),
-        Item(tidy(question), "echo"),
-    ]
+    before = [Item(tidy(without_tokens(thought)), "thinking"), Item(tidy(question), "echo")]
     return [item for item in before if has_words(item.text)], answer[:end], answer[end:] + tail
 
 
 def _turn_end(text: str, source: SourceText) -> int:
     """Index where the answer ends and an invented turn begins: a question after a sentence."""
-    has_sentence, offset = False, 0
+    has_sentence = False
+    offset = 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
-        bare = line[:2000].strip(_RULES)
+        bare = line[:_MAX_OPENING].strip(_RULES)
         may_open = bare and (has_sentence or (_SENTENCE.match(bare) and not source.resembles(bare)))
         if may_open and _opens_turn(line.strip(), bare, lines[number + 1 : number + 4], source):
             return offset
@@ -214,16 +271,20 @@ def _turn_end(text: str, source: SourceText) -> int:
 
 
 def _is_sentence(line: str, source: SourceText) -> bool:
-    piece = tidy(line[:2000].strip(_RULES))
-    piece = piece.partition(":")[2] or piece if LABEL.match(piece) else piece
+    piece = tidy(line[:_MAX_OPENING].strip(_RULES))
+    if LABEL.match(piece):
+        _, _, rest = piece.partition(":")
+        piece = rest or piece
     return has_words(piece) and why_no_sentence(piece, source) is None and not _SENTENCE.match(piece)
 
 
 def _is_about_source(question: str, source: SourceText) -> bool:
     """Whether a question is about the text that was asked about."""
     match = ECHO.match(question) or _SENTENCE.match(question)
-    about = question[match.end() :].strip("\"'“”「」*_ ").casefold() if match else ""
-    return bool(about) and about.startswith(source.text[:40].casefold())
+    if match is None:
+        return False
+    about = question[match.end() :].strip("\"'“”「」*_ ").casefold()
+    return about != "" and about.startswith(source.text[:40].casefold())
 
 
 def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> bool:
@@ -234,42 +295,52 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     if match is None or _is_about_source(bare, source):
         return False
     question = bare[match.end() :]
-    after = next((line.strip(_RULES) for line in below if line.strip(_RULES)), "")
+    after = next(filter(None, (line.strip(_RULES) for line in below)), "")
     answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
     has_question = has_words(question) and (answers or names_answer(after) or names_answer(question))
     return bool(has_question) or _SENTENCE.match(bare) is None
 
 
-def _compare_items(items: list[Item], source: SourceText) -> list[Item]:
-    """Drop items before a correction, and translations; remove numbering and separators of all items."""
-    sentences = [n for n, item in enumerate(items) if item.reason is None]
-    correction = max(
-        (n for n, item in enumerate(items) if item.reason and CORRECTS.match(item.text)), default=-1
-    )
-    if sentences and correction < sentences[-1]:
-        items = [
-            replace(item, reason=item.reason or "thinking") if n < correction else item
-            for n, item in enumerate(items)
-        ]
-    matches = [_ORDINAL.match(item.text) for item in items if item.reason is None]
-    if len(matches) > 1 and [int(match[1]) for match in matches if match] == [*range(1, len(matches) + 1)]:
-        items = [
-            item if item.reason else replace(item, text=_ORDINAL.sub("", item.text, count=1))
-            for item in items
-        ]
-    foreign = {
-        n for n, item in enumerate(items) if item.reason is None and is_translation(item.text, source.text)
-    }
-    if any(n not in foreign for n, item in enumerate(items) if item.reason is None):
-        items = [replace(item, reason="remark") if n in foreign else item for n, item in enumerate(items)]
-    kept = [item.text for item in items if item.reason is None]
-    separator = next(
-        (s for s in ";；,，、" if source.lacks(s) and all(text.endswith(s) for text in kept[:-1])), ""
-    )
-    return [
-        replace(item, text=item.text.rstrip(separator)) if len(kept) > 1 and not item.reason else item
-        for item in items
-    ]
+def _drop_before_correction(items: list[Item]) -> list[Item]:
+    """Drop the sentences before a correction, if there are others behind it."""
+    kept = _kept(items)
+    corrections = [n for n, item in enumerate(items) if item.reason and CORRECTS.match(item.text)]
+    if not corrections or not kept or corrections[-1] > kept[-1]:
+        return items
+    return _dropped(items, range(corrections[-1]), "thinking")
+
+
+def _without_ordinals(items: list[Item]) -> list[Item]:
+    """Remove the numbers before the sentences if these count all of them."""
+    texts = [items[index].text for index in _kept(items)]
+    ordinals = [int(match[1]) for match in map(_ORDINAL.match, texts) if match]
+    if len(texts) < 2 or ordinals != list(range(1, len(texts) + 1)):
+        return items
+    return _with_texts(items, [_ORDINAL.sub("", text, count=1) for text in texts])
+
+
+def _drop_translations(items: list[Item], source: SourceText) -> list[Item]:
+    """Drop sentences in another script, unless all are."""
+    kept = _kept(items)
+    foreign = [index for index in kept if is_translation(items[index].text, source.text)]
+    return items if foreign == kept else _dropped(items, foreign, "remark")
+
+
+def _without_separators(items: list[Item], source: SourceText) -> list[Item]:
+    """Remove a character at the end of all sentences, except for the last, that the source text lacks."""
+    texts = [items[index].text for index in _kept(items)]
+    if len(texts) < 2:
+        return items
+    for separator in ";；,，、":
+        if source.lacks(separator) and all(text.endswith(separator) for text in texts[:-1]):
+            return _with_texts(items, [text.rstrip(separator) for text in texts])
+    return items
+
+
+def _with_texts(items: list[Item], texts: Iterable[str]) -> list[Item]:
+    """The items with other texts of the sentences."""
+    remaining = iter(texts)
+    return [item if item.reason else replace(item, text=next(remaining)) for item in items]
 
 
 def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
@@ -279,7 +350,7 @@ def _mark_end(items: list[Item], ending: Ending) -> list[Item]:
     if not items:
         return [Item("", _EMPTY.get(ending, "empty_answer"))]
     if ending == "refused":
-        return [replace(item, reason=item.reason or "refusal") for item in items]
+        return _dropped(items, range(len(items)), "refusal")
     if ending != "complete" and items[-1].reason in (None, "cut_off"):
         return [*items[:-1], replace(items[-1], reason=_TAIL[ending])]
     return items
@@ -297,16 +368,18 @@ _MAX_LINE = 4000  # characters
 
 def parse_hard_negatives(raw: str, *, text: str, finish: str, size: int | None) -> list[Item]:
     """Like `parse_answer` for negatives; each item has the kind of change that its line begins with."""
-    plain = _from_json(raw[:MAX_CHARS])
-    finish = "stop" if plain and ending_of(finish) != "refused" else finish
-    plain = plain or raw
-    kinds: dict[tuple[str, ...], str] = {}
-    for match in _CHANGE_LABEL.finditer(plain):
-        line = plain[match.end() : match.end() + _MAX_LINE].partition("\n")[0]
-        kinds[_words_of(line)] = match[2].lower()
-    bare = _CHANGE_LABEL.sub(r"\1", plain)
+    lines = _from_json(raw[:MAX_CHARS])
+    if lines and ending_of(finish) != "refused":
+        finish = "stop"
+    lines = lines or raw
+
+    changes: dict[tuple[str, ...], str] = {}
+    for match in _CHANGE_LABEL.finditer(lines):
+        sentence, _, _ = lines[match.end() : match.end() + _MAX_LINE].partition("\n")
+        changes[_words_of(sentence)] = match[2].lower()
+    bare = _CHANGE_LABEL.sub(r"\1", lines)
     items = parse_answer(bare, text=text, finish=finish, size=size, polarity="negative")
-    return [replace(item, change=kinds.get(_words_of(item.text))) for item in items]
+    return [replace(item, change=changes.get(_words_of(item.text))) for item in items]
 
 
 def _from_json(raw: str) -> str | None:

@@ -87,6 +87,13 @@ WORDS_10, WORDS_29 = " ".join(["word"] * 10), " ".join(["word"] * 29)
             #1 mia 1: dup of #2 | mia: I meant #1
             #2 max 1: dup of #2 | mia: I meant #1
             no mia: I meant #1
+        A link to a comment is a target only if there is no other
+            #1 mia: Duplicate of https://github.com/o/n/issues/1#issuecomment-5
+            #2 mia: Duplicate of #2 and https://github.com/o/n/issues/1#issuecomment-5
+        Tracking a part of the issue is no reason to close it
+            #1 mia: This is tracked in #1.
+            no mia: This is partly tracked in #1.
+            no mia: The other half is tracked in #1.
         Another speaker's guess makes a guess firm
             #1 {GUESS} | eve 1: It seems to be a dup.
             no {GUESS} | max 80: It seems to be a dup.
@@ -169,6 +176,11 @@ def test_other_comments_leave_a_guess_valid(comment: str) -> None:
             #1 {UNSURE} | ann 2: It turns out that the driver draws twice. | mia: Right, that's #1.
             #1 {UNSURE} | ann 2: It turns out that the driver draws twice. | mia: Thanks, it's #1 then.
             #1 bob 5: Is this a dup of #1? | mia: Yes. It's due to the driver drawing twice.
+        A thread that was explained is a duplicate again if someone with authority says so
+            #1 {UNSURE} | ann 2: It turns out that the driver draws twice. | ann 1: Yes, see #1.
+            #1 {UNSURE} | ann 2: It turns out that the driver draws twice. | mia: Thanks! #1 has it.
+            no {UNSURE} | ann 2: It turns out that the driver draws twice. | eve 1: Yes, see #1.
+            no {UNSURE} | ann 2: It turns out that the driver draws twice. | mia: I have read #1.
         A yes answers the last explanation
             #1 bob 5: Maybe a dup of #1? | ann 0.5: That makes sense, thanks! Closing.
             #1 bob 5: Maybe a dup of #1? | ann 0.5: Yes, indeed.

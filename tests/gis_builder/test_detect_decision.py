@@ -21,6 +21,7 @@ YEARS = 3 * 365 * 24.0
             #1 !closed 0 #1
         Removing a mark or reopening revokes earlier claims, unless it was an accident
             unmarked mia 3: Duplicate of #1 | !marked 3 #1 | !unmarked 2 #1 | !closed 0
+            unmarked mia 2: Duplicate of #1 | !unmarked 2 #1 | !closed 0
             reopened mia 50: Duplicate of #1 | !marked 50 #1 | !closed 50 | !reopened 20 | !closed 0
             #1 mia 50: Duplicate of #1 | !closed 50 | !reopened 20 | !closed 0 | mia: Dup of #1 after all.
             #1 mia 0.2: Duplicate of #1 | !closed 0.2 | !reopened 0.1 | !closed 0
@@ -115,6 +116,7 @@ MARKED_BY_LABEL = cases(r"""
         only_mentioned mia: Follow-up: #1
         only_mentioned mia: Thanks to #1
         only_mentioned mia: Not a duplicate of #1.
+        only_mentioned bob 9: Duplicate of #1 | ann 5: That's a different bug than #1. | mia: Closing.
         only_mentioned mia: Kein Duplikat von #1
         only_mentioned bob 99: See #1 | mia: Closing.
         only_mentioned mia 20: See #1 | mia: Closing.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from .detect_threads import DUPLICATE, cases, decided, said, talk
+from .detect_threads import DUPLICATE, cases, decided, event, said, talk
 
 MINUTE, DAY, MOMENT = 1 / 60, 24.0, 2 / 3600  # hours
 WEEK, YEAR = 7 * DAY, 365 * DAY
@@ -49,6 +50,7 @@ def confidence(*parts: Any, **fields: Any) -> float:
             0.688 bob {YEAR}: dup of #1
             0 bob {YEAR + MOMENT}: dup of #1
             0 bob {8 * DAY}: dup of #1 | max {7.5 * DAY}: Hm.
+            0.688 bob {8 * DAY}: dup of #1 | max {7.5 * DAY}: > only a quotation
         After the closing only the closer may guess
             0 max -0.1: I think this is a dup of #1.
             0.862 mia -0.1: I think this is a dup of #1.
@@ -69,6 +71,26 @@ def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one() -> None:
     assert confidence(first, doubt) == 0.8  # 0.85 x 0.96 x 0.98
     both = decided(first, said("mia", "Also in favour of #2.", 0.5), doubt)
     assert [target.number for target in both.targets] == [1, 2]
+
+
+def test_the_last_strong_claim_decides() -> None:
+    lines = [
+        "mia 5: Duplicate of #1",
+        "mia 0.5: Closing in favour of #2.",
+        "bob -1: This is not a dup of #2.",
+    ]
+    verdict = decided(*talk(*lines))
+    assert ([target.number for target in verdict.targets], verdict.confidence) == ([2], 0.8)
+
+
+@pytest.mark.parametrize("earlier", [[], ["eve"], ["bob", "bob"]])
+def test_the_closer_is_the_actor_of_the_last_closing(earlier: list[str]) -> None:
+    guess = said("eve", "I think this is a dup of #1.", -0.1)
+    for closer, expected in (("eve", 0.862), ("bob", 0.0)):
+        closings = [
+            replace(event("closed", 10 - place), actor=who) for place, who in enumerate([*earlier, closer])
+        ]
+        assert confidence(guess, *closings, closed_by=None) == expected
 
 
 @pytest.mark.parametrize(

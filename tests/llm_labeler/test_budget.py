@@ -21,6 +21,7 @@ from llm_labeler.dispatch.budget import (
     Spending,
     charge,
     check_prices,
+    money,
     picodollars,
 )
 from llm_labeler.records import Ask, LlmReply, Prices, TokenUsage
@@ -74,6 +75,33 @@ def test_limits_are_reached_exactly(settings: BudgetSettings, limit: str) -> Non
     with pytest.raises(BudgetSpent) as spent:
         budget.reserve("a", TokenUsage(4, 6), 0.1)
     assert spent.value.limit == limit
+
+
+def test_a_share_of_the_rest_is_kept_for_a_later_stage() -> None:
+    budget = Budget(BudgetSettings(max_tokens=110), charge(TokenUsage(4, 6), None))
+    budget.keep_back(0.3)
+    with pytest.raises(BudgetSpent):
+        budget.reserve("a", TokenUsage(71, 0), None)
+    budget.settle(hold(budget, 70, 0), charge(TokenUsage(50, 0), None))
+    budget.keep_back(0)
+    assert hold(budget, 50, 0).amounts == (1, 50, 0)
+    with pytest.raises(BudgetSpent):
+        budget.reserve("a", TokenUsage(51, 0), None)
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [
+        (None, "unknown"),
+        (0.0, "$0"),
+        (0.00004, "$0.0000"),
+        (0.5, "$0.5000"),
+        (1.0, "$1.00"),
+        (12.345, "$12.35"),
+    ],
+)
+def test_money(cost: float | None, expected: str) -> None:
+    assert money(cost) == expected
 
 
 def test_free_calls_ignore_a_spent_cost_limit() -> None:

@@ -191,11 +191,17 @@ def test_concurrency_recovers_after_429s(store: AnswerStore) -> None:
 
 def test_ten_minutes_of_429s_end_the_run(store: AnswerStore) -> None:
     provider = Scripted(fails(CallFailed("rate_limited", "", retry_after_s=7200)))
-    with pytest.raises(RateLimited, match=r"tester: the server accepts no calls .* retry after 7200 s"):
+    with pytest.raises(
+        RateLimited, match=r"tester: the server accepts no calls .* retry after 7200 s"
+    ) as raised:
         run(ask_in(store, provider))
+    assert raised.value.retry_after_s == 7200
     provider = Scripted(fails(CallFailed("rate_limited", "")))
-    with pytest.raises(RateLimited, match=r"for now \(HTTP 429\); .* run the same command again later"):
+    with pytest.raises(
+        RateLimited, match=r"for now \(HTTP 429\); .* run the same command again later"
+    ) as raised:
         run(ask_in(store, provider))
+    assert raised.value.retry_after_s == 60  # the longest pause
     assert 600 < provider.starts[-1] < 800
     assert len(provider.starts) < 100
 
@@ -246,6 +252,15 @@ def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store: AnswerSt
     script = fails(CallFailed("connection", "reset"), is_down)
     provider = Scripted(script, concurrency=64, latency_s=0.2, attempts=8)
     assert run(ask_in(store, provider, count=2000, breaker=BreakerSettings(window=5))).done == 2000
+
+
+def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail() -> None:
+    breaker = Breaker("a", BreakerSettings(window=5, max_failures=0.8), concurrency=1)
+    reasons = [("timeout", "slow"), ("connection", "reset"), ("timeout", "slower"), ("timeout", "slowest")]
+    for reason, detail in reasons:
+        breaker.note(CallFailed(reason, detail), 61.0)
+    with pytest.raises(RemoteError, match=r"5 of the last 5 calls failed, most with timeout \(slowest\)"):
+        breaker.note(CallFailed("connection", "refused"), 122.0)
 
 
 def test_only_consecutive_equal_refusals_end_a_run() -> None:

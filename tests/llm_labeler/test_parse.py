@@ -359,6 +359,14 @@ SISTERS = "It belongs to two sisters."
         (json.dumps({"answer": f'You could say "{SISTERS}"'}), "Two sisters own the company.", [SISTERS]),
         (f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT, [ZH_ONE[:-1], ZH_TWO]),
         ("1. Someone plays it;\n2. He plays;", TEXT, ["Someone plays it", "He plays"]),
+        (
+            "1. Someone plays;\n2. He plays it\n3. She plays",
+            TEXT,
+            ["Someone plays;", "He plays it", "She plays"],
+        ),
+        ('1. "Someone "else" plays."', TEXT, ['Someone "else" plays.']),
+        ("1. 'Someone's guitar plays.'", TEXT, ["Someone's guitar plays."]),
+        ("1. 'Someone' plays the 'guitar'", TEXT, ["'Someone' plays the 'guitar'"]),
     ],
 )
 def test_the_sentences_of_small_answers(raw: str, text: str, expected: list[str]) -> None:

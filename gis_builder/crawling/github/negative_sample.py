@@ -7,8 +7,7 @@ are discarded, so batch sizes and interruptions don't change the sample.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping
 
 from gis_builder.crawling.github.fetch import Fetcher
 from gis_builder.crawling.github.fetch_batches import Crawl
@@ -19,27 +18,35 @@ from gis_builder.store.issue_records import IssueRef, Kind
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
     """Fetch a sample without threads."""
     fetcher = Fetcher(crawl)
-    if not any(task.key == str(seed) for task in crawl.store.tasks(row.full_name, "pool")):
+    repo = row.full_name
+    if _stored_sample(crawl.store, repo, seed) is None:
         # Store the highest number, so that an update does not change the order.
-        task = CrawlTask(row.full_name, "pool", str(seed), state={"max_number": row.max_number})
-        crawl.save(row.full_name, Page(tasks=[task]))
-    order = sample_order(crawl.store, row, seed)
-    position = drawn = 0
-    while drawn < count and position < len(order):
-        kinds = _next_kinds(crawl, row.full_name, order, position, crawl.settings.issue_batch)
-        used = _prefix(kinds, count - drawn)
+        task = CrawlTask(repo, "pool", str(seed), state={"max_number": row.max_number})
+        crawl.save(repo, Page(tasks=[task]))
+    remaining = sample_order(crawl.store, row, seed)
+    missing = count
+    while missing and remaining:
+        kinds = _next_kinds(crawl, repo, remaining)
+        used = _prefix(kinds, missing)
         if not used:
-            used = _fetch(crawl, fetcher, row.full_name, kinds, count - drawn)
-        drawn += sum(kinds[number] is Kind.ISSUE for number in used)
-        position += len(used)
-        crawl.report(row.full_name, "pool", drawn, count)
+            used = _fetch(crawl, fetcher, repo, kinds, missing)
+        missing -= sum(kinds[number] is Kind.ISSUE for number in used)
+        remaining = remaining[len(used) :]
+        crawl.report(repo, "pool", count - missing, count)
 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
-    stored = [task for task in store.tasks(row.full_name, "pool") if task.key == str(seed)]
-    max_number = stored[0].state["max_number"] if stored else row.max_number
+    stored = _stored_sample(store, row.full_name, seed)
+    max_number = row.max_number if stored is None else stored.state["max_number"]
     return number_order(max_number, row.full_name, seed)
+
+
+def _stored_sample(store: Store, repo: str, seed: int) -> CrawlTask | None:
+    for task in store.tasks(repo, "pool"):
+        if task.key == str(seed):
+            return task
+    return None
 
 
 def number_order(max_number: int, repo: str, seed: int) -> list[int]:
@@ -49,13 +56,14 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
     return order
 
 
-def _next_kinds(crawl: Crawl, repo: str, order: Sequence[int], start: int, unknown: int) -> dict[int, Kind]:
-    """The stored kinds of the numbers from `start`, up to the given count of unknown ones."""
+def _next_kinds(crawl: Crawl, repo: str, numbers: Iterable[int]) -> dict[int, Kind]:
+    """The stored kinds of the first numbers, up to a batch of unknown ones."""
     kinds: dict[int, Kind] = {}
-    for number in islice(order, start, None):
+    unknown = 0
+    for number in numbers:
         kinds[number] = crawl.store.kind(IssueRef(repo, number))
-        unknown -= kinds[number] is Kind.UNKNOWN
-        if not unknown:
+        unknown += kinds[number] is Kind.UNKNOWN
+        if unknown == crawl.settings.issue_batch:
             break
     return kinds
 
@@ -64,8 +72,10 @@ def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], co
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
     page = fetcher.resolve(unknown, with_thread=False)
-    kinds |= {issue.number: Kind.PULL if issue.is_pull else Kind.ISSUE for issue in page.issues}
-    kinds |= {ref.number: Kind.MISSING for ref in page.missing}
+    for issue in page.issues:
+        kinds[issue.number] = Kind.PULL if issue.is_pull else Kind.ISSUE
+    for ref in page.missing:
+        kinds[ref.number] = Kind.MISSING
     used = _prefix(kinds, count)
     kept = {IssueRef(repo, number) for number in used}
     page.issues = [issue for issue in page.issues if issue.ref in kept]
