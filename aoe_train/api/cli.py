@@ -221,7 +221,8 @@ add_command(
     f"aoe index {_REQUESTS} -m model -o requests-index --purpose group",
     "aoe index data/sample_faq.csv -m intfloat/multilingual-e5-small -o faq-index"
     " --columns question=Frage,answer=Antwort",
-    "aoe index issues.parquet -m static -o issues --kind hnsw --quantize int8",
+    "aoe index issues.parquet -m minilm -o issues",
+    "aoe index issues.parquet -m static -o large --kind hnsw --quantize int8",
 )
 add_command(
     app,
@@ -229,7 +230,7 @@ add_command(
     'aoe search index "the app crashes on the map"',
     'aoe search index "receipt twice" --top 5 --where component=checkout',
     'aoe search index "T-0001" --by words --json',
-    "aoe search index - --before created_at=2025-05-15",
+    "echo receipt | aoe search index - --before created_at=2025-05-15",
     "aoe search index --every --before created_at --top 20 --out hits.parquet",
     run=_search,
 )
@@ -277,6 +278,6 @@ add_command(
 add_command(
     app,
     distill,
-    f"aoe distill {_SENTENCES} --model minilm --out static",
-    f"aoe distill {_SENTENCES} -m model --dim 128 --out static-128",
+    "aoe distill demo --model minilm --out static",
+    "aoe distill demo -m model --dim 128 --out static-128",
 )
