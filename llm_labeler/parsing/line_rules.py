@@ -23,6 +23,8 @@ from llm_labeler.parsing.sentence import (
 )
 from llm_labeler.records import Polarity
 
+Piece = tuple[str, str | None]  # a text, and the reason why it is not a sentence
+
 
 @dataclass(slots=True)
 class Line:
@@ -69,7 +71,7 @@ class LineReader:
         self.section: str | None = None  # the reason to drop the lines below a heading
         self.index, self.line, self.text = 0, Line(""), ""
 
-    def read(self) -> list[tuple[str, str | None]]:
+    def read(self) -> list[Piece]:
         """The texts with their reasons."""
         for self.index, self.line in enumerate(self.lines):  # noqa: B020 - attributes
             self.text = tidy(self.line.text)

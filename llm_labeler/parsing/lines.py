@@ -6,7 +6,7 @@ import html
 import re
 from itertools import islice, pairwise
 
-from llm_labeler.parsing.line_rules import Line, LineReader
+from llm_labeler.parsing.line_rules import Line, LineReader, Piece
 from llm_labeler.parsing.phrases import HEAD
 from llm_labeler.parsing.sentence import (
     ENDED,
@@ -171,7 +171,7 @@ def _read(lines: list[Line], source: SourceText, size: int | None, polarity: Pol
     return items
 
 
-def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) -> list[tuple[str, str | None]]:
+def _without_titles(pieces: list[Piece], source: SourceText) -> list[Piece]:
     """Drop plain lines that are far shorter than the text, if others are as long as sentences."""
     long = [text for text, reason in pieces if reason is None and source.is_as_long_as(text)]
     if len(long) < 2:
@@ -188,7 +188,7 @@ def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) ->
     return kept
 
 
-def _split_paragraph(text: str, source: SourceText, size: int | None) -> list[tuple[str, str | None]]:
+def _split_paragraph(text: str, source: SourceText, size: int | None) -> list[Piece]:
     """Split a paragraph into answers at separators, or after as many sentences as the source has."""
     if source.lacks(_SEPARATORS):
         answers = [answer.strip() for answer in _SEPARATORS.split(text)]
