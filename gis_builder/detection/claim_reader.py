@@ -14,7 +14,7 @@ from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
 from gis_builder.detection.phrase_codes import CodedSentence, Reference
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimKind, ClaimRule, compile_rule
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store.issue_records import IssueRef, IssueRefs
 
 
 class Stance(StrEnum):
@@ -33,7 +33,7 @@ class Claim:
 
     kind: ClaimKind
     stance: Stance
-    targets: tuple[IssueRef, ...]  # empty if there is no reference near the marker
+    targets: IssueRefs  # empty if there is no reference near the marker
     is_closing: bool  # the sentence also says that the issue is closed
     is_added: bool  # "also a duplicate of #2": the earlier target remains
     about_others: bool  # "#1 is a dup of #2", "#1 is a dup of this"
@@ -339,7 +339,7 @@ def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Refer
     return list(chain(*sentence.references[slice(*span)])) if span else []
 
 
-def _distinct_targets(references: Sequence[Reference], issue: IssueRef) -> tuple[IssueRef, ...]:
+def _distinct_targets(references: Sequence[Reference], issue: IssueRef) -> IssueRefs:
     """The distinct targets; links to comments, and the issue itself, count only if there are no others."""
     plain = [reference for reference in references if not reference.is_anchored] or references
     refs = tuple(dict.fromkeys(reference.ref for reference in plain))

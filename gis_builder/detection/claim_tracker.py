@@ -20,7 +20,7 @@ from gis_builder.detection.statements import (
     instant,
     read_statements,
 )
-from gis_builder.store.issue_records import GITHUB, IssueRef, Kind, Thread
+from gis_builder.store.issue_records import GITHUB, IssueRef, IssueRefs, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 
@@ -62,7 +62,7 @@ class TrackedClaim:
     """A claim with its resolved targets and its current state."""
 
     claim: Claim
-    targets: tuple[IssueRef, ...]
+    targets: IssueRefs
     statement: Statement
     index: int  # of the statement in the thread
     stance: Stance
@@ -95,7 +95,7 @@ class ClaimTracker:
     statements: list[Statement] = field(default_factory=list)
     over_limit: str | None = None  # reason code if the thread is too long to be read
     _was_reopened: bool = False  # shortly before the last closing
-    _mentions: dict[int, tuple[IssueRef, ...]] = field(default_factory=dict)  # by id() of the statement
+    _mentions: dict[int, IssueRefs] = field(default_factory=dict)  # by id() of the statement
 
     def add(self, statement: Statement) -> None:
         """Update the claims with the next statement."""
@@ -120,13 +120,13 @@ class ClaimTracker:
         """Whether the issue was closed again within minutes, after a reopening to edit its fields."""
         return timedelta(0) <= instant(self.closed_at) - instant(statement.when) <= SAME_SITTING
 
-    def revoke(self, state: ClaimState, targets: tuple[IssueRef, ...] = ()) -> None:
+    def revoke(self, state: ClaimState, targets: IssueRefs = ()) -> None:
         """Revoke every valid claim, or only those on one of `targets`."""
         for tracked in self.claims:
             if tracked.is_valid and (not targets or set(targets) & set(tracked.targets)):
                 tracked.state = state
 
-    def _dispute(self, statement: Statement, targets: tuple[IssueRef, ...]) -> None:
+    def _dispute(self, statement: Statement, targets: IssueRefs) -> None:
         """Revoke the disputed claims; after the closing only the closer and maintainers can do so."""
         if statement.when <= self.closed_at or statement.role in (Role.CLOSER, Role.MAINTAINER):
             self.revoke(ClaimState.DISPUTED, targets)
@@ -163,7 +163,7 @@ class ClaimTracker:
                 return tracked
         return None
 
-    def _inferred_targets(self, claim: Claim, claiming: Statement) -> tuple[IssueRef, ...]:
+    def _inferred_targets(self, claim: Claim, claiming: Statement) -> IssueRefs:
         """The issue (or for "those", issues) named last by this person, or lately by another."""
         rejected = {ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets}
         for back, statement in enumerate(reversed(self.statements)):
@@ -191,7 +191,7 @@ class ClaimTracker:
         if len(refs) == 1 and last.is_valid and self._is_near(last):
             last.targets, last.is_inferred = refs, True
 
-    def issues_named_by(self, statement: Statement) -> tuple[IssueRef, ...]:
+    def issues_named_by(self, statement: Statement) -> IssueRefs:
         """The possible targets in a statement: those in the thread's own repository if there are any."""
         if id(statement) not in self._mentions:
             possible = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
@@ -199,7 +199,7 @@ class ClaimTracker:
             self._mentions[id(statement)] = local or tuple(possible)
         return self._mentions[id(statement)]
 
-    def issues_pointed_at_by(self, statement: Statement) -> tuple[IssueRef, ...]:
+    def issues_pointed_at_by(self, statement: Statement) -> IssueRefs:
         """Those of `issues_named_by` that a sentence of the statement is about."""
         pointed_at = statement.reading.pointed_at
         return tuple(ref for ref in self.issues_named_by(statement) if ref in pointed_at)

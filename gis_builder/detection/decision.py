@@ -29,7 +29,16 @@ from gis_builder.detection.statements import (
     closing_of,
     read_marks,
 )
-from gis_builder.store.issue_records import Evidence, Issue, IssueRef, Kind, Thread, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import (
+    Evidence,
+    Issue,
+    IssueRef,
+    IssueRefs,
+    Kind,
+    Thread,
+    Verdict,
+    VerdictOutcome,
+)
 
 _SAME_MOMENT = timedelta(minutes=10)
 _A_DAY = timedelta(days=1)
@@ -147,8 +156,10 @@ def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing)
 
 _STRONG = 0.8
 # Confidence in the tracker's own records, and in the original that a statement beside its label names.
-_FIELD, _MARKED = 0.995, 0.99
-_LABEL_AND_CLAIM, _LABEL_AND_REFERENCE = 0.92, 0.85
+_FIELD = 0.995
+_MARKED = 0.99
+_LABEL_AND_CLAIM = 0.92
+_LABEL_AND_REFERENCE = 0.85
 _DECIDING = (Role.CLOSER, Role.MAINTAINER)
 _CLOSING_WORDS = 60
 
@@ -172,26 +183,37 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
 
 
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
-    page, imported, confidence = issue.ref.page(site), marks.imported, _MARKED
+    """The verdict by a mark, which takes precedence over what people say; None without one."""
+    page = issue.ref.page(site)
+    imported = marks.imported
+    confidence = _MARKED
     if issue.duplicate_of is not None:
-        # A ticket can have several links at one time; of GitHub's marks only the last counts.
-        last = {
-            event.target: None for event in marks.marked if event.created_at == marks.marked[-1].created_at
-        }
-        targets = tuple(filter(None, last)) if issue.duplicate_of in last else (issue.duplicate_of,)
+        targets = _targets_of_field(issue.duplicate_of, marks)
         evidence = Evidence("duplicate_of", page, issue.closed_by, issue.closed_at or "", targets)
         confidence = _FIELD
     elif marks.marked:
         event = marks.marked[-1]
-        targets = (event.target,) if event.target is not None else ()
+        targets = () if event.target is None else (event.target,)
         evidence = Evidence("marked_event", page, event.actor, event.created_at, targets)
     elif imported is not None and imported.targets:
-        comment, targets = imported.comment, imported.targets
+        comment = imported.comment
         url = f"{page}#issuecomment-{comment.id}"
-        evidence = Evidence("imported_mark", url, comment.author, comment.created_at, targets, imported.line)
+        evidence = Evidence(
+            "imported_mark", url, comment.author, comment.created_at, imported.targets, imported.line
+        )
     else:
         return None
-    return Verdict(issue.ref, VerdictOutcome.DUPLICATE, targets, confidence, evidence.kind, (evidence,))
+    return Verdict(
+        issue.ref, VerdictOutcome.DUPLICATE, evidence.targets, confidence, evidence.kind, (evidence,)
+    )
+
+
+def _targets_of_field(original: IssueRef, marks: TrackerMarks) -> IssueRefs:
+    """A ticket can have several links at one time; of GitHub's marks only the last counts."""
+    last = [event.target for event in marks.marked if event.created_at == marks.marked[-1].created_at]
+    if original not in last:
+        return (original,)
+    return tuple(dict.fromkeys(filter(None, last)))
 
 
 def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
@@ -215,20 +237,26 @@ def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Ve
 
 def _deciding_claims(accepted: Sequence[tuple[TrackedClaim, float]]) -> tuple[list[TrackedClaim], float]:
     """The claims of the deciding statement: the last strong one, or else the strongest."""
-    strong = [(tracked, value) for tracked, value in accepted if value >= _STRONG]
-    deciding, _ = strong[-1] if strong else max(accepted, key=lambda pair: pair[1])
-    together = [s for s, _ in accepted if s.index == deciding.index]
-    kind = next(kind for kind in _BY_KIND if any(s.claim.kind is kind for s in together))
-    claims = [s for s in together if s.claim.kind is kind]
-    first_asserted = next((i for i, s in enumerate(claims) if s.stance is Stance.ASSERTED), len(claims))
-    # "Dup of #1, perhaps also of #2": a guess after an assertion doesn't count.
-    claims = [s for i, s in enumerate(claims) if i <= first_asserted or s.stance is Stance.ASSERTED]
-    if any(s.claim.is_added for s in claims):
-        earlier = [
-            s for s, v in accepted if s.index < deciding.index and v >= _STRONG and s.claim.kind is kind
-        ]
-        claims = [*earlier[-1:], *claims]
-    return claims, max(v for s, v in accepted if any(s is claim for claim in claims))
+    strong = [tracked for tracked, value in accepted if value >= _STRONG]
+    strongest, _ = max(accepted, key=lambda pair: pair[1])
+    index = strong[-1].index if strong else strongest.index
+    together = [tracked for tracked, _ in accepted if tracked.index == index]
+    kind = next(kind for kind in _BY_KIND if any(tracked.claim.kind is kind for tracked in together))
+
+    claims: list[TrackedClaim] = []
+    is_asserted = False
+    for tracked in together:
+        if tracked.claim.kind is not kind:
+            continue
+        # "Dup of #1, perhaps also of #2": a guess after an assertion doesn't count.
+        if tracked.stance is Stance.ASSERTED or not is_asserted:
+            claims.append(tracked)
+        is_asserted = is_asserted or tracked.stance is Stance.ASSERTED
+
+    if any(tracked.claim.is_added for tracked in claims):
+        earlier = [tracked for tracked in strong if tracked.index < index and tracked.claim.kind is kind]
+        claims = earlier[-1:] + claims
+    return claims, max(value for tracked, value in accepted if any(tracked is claim for claim in claims))
 
 
 def _reason(tracked: TrackedClaim) -> str:
@@ -272,9 +300,13 @@ def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, .
         )
     subject = _subject_of_closing(issue, tracker)
     if subject is not None:
-        reason, evidence = "label_and_reference", (*evidence, subject)
         return Verdict(
-            issue.ref, VerdictOutcome.DUPLICATE, subject.targets, _LABEL_AND_REFERENCE, reason, evidence
+            issue.ref,
+            VerdictOutcome.DUPLICATE,
+            subject.targets,
+            _LABEL_AND_REFERENCE,
+            "label_and_reference",
+            (*evidence, subject),
         )
     return _without_original(issue, tracker, evidence)
 
@@ -288,21 +320,20 @@ def _without_original(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evide
     return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, nearby.targets, 0.5, "only_mentioned", evidence)
 
 
-def _claimed_original(issue: Issue, tracker: ClaimTracker) -> tuple[IssueRef, ...]:
+def _claimed_original(issue: Issue, tracker: ClaimTracker) -> IssueRefs:
     """The targets of the last claim that a label can confirm."""
     # A label outweighs another explanation of the issue, and a fix: that of the original also fixes this one.
     states = {ClaimState.VALID, ClaimState.EXPLAINED, ClaimState.FIXED}
     if issue.state_reason == "duplicate":
         states.add(ClaimState.REOPENED)  # it was closed as a duplicate again
-    confirmed = [
-        tracked
-        for tracked in tracker.claims
-        if tracked.state in states
-        and tracked.targets
-        and (tracked.claim.points_back or not tracked.is_inferred)
-    ]
-    firm = [tracked for tracked in confirmed if tracked.claim.kind is ClaimKind.DUPLICATE]
-    return (firm or confirmed)[-1].targets if confirmed else ()
+    claimed: IssueRefs = ()
+    for tracked in reversed(tracker.claims):
+        is_named = tracked.claim.points_back or not tracked.is_inferred
+        if tracked.state in states and tracked.targets and is_named:
+            if tracked.claim.kind is ClaimKind.DUPLICATE:
+                return tracked.targets
+            claimed = claimed or tracked.targets
+    return claimed
 
 
 def _subject_of_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
@@ -333,7 +364,7 @@ def _named_nearby(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
     return _naming(statement, (ref,), "only_mention")
 
 
-def _naming(statement: Statement, refs: tuple[IssueRef, ...], kind: str) -> Evidence:
+def _naming(statement: Statement, refs: IssueRefs, kind: str) -> Evidence:
     return Evidence(kind, statement.url, statement.who, statement.when, refs)
 
 

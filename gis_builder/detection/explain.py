@@ -10,7 +10,7 @@ from gis_builder.detection.decision import weight
 from gis_builder.detection.phrase_codes import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, closing_of, read_marks
-from gis_builder.store.issue_records import Event, IssueRef, Thread, Verdict, VerdictOutcome
+from gis_builder.store.issue_records import Event, IssueRefs, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
     "open": "the issue is open",
@@ -129,5 +129,5 @@ def _remarks(reading: TextReading) -> Iterator[str]:
         yield "gives another reason (fixed, works, expected)"
 
 
-def _refs(refs: tuple[IssueRef, ...]) -> str:
+def _refs(refs: IssueRefs) -> str:
     return ", ".join(map(str, refs)) or "an unnamed issue"

@@ -24,7 +24,7 @@ from gis_builder.detection.lexicon import ENGLISH, Code, filled, has_any
 from gis_builder.detection.page import PreparedText, mask, might_guess
 from gis_builder.detection.phrase_codes import REFERENCE_MARK, find_references
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store.issue_records import IssueRef, IssueRefs
 from pairkit.similarity.terms import segmented
 
 
@@ -33,7 +33,7 @@ class TextReading:
     """What one text says about duplicates."""
 
     claims: tuple[Claim, ...] = ()
-    mentions: tuple[IssueRef, ...] = ()  # every reference, in order
+    mentions: IssueRefs = ()  # every reference, in order
     pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
     pointed_at: frozenset[IssueRef] = frozenset()  # mentions that a sentence is about: "see #1", "#1?"
     agrees: bool = False  # begins with "yes", "indeed", "you're right"

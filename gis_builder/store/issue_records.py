@@ -44,6 +44,9 @@ class IssueRef(NamedTuple):
         return ticket[0] if ticket else f"#{self.number}"
 
 
+IssueRefs: TypeAlias = tuple[IssueRef, ...]
+
+
 class TicketSite(str):
     """The root URL of pages, with the ids and rows of tickets of other trackers."""
 
@@ -164,7 +167,7 @@ class Evidence:
     url: str
     who: str | None
     when: str
-    targets: tuple[IssueRef, ...] = ()
+    targets: IssueRefs = ()
     said: str = ""  # the matched words as they are compared, at most 200 characters
 
 
@@ -174,7 +177,7 @@ class Verdict:
 
     ref: IssueRef
     outcome: VerdictOutcome
-    targets: tuple[IssueRef, ...]  # the canonical issues; for `uncertain` the likely ones
+    targets: IssueRefs  # the canonical issues; for `uncertain` the likely ones
     confidence: float  # in [0, 1]
     reason: str  # a short code, counted in statistics.json
     evidence: tuple[Evidence, ...] = ()
@@ -191,7 +194,7 @@ class DuplicateCluster:
     """Issues that are connected by duplicate edges."""
 
     id: str  # "owner/name#lowest number"
-    members: tuple[IssueRef, ...]  # ascending by number
+    members: IssueRefs  # ascending by number
     canonical: IssueRef  # the member that the others were closed for
     edges: tuple[tuple[IssueRef, IssueRef], ...]  # (duplicate, target) of the verdicts
 

@@ -102,11 +102,11 @@ def parse_answer(
     raw: str, *, text: str, finish: str = "stop", size: int | None = None, polarity: Polarity | None = None
 ) -> list[Item]:
     """The sentences of an answer, and its other parts with reasons, in order."""
-    source = SourceText.of(normalize("NFC", text))
+    source = SourceText.of(normalize("NFC", text), size, polarity)
     before, answer, tail = _split_turns(_plain(raw[:MAX_CHARS]), source)
     unread = (answer[_MAX_ANSWER:] + raw[MAX_CHARS:]).strip()
 
-    items = before + _read_answer(answer, source, size, polarity)
+    items = before + _read_answer(answer, source)
     if has_words(tail):
         items.append(Item(tidy(tail), "runaway"))
     items = _drop_before_correction(items)
@@ -152,10 +152,10 @@ def _ending_of(finish: str, answer: str, source: SourceText) -> Ending:
     return ending
 
 
-def _read_answer(answer: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
+def _read_answer(answer: str, source: SourceText) -> list[Item]:
     """The items of an answer; all are refused if the first is a refusal, as the others belong to it."""
     is_page = source.lacks("<") and _PAGE.match(answer) and "<li" not in answer
-    items = [] if is_page else _read(answer[:_MAX_ANSWER], source, size, polarity)
+    items = [] if is_page else _read(answer[:_MAX_ANSWER], source)
     if not items and answer.strip():
         return [Item(tidy(answer), "unparsable")]
     for item in items:
@@ -175,22 +175,22 @@ def _plain(raw: str) -> str:
     return normalize("NFC", _BROKEN.sub("\ufffd", visible)).translate(_SPACES)
 
 
-def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
+def _read(text: str, source: SourceText) -> list[Item]:
     """Read JSON, a code block, or all lines."""
     if text.strip()[:1] == '"' and "\\" in text:
         with suppress(ValueError):
             text = _plain(str(json.loads(text, strict=False)))  # the answer is a JSON string
     data = read_data(text, source)
     if data is None:
-        return _read_code_block(text, source, size, polarity)
-    strings = [item for value in data.values for item in items_of(value, source, polarity)]
+        return _read_code_block(text, source)
+    strings = [item for value in data.values for item in items_of(value, source)]
     kept = len(_kept(strings))
     items: list[Item] = []
     for item in strings:
         if item.reason is not None:
             items.append(replace(item, text=tidy(_plain(item.text))))
         elif kept == 1 and "\n" in item.text.strip():
-            items += read_lines(_plain(item.text), source, size, polarity)  # a list within the only string
+            items += read_lines(_plain(item.text), source)  # a list within the only string
         else:
             items += refine(_plain(item.text), source, is_value=kept > 1)
     if not items:
@@ -200,18 +200,16 @@ def _read(text: str, source: SourceText, size: int | None, polarity: Polarity | 
     return [*_outside(data.before, source), *items, *_outside(data.after, source)]
 
 
-def _read_code_block(
-    text: str, source: SourceText, size: int | None, polarity: Polarity | None
-) -> list[Item]:
+def _read_code_block(text: str, source: SourceText) -> list[Item]:
     """Read the lines of the first code block; all lines without one, or if it is empty."""
     fences = list(_FENCE.finditer(text)) if source.lacks("`") else []
     if not fences:
-        return read_lines(text, source, size, polarity)
+        return read_lines(text, source)
     start = fences[0].end()
     end = fences[1].start() if len(fences) > 1 else len(text)
     if not has_words(text[start:end]):
-        return read_lines(_FENCE.sub("", text), source, size, polarity)
-    items = read_lines(text[start:end], source, size, polarity)
+        return read_lines(_FENCE.sub("", text), source)
+    items = read_lines(text[start:end], source)
     return [*_outside(text[: fences[0].start()], source), *items, *_outside(text[end:], source)]
 
 

@@ -147,7 +147,7 @@ def _cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
 
 
-def items_of(value: Any, source: SourceText, polarity: Polarity | None, depth: int = 0) -> Iterator[Item]:
+def items_of(value: Any, source: SourceText, depth: int = 0) -> Iterator[Item]:
     """Every string in a value, with a reason if it is not a sentence."""
     if isinstance(value, str):
         yield Item(value)
@@ -155,18 +155,17 @@ def items_of(value: Any, source: SourceText, polarity: Polarity | None, depth: i
         yield Item(type(value).__name__, "unparsable")
     elif isinstance(value, list):
         for element in value:
-            yield from items_of(element, source, polarity, depth + 1)
+            yield from items_of(element, source, depth + 1)
     elif isinstance(value, dict):
-        yield from _items_of_fields(value, source, polarity, depth)
+        yield from _items_of_fields(value, source, depth)
     else:
         yield Item(str(value), "not_text")
 
 
-def _items_of_fields(
-    fields: dict[str, Any], source: SourceText, polarity: Polarity | None, depth: int
-) -> Iterator[Item]:
+def _items_of_fields(fields: dict[str, Any], source: SourceText, depth: int) -> Iterator[Item]:
     has_sentence = any(value and side_of(name) == "" for name, value in fields.items())
     has_list = any(value and isinstance(value, list | dict) for value in fields.values())
+    polarity = source.polarity
     has_requested = polarity in map(polarity_of, fields)
     stated = _stated_polarity(fields)
     for name, value in fields.items():
@@ -185,7 +184,7 @@ def _items_of_fields(
                 reason = "side_field"
         elif is_text or (side == "side_field" and has_sentence):
             reason = side or None
-        for item in items_of(value, source, polarity, depth + 1):
+        for item in items_of(value, source, depth + 1):
             yield Item(item.text, item.reason or reason)
 
 

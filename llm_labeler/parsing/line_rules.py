@@ -23,6 +23,8 @@ from llm_labeler.parsing.sentence import (
 )
 from llm_labeler.records import Polarity
 
+Piece = tuple[str, str | None]  # a text, and the reason why it is not a sentence
+
 
 @dataclass(slots=True)
 class Line:
@@ -54,22 +56,20 @@ class LineRule(NamedTuple):
 class LineReader:
     """Reads lines in order into texts with reasons."""
 
-    def __init__(
-        self, lines: list[Line], source: SourceText, size: int | None, polarity: Polarity | None
-    ) -> None:
-        self.lines, self.source, self.size, self.polarity = lines, source, size, polarity
+    def __init__(self, lines: list[Line], source: SourceText) -> None:
+        self.lines, self.source = lines, source
         self.marked = [line for line in lines if line.mark]
         self.numbers = [line for line in self.marked if line.mark == "number"]
         texts = [line.text for line in self.marked or lines]
         self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
         labels = [label for line in lines if (label := LABEL.match(tidy(line.text)))]
-        self.has_polarity = polarity in {polarity_of(label.group()) for label in labels}
+        self.has_polarity = source.polarity in {polarity_of(label.group()) for label in labels}
         self.parts: list[tuple[list[str], str | None]] = []  # the lines of each text, with its reason
         self.has_sentence = self.is_title = False  # is_title: above is a heading, or only a mark
         self.section: str | None = None  # the reason to drop the lines below a heading
         self.index, self.line, self.text = 0, Line(""), ""
 
-    def read(self) -> list[tuple[str, str | None]]:
+    def read(self) -> list[Piece]:
         """The texts with their reasons."""
         for self.index, self.line in enumerate(self.lines):  # noqa: B020 - attributes
             self.text = tidy(self.line.text)
@@ -81,7 +81,7 @@ class LineReader:
                 self.line.mark and self.text.endswith((":", "："))
             )
             if may_head and is_heading(self.text, self.source):
-                self.section, self.is_title = _section(self.text, self.section, self.polarity), True
+                self.section, self.is_title = _section(self.text, self.section, self.source.polarity), True
                 self.parts.append(([self.text], self.section or "preamble"))
             else:
                 self._add(self.section or reason)
@@ -91,10 +91,14 @@ class LineReader:
         """The reason of a line by its own words, after removing a label that all sentences have."""
         reason = why_no_sentence(self.text, self.source, in_list=bool(self.line.mark))
         label = LABEL.match(self.text) if self.has_polarity else None
-        if label and polarity_of(label.group()) not in (None, self.polarity):
+        if label and polarity_of(label.group()) not in (None, self.source.polarity):
             reason = "other_polarity"
         prefix = _PREFIX.match(self.text) if self.is_labelled and reason in (None, "preamble") else None
-        if prefix and prefix.end() < len(self.text) and polarity_of(prefix.group()) in (None, self.polarity):
+        if (
+            prefix
+            and prefix.end() < len(self.text)
+            and polarity_of(prefix.group()) in (None, self.source.polarity)
+        ):
             self.text = self.text[prefix.end() :]
             reason = why_no_sentence(self.text, self.source, in_list=True)
         return reason
@@ -118,7 +122,7 @@ class LineReader:
     @property
     def has_all_numbers(self) -> bool:
         """Whether there are as many numbers as requested sentences."""
-        return len(self.numbers) >= (self.size or len(self.lines))
+        return len(self.numbers) >= (self.source.wanted or len(self.lines))
 
     @property
     def is_labelled_remark(self) -> bool:

@@ -6,7 +6,7 @@ import html
 import re
 from itertools import islice, pairwise
 
-from llm_labeler.parsing.line_rules import Line, LineReader
+from llm_labeler.parsing.line_rules import Line, LineReader, Piece
 from llm_labeler.parsing.phrases import HEAD
 from llm_labeler.parsing.sentence import (
     ENDED,
@@ -19,7 +19,7 @@ from llm_labeler.parsing.sentence import (
     size_of,
     unquoted,
 )
-from llm_labeler.records import Item, Polarity
+from llm_labeler.records import Item
 
 _MARK = re.compile(
     r"(?P<indent>[ \t>]*)(?:#{1,6}[ \t]+)?(?:\*\*|__)?(?:"
@@ -44,13 +44,13 @@ _INLINE_TAG = re.compile(r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,2
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>|<[?!][^<>]{0,200}>")
 
 
-def read_lines(text: str, source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
+def read_lines(text: str, source: SourceText) -> list[Item]:
     """The items of a list; of plain lines if no item of the list is a sentence."""
     lines = _lines(text, source)
-    items = _read(lines, source, size, polarity)
+    items = _read(lines, source)
     reasons = {item.reason for item in items}
     if any(line.mark for line in lines) and reasons.isdisjoint((None, "refusal")):
-        unmarked = _read([Line(line.text) for line in lines], source, size, polarity)
+        unmarked = _read([Line(line.text) for line in lines], source)
         if any(item.reason is None for item in unmarked):
             return unmarked
     return items
@@ -152,15 +152,15 @@ def _inline_ordinal(match: re.Match[str]) -> int:
     return ord(match["circled"]) - ord("①") + 1
 
 
-def _read(lines: list[Line], source: SourceText, size: int | None, polarity: Polarity | None) -> list[Item]:
+def _read(lines: list[Line], source: SourceText) -> list[Item]:
     """The items of all lines."""
-    pieces = LineReader(lines, source, size, polarity).read()
+    pieces = LineReader(lines, source).read()
     if not any(line.mark for line in lines):
         pieces = _without_titles(pieces, source)
         if sum(reason is None for _, reason in pieces) == 1:
             index = [reason for _, reason in pieces].index(None)
             paragraph, _ = pieces[index]
-            pieces[index : index + 1] = _split_paragraph(paragraph, source, size)
+            pieces[index : index + 1] = _split_paragraph(paragraph, source)
 
     items: list[Item] = []
     for text, reason in pieces:
@@ -171,7 +171,7 @@ def _read(lines: list[Line], source: SourceText, size: int | None, polarity: Pol
     return items
 
 
-def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) -> list[tuple[str, str | None]]:
+def _without_titles(pieces: list[Piece], source: SourceText) -> list[Piece]:
     """Drop plain lines that are far shorter than the text, if others are as long as sentences."""
     long = [text for text, reason in pieces if reason is None and source.is_as_long_as(text)]
     if len(long) < 2:
@@ -188,11 +188,11 @@ def _without_titles(pieces: list[tuple[str, str | None]], source: SourceText) ->
     return kept
 
 
-def _split_paragraph(text: str, source: SourceText, size: int | None) -> list[tuple[str, str | None]]:
+def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
     """Split a paragraph into answers at separators, or after as many sentences as the source has."""
     if source.lacks(_SEPARATORS):
         answers = [answer.strip() for answer in _SEPARATORS.split(text)]
-        is_list = len(answers) > 1 and size in (None, len(answers))
+        is_list = len(answers) > 1 and source.wanted in (None, len(answers))
         if is_list and all(map(source.is_as_long_as, answers)):
             return [(answer, None) for answer in answers]
 
@@ -203,7 +203,7 @@ def _split_paragraph(text: str, source: SourceText, size: int | None) -> list[tu
 
     width = max(len(_sentences(source.text)), 1)
     count, rest = divmod(len(sentences), width)
-    is_even = rest == 0 and count > 1 and size != 1 and (width == 1 or count == size)
+    is_even = rest == 0 and count > 1 and source.wanted != 1 and (width == 1 or count == source.wanted)
     if not is_even or unquoted(text) != text or quoted_sentences(text, source):
         return [(text, None)]
     return [(" ".join(sentences[n : n + width]), None) for n in range(0, len(sentences), width)]

@@ -109,18 +109,20 @@ def size_of(piece: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """The text asked about."""
+    """The text asked about, and what was requested: the number and the polarity of sentences, if given."""
 
     text: str
     folded: str
     words: frozenset[str]
     size: int
+    wanted: int | None
+    polarity: Polarity | None
 
     @classmethod
-    def of(cls, text: str) -> SourceText:
+    def of(cls, text: str, wanted: int | None = None, polarity: Polarity | None = None) -> SourceText:
         """Compute the features of a text once."""
         text = tidy(text)
-        return cls(text, fold(text), frozenset(words(text)), size_of(text))
+        return cls(text, fold(text), frozenset(words(text)), size_of(text), wanted, polarity)
 
     def equals(self, piece: str) -> bool:
         """Whether a piece equals this text but for case, spaces and punctuation."""

@@ -255,3 +255,15 @@ def test_positives_across_repositories(kind: str, match: str) -> None:
     assert sum(abs(positive[issue] - negative[issue]) for issue in positive) < 0.3 * len(positive)
     if match == "time":
         assert 0.4 <= (gap_auc(make_rows(positives, all_pairs(negatives), texts, 0)) or 0) <= 0.6
+
+
+@BOTH
+def test_the_only_two_issues_of_a_repository_are_a_negative(match: str) -> None:
+    clusters = []
+    for number in (1, 2):
+        members = (ref(number, "o/a"), ref(number, "o/b"))
+        clusters.append(DuplicateCluster(str(members[0]), members, members[0], (members[::-1],)))
+    issues = [member for each in clusters for member in each.members]
+    _, negatives = draw(clusters, issues, sizes="4,0,0", match=match)
+    found = sorted(sorted((str(pair.first), str(pair.second))) for pair in all_pairs(negatives))
+    assert found == [["o/a#1", "o/a#2"], ["o/b#1", "o/b#2"]]

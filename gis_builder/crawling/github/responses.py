@@ -20,6 +20,8 @@ from gis_builder.store import RateLimit
 from gis_builder.store.decoding import Malformed, Node, decode
 from pairkit.base.printable import one_line
 
+Headers = Mapping[str, str]
+
 
 class AnswerKind(StrEnum):
     """The kinds of responses that the client handles differently."""
@@ -112,14 +114,14 @@ _HEAVY_STATUS = {413, 502, 504}
 _TRANSIENT_STATUS = {408, 425, 500, 503, 520, 521, 522, 523, 524}
 
 
-def classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
+def classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
     """Classify a response."""
     headers = {name.lower(): value for name, value in headers.items()}
     answer = _classify(status, headers, body)
     return replace(answer, rate_limit=_rate_limit(headers), status=status)
 
 
-def _classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnswer:
+def _classify(status: int, headers: Headers, body: bytes) -> QueryAnswer:
     if 200 <= status < 300:
         return _classify_success(headers, body)
     message = _message(body) or f"HTTP {status}"
@@ -138,7 +140,7 @@ def _classify(status: int, headers: Mapping[str, str], body: bytes) -> QueryAnsw
     return QueryAnswer(AnswerKind.BAD_REPLY, message=f"HTTP {status}: {message}")
 
 
-def requested_wait_s(headers: Mapping[str, str]) -> float | None:
+def requested_wait_s(headers: Headers) -> float | None:
     """Seconds to wait: `retry-after`, else the time to the reset of an exhausted quota."""
     after = _retry_after(headers)
     if after is not None:
@@ -150,7 +152,7 @@ def requested_wait_s(headers: Mapping[str, str]) -> float | None:
     return None if reset is None or now is None else max(0.0, reset - now)
 
 
-def _classify_success(headers: Mapping[str, str], body: bytes) -> QueryAnswer:
+def _classify_success(headers: Headers, body: bytes) -> QueryAnswer:
     try:
         parsed = decode(body, _GRAPHQL_BODY)
     except Malformed as error:
@@ -192,7 +194,7 @@ def _classify_errors(errors: tuple[GraphQLError, ...], types: set[str], message:
     )
 
 
-def _classify_refusal(status: int, headers: Mapping[str, str], message: str) -> QueryAnswer:
+def _classify_refusal(status: int, headers: Headers, message: str) -> QueryAnswer:
     """Classify 403 and 429: a primary or secondary rate limit, or no access."""
     low, wait = message.lower(), requested_wait_s(headers)
     if any(phrase in low for phrase in _SECONDARY_WORDS):
@@ -219,13 +221,13 @@ def _error(raw: _Error) -> GraphQLError:
     )
 
 
-def _rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
+def _rate_limit(headers: Headers) -> RateLimit | None:
     values = [_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
     known = [int(value) for value in values if value is not None]
     return RateLimit(*known) if len(known) == len(values) else None
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Headers) -> float | None:
     value = headers.get("retry-after")
     seconds = _number(value)
     if seconds is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from llm_labeler.clients.wordnet.tagged_sentence import (
     Change,
     Edit,
+    Edits,
     TaggedSentence,
     has_later_verb,
     main_start,
@@ -70,7 +71,7 @@ def _forbidden(sentence: TaggedSentence, verb: int) -> Iterator[Change]:
         yield Change(0.9, (Edit(verb, verb + 1, f"do not {word.lower() if verb == 0 else word}"),))
 
 
-def _negated(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
+def _negated(sentence: TaggedSentence, verb: int) -> Edits:
     code, word = sentence.codes[verb], sentence.low[verb]
     after = sentence.codes[verb + 1 : verb + 2]
     if code == "B" and sentence.codes[verb - 1] == "E":
@@ -84,7 +85,7 @@ def _negated(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     return _with_do(sentence, verb)
 
 
-def _with_not(sentence: TaggedSentence, verb: int, text: str) -> tuple[Edit, ...]:
+def _with_not(sentence: TaggedSentence, verb: int, text: str) -> Edits:
     after = "".join(sentence.low[verb + 1 : verb + 2])
     if sentence.codes[verb - 1] == "R" and sentence.low[verb - 1] not in _AS_WELL:
         return ()  # "you always will not"
@@ -94,7 +95,7 @@ def _with_not(sentence: TaggedSentence, verb: int, text: str) -> tuple[Edit, ...
     return (Edit(verb, end, text), *_some_to_any(sentence, end))
 
 
-def _with_do(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
+def _with_do(sentence: TaggedSentence, verb: int) -> Edits:
     code, word = sentence.codes[verb], sentence.low[verb]
     if code == "H":
         code, base = {"has": "z", "had": "d"}.get(word, "v"), "have"
@@ -113,7 +114,7 @@ def _with_do(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     return (Edit(first, verb + 1, " ".join(words)), *_some_to_any(sentence, verb + 1))
 
 
-def _there_is_no(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
+def _there_is_no(sentence: TaggedSentence, verb: int) -> Edits:
     end = verb + 1
     if sentence.low[end : end + 1] == ("also",):
         end += 1
@@ -124,7 +125,7 @@ def _there_is_no(sentence: TaggedSentence, verb: int) -> tuple[Edit, ...]:
     return (Edit(verb, end, f"{sentence.words[verb]} no"),)
 
 
-def _some_to_any(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
+def _some_to_any(sentence: TaggedSentence, index: int) -> Edits:
     index += sentence.codes[index : index + 1] in ("v", "e")
     return (Edit(index, index + 1, "any"),) if sentence.low[index : index + 1] == ("some",) else ()
 
@@ -174,7 +175,7 @@ def assertions(sentence: TaggedSentence) -> Iterator[Change]:
                 yield Change(0.93 if near else 0.82, (*edits, *some))
 
 
-def _affirmed(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
+def _affirmed(sentence: TaggedSentence, index: int) -> Edits:
     word, before = sentence.low[index], sentence.codes[index - 1] if index else "^"
     contracted = _CONTRACTED.fullmatch(word)
     if contracted or word in _IRREGULAR:
@@ -190,7 +191,7 @@ def _affirmed(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
     return _without_no(sentence, index) if word == "no" and before in "HvzdBI^" else ()
 
 
-def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> tuple[Edit, ...]:
+def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> Edits:
     """Change `does not often cause` to `often causes`."""
     end = adverbs
     while sentence.codes[end : end + 1] == "R":
@@ -201,7 +202,7 @@ def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> tuple[Edi
     return (Edit(start, end + 1, " ".join((*sentence.words[adverbs:end], verb))),)
 
 
-def _without_no(sentence: TaggedSentence, index: int) -> tuple[Edit, ...]:
+def _without_no(sentence: TaggedSentence, index: int) -> Edits:
     phrase = re.compile("[Jneg]*(?=[Jns])[ns]").match(sentence.codes, index + 1)
     if not phrase:
         return ()

@@ -17,6 +17,9 @@ from llm_labeler.clients.wordnet.tagged_sentence import (
 )
 from llm_labeler.clients.wordnet.wordnet_lexicon import inflected_verb, lemmas
 
+Span = tuple[int, int]  # of tokens
+SwappedText = tuple[str, float]  # with the confidence in it
+
 _THING = rf"(?:{WITH_PHRASES})"
 _ACTIVE = re.compile(rf"({_THING})(MR?|R?)([vz])(I?)({_THING})[.]?")
 _PASSIVE = re.compile(rf"({_THING})(MR?b|BR?)(e)I({_THING})[.]?")
@@ -43,6 +46,10 @@ _MOVING = word_set(
     """
 )
 _WITH = {"lead": "to", "result": "in"}
+_PARTING = word_set(": ; -")
+_MAX_TOKENS = 32
+_MAX_PHRASE = 12  # tokens
+_BE = {"is": ("is", "are"), "are": ("is", "are"), "was": ("was", "were"), "were": ("was", "were")}
 
 
 def has_odd_plural(sentence: TaggedSentence) -> bool:
@@ -55,86 +62,100 @@ def has_odd_plural(sentence: TaggedSentence) -> bool:
 
 def role_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that swap the roles of two things."""
-    if (
-        len(sentence.words) > 32
-        or has_odd_plural(sentence)
-        or any(mark in sentence.words for mark in (":", ";", "-"))
-    ):
+    has_parts = not _PARTING.isdisjoint(sentence.words)
+    if len(sentence.words) > _MAX_TOKENS or has_parts or has_odd_plural(sentence):
         return
     for text, confidence in (*_swapped(sentence), *_compared(sentence), *_from_to(sentence)):
         yield meaning_change("role", confidence, Edit(0, len(sentence.words), text))
 
 
-def _swapped(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
-    codes, words = sentence.codes, sentence.words
+def _swapped(sentence: TaggedSentence) -> Iterator[SwappedText]:
+    codes = sentence.codes
     if match := _ACTIVE.fullmatch(codes):
         yield from _active(sentence, match)
     if match := _PASSIVE.fullmatch(codes):
-        start, verb, agent = match.start(2), match.start(3), match.start(4)
-        if sentence.low[verb + 1] == "by" and _can_swap(sentence, (0, start), (agent, match.end(4))):
-            last = match.end(4)
-            be = _agreeing(sentence, start, is_plural(sentence, agent, last))
-            if be:
-                middle = " ".join((be, *words[start + 1 : verb + 2]))
-                yield _sentence(sentence, (agent, last), middle, (0, start)), 0.93
+        yield from _passive(sentence, match)
     if match := _KIND_OF.fullmatch(codes):
-        head = sentence.low[match.end(3) - 2]
-        if head in _OF and sentence.low[match.end(3) - 1] == "of":
-            left, right = match.span(1), match.span(4)
-            if (
-                _can_swap(sentence, left, right)
-                and not is_plural(sentence, *right)
-                and not is_plural(sentence, *left)
-            ):
-                yield _sentence(sentence, right, sentence.slice(left[1], right[0]), left), 0.92
+        yield from _kind_of(sentence, match)
     if sentence.is_question and codes[0] in "MO":
         yield from _asked(sentence)
 
 
-def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
-    left, right, verb = match.span(1), match.span(5), match.start(3)
-    low = sentence.low[verb]
-    lemma = low if sentence.codes[verb] == "v" else next(iter(lemmas(low, "v")), "")
+def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[SwappedText]:
+    """Change `A causes B` to `B causes A`."""
+    left = match.span(1)
+    right = match.span(5)
+    verb = match.start(3)
+    lemma = sentence.low[verb]
+    if match[3] == "z":
+        lemma = next(iter(lemmas(lemma, "v")), "")
     preposition = sentence.slice(*match.span(4)).lower()
     if lemma not in _DIRECTED or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, left, right):
         return
-    if sentence.codes[match.start(2) : match.end(2)].startswith("M"):
-        middle = sentence.slice(left[1], right[0])
-    else:
-        plural = is_plural(sentence, *right)
-        form = inflected_verb(lemma, "v" if plural else "z")
-        adverb = sentence.words[left[1] : verb]
-        middle = " ".join((*adverb, form, *sentence.words[verb + 1 : right[0]]))
+    middle = sentence.slice(left[1], right[0])
+    if not match[2].startswith("M"):
+        form = inflected_verb(lemma, "v" if is_plural(sentence, *right) else "z")
+        words = sentence.words
+        middle = " ".join((*words[left[1] : verb], form, *words[verb + 1 : right[0]]))
     yield _sentence(sentence, right, middle, left), 0.94
 
 
-def _asked(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
+def _passive(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[SwappedText]:
+    """Change `A is caused by B` to `B is caused by A`."""
+    left = match.span(1)
+    right = match.span(4)
+    by = match.start(3) + 1
+    if sentence.low[by] != "by" or not _can_swap(sentence, left, right):
+        return
+    be = _agreeing(sentence, left[1], is_plural(sentence, *right))
+    if be:
+        middle = " ".join((be, *sentence.words[left[1] + 1 : by + 1]))
+        yield _sentence(sentence, right, middle, left), 0.93
+
+
+def _kind_of(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[SwappedText]:
+    """Change `A is a kind of B` to `B is a kind of A`."""
+    left = match.span(1)
+    right = match.span(4)
+    kind, of = sentence.low[right[0] - 2 : right[0]]
+    if kind not in _OF or of != "of" or not _can_swap(sentence, left, right):
+        return
+    if not is_plural(sentence, *right) and not is_plural(sentence, *left):
+        yield _sentence(sentence, right, sentence.slice(left[1], right[0]), left), 0.92
+
+
+def _asked(sentence: TaggedSentence) -> Iterator[SwappedText]:
     """Change `Can A cause B?` to `Can B cause A?`; the verb is tagged as a noun, so its word is compared."""
     for verb in range(2, len(sentence.low) - 2):
         lemma = sentence.low[verb]
         if lemma not in _DIRECTED or not re.fullmatch(_THING, sentence.codes[1:verb]):
             continue
-        after = sentence.low[verb + 1] == _WITH.get(lemma)
-        left, right = (1, verb), (verb + 1 + after, len(sentence.low) - 1)
-        if (lemma in _WITH) != after or not re.fullmatch(_THING, sentence.codes[slice(*right)]):
+        right_start = verb + 1
+        if lemma in _WITH:
+            if sentence.low[right_start] != _WITH[lemma]:
+                continue
+            right_start += 1
+        left = (1, verb)
+        right = (right_start, len(sentence.low) - 1)
+        if not re.fullmatch(_THING, sentence.codes[right_start:-1]) or not _can_swap(sentence, left, right):
             continue
-        if _can_swap(sentence, left, right):
-            first = sentence.words[0]
-            if sentence.low[0] in ("do", "does"):
-                first = "Do" if is_plural(sentence, *right) else "Does"
-            words = (first, sentence.slice(*right), sentence.slice(verb, right[0]), sentence.slice(*left))
-            yield " ".join(words) + sentence.text[sentence.spans[right[1] - 1][1] :], 0.95
+        first = sentence.words[0]
+        if sentence.low[0] in ("do", "does"):
+            first = "Do" if is_plural(sentence, *right) else "Does"
+        swapped = (first, sentence.slice(*right), sentence.slice(verb, right_start), sentence.slice(*left))
+        yield " ".join(swapped) + sentence.text[sentence.spans[-2][1] :], 0.95
 
 
-def _can_swap(sentence: TaggedSentence, left: tuple[int, int], right: tuple[int, int]) -> bool:
+def _can_swap(sentence: TaggedSentence, left: Span, right: Span) -> bool:
     """Whether both are nouns, not pronouns or numbers."""
     for start, end in (left, right):
-        if sentence.low[start] in _PRONOUNS or sentence.codes[start] in "#Pg" or end - start > 12:
+        is_noun = sentence.low[start] not in _PRONOUNS and sentence.codes[start] not in "#Pg"
+        if not is_noun or end - start > _MAX_PHRASE:
             return False
     return sentence.slice(*left).lower() != sentence.slice(*right).lower()
 
 
-def _sentence(sentence: TaggedSentence, first: tuple[int, int], middle: str, last: tuple[int, int]) -> str:
+def _sentence(sentence: TaggedSentence, first: Span, middle: str, last: Span) -> str:
     """`First middle last.`."""
     end = sentence.text[sentence.spans[-1][0] :] if sentence.codes[-1] == "." else ""
     tail = within(sentence, last[1]) if last[0] == 0 else sentence.slice(*last)
@@ -151,35 +172,48 @@ def within(sentence: TaggedSentence, end: int) -> str:
 def _agreeing(sentence: TaggedSentence, verb: int, plural: bool) -> str | None:
     if sentence.codes[verb] == "M":
         return sentence.words[verb]
-    pairs = {"is": ("is", "are"), "are": ("is", "are"), "was": ("was", "were"), "were": ("was", "were")}
-    return pairs.get(sentence.low[verb], (None, None))[plural]
+    forms = _BE.get(sentence.low[verb])
+    return forms[plural] if forms else None
 
 
-def _compared(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
+def _compared(sentence: TaggedSentence) -> Iterator[SwappedText]:
     """Swap A and B in `more often in A than in B`."""
     if "than" not in sentence.low:
         return
     for match in _COMPARED.finditer(sentence.codes):
-        if sentence.low[match.start(2)] != "than":
-            continue
-        left, right = match.span(1), match.span(3)
-        if sentence.low[left[0] - 1] != sentence.low[right[0] - 1]:
-            continue
-        yield _exchanged(sentence, left, right), 0.95
+        left = match.span(1)
+        right = match.span(3)
+        has_same_preposition = sentence.low[left[0] - 1] == sentence.low[right[0] - 1]
+        if sentence.low[match.start(2)] == "than" and has_same_preposition:
+            yield _exchanged(sentence, left, right), 0.95
 
 
-def _from_to(sentence: TaggedSentence) -> Iterator[tuple[str, float]]:
+def _from_to(sentence: TaggedSentence) -> Iterator[SwappedText]:
     """Swap A and B in `from A to B`."""
     for match in _FROM_TO.finditer(sentence.codes):
-        left, right = match.span(1), match.span(3)
+        left = match.span(1)
+        right = match.span(3)
         is_way = sentence.low[left[0] - 1] == "from" and sentence.low[match.start(2)] == "to"
         verb = sentence.low[max(0, left[0] - 2)]
-        moves = bool(_MOVING & {verb, *lemmas(verb, "v")})
+        moves = verb in _MOVING or not _MOVING.isdisjoint(lemmas(verb, "v"))
         if is_way and moves and _can_swap(sentence, left, right):
             yield _exchanged(sentence, left, right), 0.94
 
 
-def _exchanged(sentence: TaggedSentence, left: tuple[int, int], right: tuple[int, int]) -> str:
-    text, (start, end) = sentence.text, (sentence.spans[left[0]][0], sentence.spans[right[1] - 1][1])
-    between = text[sentence.spans[left[1] - 1][1] : sentence.spans[right[0]][0]]
-    return f"{text[:start]}{sentence.slice(*right)}{between}{sentence.slice(*left)}{text[end:]}"
+def _exchanged(sentence: TaggedSentence, left: Span, right: Span) -> str:
+    text = sentence.text
+    left_start, left_end = _characters(sentence, left)
+    right_start, right_end = _characters(sentence, right)
+    between = text[left_end:right_start]
+    return (
+        text[:left_start]
+        + text[right_start:right_end]
+        + between
+        + text[left_start:left_end]
+        + text[right_end:]
+    )
+
+
+def _characters(sentence: TaggedSentence, span: Span) -> tuple[int, int]:
+    first, last = sentence.spans[span[0]], sentence.spans[span[1] - 1]
+    return first[0], last[1]

@@ -9,7 +9,7 @@ from functools import cache, cached_property, lru_cache
 
 from HanTa.HanoverTagger import HanoverTagger
 
-from llm_labeler.clients.wordnet.wordnet_lexicon import lemmas, with_article_for
+from llm_labeler.clients.wordnet.wordnet_lexicon import Words, lemmas, with_article_for
 from llm_labeler.records import ChangeKind
 
 # Codes with the tags of the corpus. Further codes: `,` and `.` for punctuation, `x` for non-words.
@@ -74,7 +74,7 @@ _SUBORDINATORS = word_set("if because although though unless while when whenever
 _PLURAL_SUBJECTS = word_set("we you they i these those who people")
 
 
-def codes(words: tuple[str, ...]) -> str:
+def codes(words: Words) -> str:
     """One code per token."""
     tags = _tags(words)
     letters: list[str] = []
@@ -91,7 +91,7 @@ def codes(words: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _tags(words: tuple[str, ...]) -> tuple[str, ...]:
+def _tags(words: Words) -> Words:
     return tuple(_tagger().tag_sent([_base(word) for word in words], taglevel=0))
 
 
@@ -139,12 +139,15 @@ class Edit:
         return self.start < other.end and other.start < self.end
 
 
+Edits = tuple[Edit, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """Edits that make one candidate, and the confidence in it."""
 
     confidence: float  # in [0, 1]
-    edits: tuple[Edit, ...]
+    edits: Edits
     kind: ChangeKind | None = None  # of a hard negative
 
 
@@ -160,12 +163,12 @@ class TaggedSentence:
         return tuple(match.span() for match in _TOKEN.finditer(self.text))
 
     @cached_property
-    def words(self) -> tuple[str, ...]:
+    def words(self) -> Words:
         """The tokens as written."""
         return tuple(self.text[start:end] for start, end in self.spans)
 
     @cached_property
-    def low(self) -> tuple[str, ...]:
+    def low(self) -> Words:
         """The tokens in lower case, with straight apostrophes."""
         return tuple(word.lower().replace("’", "'") for word in self.words)
 

@@ -21,11 +21,12 @@ _SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubi
 _SPOKEN_VOWEL = re.compile(r"hour|honest|heir|honou?r|[aeiou]|8|11\b|18\b")
 _SPELT_VOWEL = re.compile(r"[AEFHILMNORSX][A-Z0-9]*")  # an abbreviation such as FBI
 
-Rows = dict[str, tuple[str, ...]]  # words by lemma
+Words = tuple[str, ...]
+Rows = dict[str, Words]  # by lemma
 
 
 @lru_cache(maxsize=50_000)
-def lemmas(form: str, pos: Pos) -> tuple[str, ...]:
+def lemmas(form: str, pos: Pos) -> Words:
     """The possible lemmas of a lower-case form; none for unknown words."""
     return tuple(lemminflect.getAllLemmas(form, _UPOS[pos]).get(_UPOS[pos], ()))
 
@@ -55,7 +56,7 @@ def plural(noun: str) -> str:
 def inflected_verb(verb: str, code: str) -> str:
     """The form of a verb for a code of `sentence`; in a phrase, the first word is inflected."""
     first, space, rest = verb.partition(" ")
-    forms: tuple[str, ...] = lemminflect.getInflection(first, _VERB_TAGS[code])
+    forms: Words = lemminflect.getInflection(first, _VERB_TAGS[code])
     inflected = forms[0] if forms else first
     return inflected + space + rest
 
@@ -67,7 +68,7 @@ def degree(adjective: str, ending: str) -> str:
     if ending == "est":
         tag = "JJS"
         word = "most"
-    forms: tuple[str, ...] = lemminflect.getInflection(adjective, tag, inflect_oov=False)
+    forms: Words = lemminflect.getInflection(adjective, tag, inflect_oov=False)
     return forms[0] if forms else f"{word} {adjective}"
 
 
@@ -80,12 +81,12 @@ def with_article_for(word: str) -> str:
     return "an" if is_vowel else "a"
 
 
-def synonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
+def synonyms(lemma: str, pos: Pos) -> Words:
     """Common words with the same dominant sense, by falling frequency."""
     return _rows()["synonym", pos].get(lemma, ())
 
 
-def antonyms(lemma: str, pos: Pos) -> tuple[str, ...]:
+def antonyms(lemma: str, pos: Pos) -> Words:
     """Words whose dominant sense is the direct opposite."""
     return _rows()["antonym", pos].get(lemma, ())
 
@@ -95,7 +96,7 @@ def is_prefixed(adjective: str) -> bool:
     return adjective in _rows()["prefixed", "a"]
 
 
-def is_compound(words: tuple[str, ...]) -> bool:
+def is_compound(words: Words) -> bool:
     """Whether lower-case words are a compound: `white blood cell`."""
     return " ".join(words) in _compounds().get(words[0], ())
 
