@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pairkit.dataset.labels import Meaning
     from pairkit.dataset.reading.in_memory import Source
 
-_LLMS, _LABELS, LIMITS = "LLMs", "Labels", "Limits"
+_LLMS = "LLMs"
+_LABELS = "Labels"
+LIMITS = "Limits"
 
 options = SHARED.extended(
     data=Option(short="-d", metavar="DATA", panel=INPUT, main=True),

@@ -193,9 +193,12 @@ class CallFailed(Exception):  # noqa: N818 - named after the event
         maybe_billed: bool = False,
         usage: TokenUsage | None = None,
     ) -> None:
-        self.reason, self.detail = reason, detail
-        self.retry, self.final = retry, final
-        self.retry_after_s, self.maybe_billed = retry_after_s, maybe_billed
+        self.reason = reason
+        self.detail = detail
+        self.retry = retry
+        self.final = final
+        self.retry_after_s = retry_after_s
+        self.maybe_billed = maybe_billed
         self.usage = usage
         super().__init__(f"{reason}: {detail}")
 

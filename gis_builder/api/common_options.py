@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from gis_builder.store import Store
     from pairkit.base.cli.progress import Listener
 
-_SERVER, _PAIRS = "Server", "Pairs"
+_SERVER = "Server"
+_PAIRS = "Pairs"
 
 options = SHARED.extended(
     repos=Option(

@@ -59,7 +59,8 @@ def crawl(
 
     given: dict[str, Any] = {"strategy": strategy, "api_url": api_url, "seed": seed}
     merged = merged_settings(crawl, given, config, settings)
-    names, folder = read_repos(repos), path_of("work", work)
+    names = read_repos(repos)
+    folder = path_of("work", work)
     with display(progress) as show:
         open_github = opener(merged, token, token_file, show)
         with held_store(folder) as store:
@@ -122,7 +123,8 @@ def import_tracker(
     from gis_builder.crawling.status import Crawled, read_status
     from gis_builder.store.store import held_store
 
-    work_folder, saved = path_of("work", work), path_of("folder", folder)
+    work_folder = path_of("work", work)
+    saved = path_of("folder", folder)
     how_to_read = _import_options(
         {"links": links, "link_columns": link_columns, "columns": columns, "date_format": date_format}
         | {"repo": repo, "skip_broken": skip_broken}
@@ -180,7 +182,8 @@ def detect(
     from gis_builder.detection.detector import detect as detect_duplicates
     from gis_builder.store.store import held_store
 
-    merged, verdicts = merged_settings(detect, {}, config, settings), path_of("work", work) / FILE
+    merged = merged_settings(detect, {}, config, settings)
+    verdicts = path_of("work", work) / FILE
     with display(progress) as show, held_store(verdicts.parent, create=False) as store:
         store.check_issues()
         judged_anew = detect_duplicates(store, verdicts, store.repos(), merged.detect, show)
@@ -214,7 +217,8 @@ def explain(
     from gis_builder.store.store import open_store
     from pairkit.base.settings import argument
 
-    merged, name = merged_settings(explain, {}, config, settings), argument("issue", issue, str)
+    merged = merged_settings(explain, {}, config, settings)
+    name = argument("issue", issue, str)
     folder = path_of("work", work)
     if (folder / "hours").is_dir():
         from gis_builder.gh_archive.judge_threads import explain_archived
@@ -299,7 +303,8 @@ def suggest(
     (name,) = read_repos([repo])
     if not 1 <= argument("top", top, int) <= 50:
         raise ConfigError(f"top {top}: expected 1 to 50")
-    key, folder = str(argument("issue", issue, int | str)), path_of("index", index)
+    key = str(argument("issue", issue, int | str))
+    folder = path_of("index", index)
     with open_store(path_of("work", work)) as store:
         ticket = store.tickets().get(store.full_name(name), {}).get(key)
         if ticket is None and not re.fullmatch(r"[0-9]{1,9}", key):

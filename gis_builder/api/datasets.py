@@ -69,7 +69,8 @@ def build(
     given |= {"min_same_probability": min_same_probability}
     given |= {"all_within_cluster": all_within_cluster, "cluster_cap": cluster_cap, "seed": seed}
     merged = merged_settings(build, given, config, settings)
-    names, folder = read_repos(repos), path_of("out", out)
+    names = read_repos(repos)
+    folder = path_of("out", out)
     with display(progress) as show:
         open_github = opener(merged, token, token_file, show)
         return build_dataset(names, folder, _work_of(work, folder), merged, open_github, show, fresh=fresh)

@@ -170,7 +170,8 @@ def _sweep(issues: int, settings: CrawlSettings) -> tuple[int, int]:
 
 def _search(row: RepoRow, settings: BuildSettings) -> tuple[int, int]:
     """Points and requests for searches, candidates' threads, canonical issues and the negative sample."""
-    crawl, issues = settings.crawl, row.issue_count
+    crawl = settings.crawl
+    issues = row.issue_count
     searches = len(search_queries(row.full_name, row.labels, crawl))
     # A search has one page per hundred hits, but at least one.
     discovery = _batches(searches + issues * _HITS_PER_ISSUE / 100, crawl.search_batch)

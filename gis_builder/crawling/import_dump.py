@@ -316,7 +316,8 @@ class Trackers:
         for _ in range(_MAX_TRANSFERS):
             if ref is None:
                 break
-            name, number = ref.repo.lower(), ref.number
+            name = ref.repo.lower()
+            number = ref.number
             tracker = self._by_name.get(name) or self._by_former_name.get(name)
             if tracker is None or tracker.info.private:
                 break

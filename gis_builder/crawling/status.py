@@ -153,7 +153,9 @@ class Status(Printed):
 
 def read_status(store: Store) -> Status:
     """Read the status of a crawl; another process may be writing to the store."""
-    rows, usage, tallies = store.repos(), store.usage(), store.tallies()
+    rows = store.repos()
+    usage = store.usage()
+    tallies = store.tallies()
     repos = [
         RepoStatus(row, tallies.get(row.full_name, Tally()), usage.get(row.full_name, Usage()))
         for row in rows

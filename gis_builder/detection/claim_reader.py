@@ -199,8 +199,11 @@ class SentenceReader:
     """Reads the claims of one sentence; common properties of its claims are computed once."""
 
     def __init__(self, page: PreparedText, index: int, sentence: CodedSentence) -> None:
-        self.page, self.index, self.sentence = page, index, sentence
-        self.start, self.end = sentence.spans[0][0], sentence.spans[-1][1]
+        self.page = page
+        self.index = index
+        self.sentence = sentence
+        self.start = sentence.spans[0][0]
+        self.end = sentence.spans[-1][1]
         this = _THIS.search(page.hidden, self.start, self.end)
         self.this_end = this.end() if this else self.end + 1
         self.is_partial = (
@@ -250,13 +253,15 @@ class SentenceReader:
         return self.page.hidden[start - 1 : start] == '"' == self.page.hidden[end : end + 1]
 
     def _claim(self, marker: Marker) -> Claim:
-        page, sentence = self.page, self.sentence
+        page = self.page
+        sentence = self.sentence
         targets = _distinct_targets(_within(sentence, marker.targets), page.issue)
         subjects = _within(sentence, marker.subject)
         about_others = bool(subjects) and all(subject.ref != page.issue for subject in subjects)
         if not targets and not about_others:
             targets = _distinct_targets(self._nearby_references(marker), page.issue)
-        begin, end = sentence.spans[marker.start][0], sentence.spans[marker.end - 1][1]
+        begin = sentence.spans[marker.start][0]
+        end = sentence.spans[marker.end - 1][1]
         who, is_theirs = addressee(page.hidden, self.start, begin)
         return Claim(
             kind=marker.kind,
@@ -280,7 +285,9 @@ class SentenceReader:
 
     def _nearby_references(self, marker: Marker) -> list[Reference]:
         """The references that a marker without a target may mean: in its sentence, or else the nearest."""
-        page, sentence, here = self.page, self.sentence, self.index
+        page = self.page
+        sentence = self.sentence
+        here = self.index
         for start, end in ((0, marker.start), (marker.end, len(sentence.codes))):
             references = _within(sentence, (start, end))
             is_meant = marker.rule.points_back or not RELATES.search(sentence.codes, start, end)

@@ -189,7 +189,8 @@ class ClaimTracker:
             return
         refs = self.issues_named_by(statement)
         if len(refs) == 1 and last.is_valid and self._is_near(last):
-            last.targets, last.is_inferred = refs, True
+            last.targets = refs
+            last.is_inferred = True
 
     def issues_named_by(self, statement: Statement) -> IssueRefs:
         """The possible targets in a statement: those in the thread's own repository if there are any."""
@@ -208,7 +209,8 @@ class ClaimTracker:
         """Whether "a dup of that" may mean `ref`: anything but a pull request, even if it wasn't fetched."""
         if ref == self.issue:
             return False
-        kind, is_called_pull = self.kind_of(ref), ref in statement.reading.pulls
+        kind = self.kind_of(ref)
+        is_called_pull = ref in statement.reading.pulls
         if ref.repo != self.issue.repo:
             return not is_called_pull
         return kind is Kind.ISSUE or (kind is not Kind.PULL and not is_called_pull)

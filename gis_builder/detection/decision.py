@@ -42,7 +42,8 @@ from gis_builder.store.issue_records import (
 
 _SAME_MOMENT = timedelta(minutes=10)
 _A_DAY = timedelta(days=1)
-_CLOSER_BEFORE, _CLOSER_AFTER = timedelta(days=3), timedelta(days=7)
+_CLOSER_BEFORE = timedelta(days=3)
+_CLOSER_AFTER = timedelta(days=7)
 # Maximum time from a claim to the closing that it explains, unless the closer made it.
 _MAX_DELAY = {
     (ClaimKind.DUPLICATE, Stance.ASSERTED): timedelta(days=7),
@@ -60,7 +61,9 @@ _MAX_DELAY_OF_LAST_WORD = timedelta(days=365)
 _BY_STANCE = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
 _BY_KIND = {ClaimKind.DUPLICATE: 1.0, ClaimKind.FAVOUR: 0.96, ClaimKind.SAME: 0.92, ClaimKind.TRACKED: 0.85}
 _BY_ROLE = {Role.CLOSER: 0.98, Role.MAINTAINER: 0.93, Role.BOT: 0.93, Role.AUTHOR: 0.9, Role.OTHER: 0.86}
-_INFERRED, _LATE, _DISPUTED_LATER = 0.9, 0.8, 0.85
+_INFERRED = 0.9
+_LATE = 0.8
+_DISPUTED_LATER = 0.85
 _SHORT_REMARK, _NO_REMARK = 12, 4  # words
 
 
@@ -126,7 +129,8 @@ def _is_likeness(claim: Claim) -> bool:
 
 def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
     """Whether "tracked in #1" is about the whole issue and was the reason to close it."""
-    claim, reading = tracked.claim, statement.reading
+    claim = tracked.claim
+    reading = statement.reading
     has_other_reason = reading.gives_other_reason or closing.gives_other_reason
     if claim.is_partial or (has_other_reason and not claim.is_closing):
         return False

@@ -140,7 +140,9 @@ class Detector:
 
     def __init__(self, store: Store, settings: DetectSettings) -> None:
         rows = [row for row in store.all_repos() if row.full_name]
-        self._store, self._settings, self._site = store, settings, store.site
+        self._store = store
+        self._settings = settings
+        self._site = store.site
         self._tickets = store.tickets()
         self._newest = {row.full_name: row.max_number for row in rows}
         self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
@@ -153,7 +155,8 @@ class Detector:
 
     def judge(self, repo: str) -> Iterator[KeptVerdict]:
         """Judge every complete thread of a repository, with one thread in memory at a time."""
-        kept, rules_hash = self._kept.of(repo), self._rules_hash(repo)
+        kept = self._kept.of(repo)
+        rules_hash = self._rules_hash(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
             yield self._judge(stored, rules_hash, kept.get(stored.number))
@@ -184,9 +187,11 @@ class Detector:
         if kept is not None and kept.input_hash != input_hash:
             kept = None
         if kept is not None and all(self.kind_of(ref) is kind for ref, kind in kept.dependencies):
-            judged, origin = kept, "reused"
+            judged = kept
+            origin = "reused"
         else:
-            judged, origin = self._judge_anew(github_links(stored.read(), self._site), input_hash), "judged"
+            judged = self._judge_anew(github_links(stored.read(), self._site), input_hash)
+            origin = "judged"
         verdict = judged.verdict
         _LOG.info("%s: %s: %s (%s)", verdict.ref, origin, verdict.outcome, verdict.reason)
         self._kept.add(judged)
@@ -218,7 +223,8 @@ class Detector:
 
     def kind_of(self, ref: IssueRef) -> Kind:
         """The kind of a reference's target."""
-        kind, home = self._store.kind(ref), self._store.full_name(ref.repo)
+        kind = self._store.kind(ref)
+        home = self._store.full_name(ref.repo)
         if ref.number > self._newest.get(home, ref.number):  # it may be newer than the crawl
             return Kind.UNKNOWN if kind is Kind.MISSING else kind
         # An imported tracker is complete up to its newest number.

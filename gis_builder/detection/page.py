@@ -111,7 +111,8 @@ def fences(text: str) -> list[Span]:
 
 
 def _comments_and_fences(text: str) -> Iterator[tuple[Span, bool]]:
-    position, last_end = 0, text.rfind("-->")
+    position = 0
+    last_end = text.rfind("-->")
     while opening := _COMMENT_OR_FENCE.search(text, position):
         fence = opening[1]
         if fence is not None:
@@ -134,7 +135,8 @@ def _fence_end(text: str, position: int, fence: str) -> int:
 
 
 def _blank(text: str, spans: Iterable[Span]) -> str:
-    pieces, position = [], 0
+    pieces = []
+    position = 0
     for start, end in spans:
         pieces += [text[position:start], _NOT_BREAK.sub(" ", text[start:end])]
         position = end
@@ -150,10 +152,14 @@ def _hidden(text: str) -> list[Span]:
 
 def _tagged(text: str) -> Iterator[Span]:
     """Spans of `<pre>`, `<details>` and similar elements; an unclosed one extends to the end."""
-    name, start, depth = "", 0, 0
+    name = ""
+    start = 0
+    depth = 0
     for tag in _TAG.finditer(text):
         if not depth and not tag[1]:
-            name, start, depth = tag[2].lower(), tag.start(), 1
+            name = tag[2].lower()
+            start = tag.start()
+            depth = 1
         elif depth and tag[2].lower() == name:
             depth += -1 if tag[1] else 1
             if not depth:
@@ -199,7 +205,9 @@ def _struck(text: str) -> Iterator[Span]:
 def _mask_indented(text: str) -> str:
     """Mask indented code; indented text below a list item belongs to the item and isn't code."""
     lines = text.split("\n")
-    after_blank, in_list, in_code = True, False, False
+    after_blank = True
+    in_list = False
+    in_code = False
     for number, line in enumerate(lines):
         if not line.strip():
             after_blank = True
@@ -260,7 +268,8 @@ class PreparedText:
     """One text of `issue`; `former_names` are earlier names of its repository."""
 
     def __init__(self, text: str, issue: IssueRef, former_names: Collection[str]) -> None:
-        self.text, self.issue = text, issue
+        self.text = text
+        self.issue = issue
         masked = mask(text)
         self.references = find_references(masked, issue.repo, former_names)
         self.hidden = hide_references(masked, self.references).lower().replace("’", "'")

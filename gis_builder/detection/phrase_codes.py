@@ -148,7 +148,8 @@ def _reference(match: re.Match[str], home: str, homes: set[str]) -> Reference | 
     start, end = match.span()
     if match["url_repo"]:
         repo = _same_home(match["url_repo"].removesuffix(".git"), home, homes)
-        rest, is_pull = match["url_rest"], match["url_kind"].lower() == "pull"
+        rest = match["url_rest"]
+        is_pull = match["url_kind"].lower() == "pull"
         is_anchored = "#" in rest and not rest.endswith("#issue")
         return Reference(IssueRef(repo, int(match["url_number"])), start, end, is_anchored, is_pull)
     if match["repo"]:
@@ -217,7 +218,9 @@ def _edit_distance(word: str, target: str) -> int:
     above: list[int] = []
     row = list(range(len(target) + 1))
     for i, letter in enumerate(word, 1):
-        two_above, above, row = above, row, [i]
+        two_above = above
+        above = row
+        row = [i]
         for j, expected in enumerate(target, 1):
             cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != expected))
             if i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected:
@@ -226,7 +229,8 @@ def _edit_distance(word: str, target: str) -> int:
     return row[-1]
 
 
-REFERENCE_MARK, _REST_OF_REFERENCE = "\x01", "\x02"
+REFERENCE_MARK = "\x01"
+_REST_OF_REFERENCE = "\x02"
 _GAP = r"(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
 _WORD_END = r"(?![^\W_])"  # underscores are markup: "_won't fix_"
 _MAX_SENTENCE = 4000  # characters; longer sentences are data, not prose, and are read in pieces
@@ -300,7 +304,8 @@ class CodedSentence:
 
 def hide_references(text: str, references: Sequence[Reference]) -> str:
     """Replace each reference by a mark of the same length, so that links aren't read as words."""
-    pieces, position = [], 0
+    pieces = []
+    position = 0
     for reference in references:
         length = reference.end - reference.start
         pieces += [text[position : reference.start], REFERENCE_MARK, _REST_OF_REFERENCE * (length - 1)]
@@ -310,7 +315,8 @@ def hide_references(text: str, references: Sequence[Reference]) -> str:
 
 def sentence_spans(text: str) -> list[Span]:
     """The spans of the sentences; blank lines and list items also end a sentence."""
-    spans, start = [], 0
+    spans = []
+    start = 0
     for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
         spans += [(a, b) for a, b in _pieces(text, start, end) if text[a:b].strip()]
         start = end
@@ -351,7 +357,10 @@ def _with_lists(sentence: CodedSentence) -> CodedSentence:
     lists = [match.span() for match in _REFERENCE_LIST.finditer(sentence.codes)]
     if not lists:
         return sentence
-    codes, spans, references, position = "", [], [], 0
+    codes = ""
+    spans = []
+    references = []
+    position = 0
     for start, end in lists:
         codes += sentence.codes[position:start] + Code.REFERENCE
         spans += [*sentence.spans[position:start], (sentence.spans[start][0], sentence.spans[end - 1][1])]

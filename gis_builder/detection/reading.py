@@ -62,7 +62,8 @@ def _phrases(name: str) -> tuple[_Phrase, ...]:
     )
 
 
-_NO_BUG_PHRASES, _CAUSE_PHRASES = _phrases("no_bug"), _phrases("cause")
+_NO_BUG_PHRASES = _phrases("no_bug")
+_CAUSE_PHRASES = _phrases("cause")
 _DOUBTED = re.compile(r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.\x01]{0,30}$")
 _ACCEPTS = re.compile(
     r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
@@ -73,7 +74,8 @@ _ACCEPTS = re.compile(
 
 def explains(page: PreparedText) -> bool:
     """Whether a text explains the reported problem without another issue."""
-    no_bug, cause = _present(_NO_BUG_PHRASES, page.hidden), _present(_CAUSE_PHRASES, page.hidden)
+    no_bug = _present(_NO_BUG_PHRASES, page.hidden)
+    cause = _present(_CAUSE_PHRASES, page.hidden)
     if not no_bug and not cause:
         return False
     for start, end in page.spans:

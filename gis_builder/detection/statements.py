@@ -171,7 +171,8 @@ def read_statements(
     thread: Thread, former_names: Collection[str], *, site: str, must_read: bool
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
-    issue, page = thread.issue, thread.issue.ref.page(site)
+    issue = thread.issue
+    page = thread.issue.ref.page(site)
     opens_with_claim = might_guess(issue.body) or _TITLE_NOTE.search(issue.title) is not None
     might_claim = [might_matter(comment.body) for comment in thread.comments]
     if not (must_read or opens_with_claim or any(might_claim)):
@@ -248,7 +249,9 @@ def closing_of(
 ) -> Closing:
     """How the issue was closed, from its statements and those of them that confirm a claim."""
     confirming_ids = set(map(id, confirming))
-    remark, last_words_at, gives_other_reason = None, "", False
+    remark = None
+    last_words_at = ""
+    gives_other_reason = False
     for statement in statements:
         before = before_closing(issue, statement)
         if before >= timedelta(0) and statement.reading.word_count > 0:

@@ -19,7 +19,12 @@ from gis_builder.store.issue_records import Comment, Issue
 from pairkit.dataset.parquet import parquet_bytes, read_notes
 
 KEYS = 1 << 63
-REPO, ISSUE, COMMENT, EVENT, PULL, MEMBER = "repo", "issue", "comment", "event", "pull", "member"
+REPO = "repo"
+ISSUE = "issue"
+COMMENT = "comment"
+EVENT = "event"
+PULL = "pull"
+MEMBER = "member"
 
 _IDENTITY = ("key", "repo_id", "kind", "number", "id", "name")
 _VERSION = ("changed_at", "event_at", "event_id")

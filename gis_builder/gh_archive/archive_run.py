@@ -110,8 +110,11 @@ class _ArchiveRun:
     """A run of all maps; `hours` has the file of rows of each hour that has rows or a file in the source."""
 
     def __init__(self, job: Job, runner: Runner, show: RunDisplay) -> None:
-        self._job, self._runner, self._show = job, runner, show
-        self._settings, self._work = job.settings, job.work.resolve()
+        self._job = job
+        self._runner = runner
+        self._show = show
+        self._settings = job.settings
+        self._work = job.work.resolve()
         self._used: list[Path] = []
         self._files = hour_files(job.source, job.hours)
         self.hours = self._rows_by_hour()
@@ -123,7 +126,8 @@ class _ArchiveRun:
         self._names = [path.name for path in self.hours.values()]
 
     def _rows_by_hour(self) -> dict[str, Path]:
-        folder, code = self._work / "hours", _code(EXTRACT)
+        folder = self._work / "hours"
+        code = _code(EXTRACT)
         read = sorted(folder.glob("[!.]*.parquet"), key=lambda path: path.stat().st_mtime)
         rows = {_stem(path): path for path in read}  # the newest
         rows |= {
@@ -179,14 +183,16 @@ class _ArchiveRun:
         sizes = {month: sum(path.stat().st_size for path in files) for month, files in months.items()}
         buckets = self._buckets(sum(sizes.values()))
         folders = [self._work / f"rows-{buckets}" / f"bucket={bucket:04d}" for bucket in range(buckets)]
-        files_of, tasks = [], []
+        files_of = []
+        tasks = []
         for month, files in months.items():
             names = [path.name for path in files]
             outs = [file_named(folder, month, "parquet", _code(SORT), names) for folder in folders]
             files_of.append(outs)
             parts = _power_of_two(sizes[month] / _SORT_BYTES, minimum=1, maximum=buckets)
             for part in range(parts):
-                first, last = buckets * part // parts, buckets * (part + 1) // parts
+                first = buckets * part // parts
+                last = buckets * (part + 1) // parts
                 arguments = (tuple(files), first, last, buckets)
                 tasks.append(
                     FileTask(tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts))
@@ -202,7 +208,8 @@ class _ArchiveRun:
 
     def _judge(self, rows: Sequence[Sequence[Path]]) -> list[Path]:
         """Run the second map; returns the file of each bucket."""
-        settings, excluded = self._settings.model_dump_json(exclude=_LATER), tuple(self._job.excluded)
+        settings = self._settings.model_dump_json(exclude=_LATER)
+        excluded = tuple(self._job.excluded)
         code = [*_code(JUDGE), settings, excluded]
         names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
         outs = [_with_stem(names, f"{bucket:04d}-of-{len(rows):04d}") for bucket in range(len(rows))]
@@ -221,7 +228,8 @@ class _ArchiveRun:
 
     def _judged_earlier(self, names: Path, outs: Sequence[Path]) -> list[tuple[Path, Path] | None]:
         """For each bucket, its verdicts over the most similar hours, and the keys that changed since."""
-        folder, names_now = self._work / "hours", set(self._names)
+        folder = self._work / "hours"
+        names_now = set(self._names)
         changes = {
             path: sorted(names_now.symmetric_difference(unpack(path, list[str])))
             for path in sorted(names.parent.glob(f"{names.name.rpartition('.')[0].rpartition('.')[0]}.*"))
@@ -237,7 +245,8 @@ class _ArchiveRun:
 
     def _draw(self, judged: Sequence[Path], combined: settle.CombinedBuckets) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
-        similar_at, code = self._settings.pair.similar_at, _code(DRAW)
+        similar_at = self._settings.pair.similar_at
+        code = _code(DRAW)
         names = [path.name for path in judged]
         groups = file_named(self._work / "near-duplicates", "groups", "zlib", code, names, similar_at)
         self._used.append(groups)

@@ -26,7 +26,8 @@ _MEMBER_EVENTS = ("PushEvent", "MemberEvent")
 _ACTIONS = ("closed", "reopened")
 _CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, of a table
 # Bytes of tables at which duplicates are removed, and their growth until the next removal.
-_COMPACT_BYTES, _COMPACT_AGAIN = 96 << 20, 32 << 20
+_COMPACT_BYTES = 96 << 20
+_COMPACT_AGAIN = 32 << 20
 _MAX_BYTES = 192 << 20  # of an hour's tables, so that a hostile hour does not exhaust a worker's memory
 _FULL = "the hour exceeds the size limit"
 _OLD_LAYOUT = "the layout of 2011 to 2014"
@@ -66,7 +67,9 @@ class _Event(Node, frozen=True):
     actor: rest_records.Account | None = None
 
 
-_HEAD, _EVENT, _DATED = Decoder(_Head), Decoder(_Event), Decoder(_Dated)
+_HEAD = Decoder(_Head)
+_EVENT = Decoder(_Event)
+_DATED = Decoder(_Dated)
 
 
 def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
@@ -114,7 +117,8 @@ class _HourReader:
         self._rows: list[r.Row] = []
         self._bytes = 0  # of the rows' lines
         self._tables: list[pl.DataFrame] = []  # earlier rows; tables take less memory
-        self._compact_at, self._is_full = _COMPACT_BYTES, False
+        self._compact_at = _COMPACT_BYTES
+        self._is_full = False
         self._seen: set[tuple[int, int | str]] = set()  # pull requests and members of repositories
 
     def add(self, line: bytes) -> None:
@@ -140,7 +144,8 @@ class _HourReader:
 
     def _flush(self) -> None:
         self._tables.append(r.table_of(self._rows))
-        self._rows, self._bytes = [], 0
+        self._rows = []
+        self._bytes = 0
         if sum(table.estimated_size() for table in self._tables) > self._compact_at:
             self._tables = [r.newest(pl.concat(self._tables)).rechunk()]
             size = int(self._tables[0].estimated_size())
@@ -161,12 +166,14 @@ class _HourReader:
         return []
 
     def _issue_rows(self, event: _Event) -> list[r.Row]:
-        item, comment = event.payload.issue, event.payload.comment
+        item = event.payload.issue
+        comment = event.payload.comment
         if item is None:
             raise Malformed("payload.issue: missing")
         if item.is_pull:
             return self._pull_rows(event, item.number)
-        source, action = _source(event), event.payload.action
+        source = _source(event)
+        action = event.payload.action
         issue = rest_records.issue_record(event.repo.name, item)
         rows = [
             r.row(source, r.REPO, name=event.repo.name),

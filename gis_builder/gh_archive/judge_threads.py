@@ -44,7 +44,9 @@ from pairkit.base.system.seeded import keyed_hash
 from pairkit.base.system.text_lines import read_text_lines
 
 _SPARSE = 100  # if less than one in this many numbers is known, no list of all numbers is created
-WITH_DUPLICATES, WITHOUT_DUPLICATES, EXCLUDED = "with_duplicates", "without_duplicates", "excluded"
+WITH_DUPLICATES = "with_duplicates"
+WITHOUT_DUPLICATES = "without_duplicates"
+EXCLUDED = "excluded"
 TOO_FEW = "too_few_closed_issues"
 OUTCOMES = (EXCLUDED, TOO_FEW, WITH_DUPLICATES, WITHOUT_DUPLICATES)
 _BY_BOT = "bot_author"
@@ -136,7 +138,8 @@ class _People:
     """The associations of authors with a repository, for events that lack them."""
 
     def __init__(self, repo: str, members: set[str]) -> None:
-        self._owner, self._members = repo.partition("/")[0].lower(), members
+        self._owner = repo.partition("/")[0].lower()
+        self._members = members
 
     def association(self, row: _Row) -> str:
         if row["association"] is not None:
@@ -246,7 +249,8 @@ def judge_bucket(
     if earlier is None:
         repos = list(judge.judge(r.read_rows(files)))
     else:
-        judged, keys = unpack(earlier[0], Judged), set(pl.read_parquet(earlier[1], glob=False)["key"])
+        judged = unpack(earlier[0], Judged)
+        keys = set(pl.read_parquet(earlier[1], glob=False)["key"])
         repos = [repo for repo in judged.repos if r.key_of(repo.repo_id) not in keys]
         repos += judge.judge(r.read_rows(files, pl.col("key").is_in(keys)))
     repos.sort(
@@ -259,7 +263,8 @@ class _Judge:
     """Judges repositories."""
 
     def __init__(self, settings: ArchiveSettings, excluded: Exclusions) -> None:
-        self._settings, self._excluded = settings, excluded
+        self._settings = settings
+        self._excluded = excluded
 
     def judge(self, table: pl.DataFrame) -> Iterator[JudgedRepo]:
         """Judge the repositories of a table, one by one."""

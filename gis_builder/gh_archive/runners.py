@@ -144,7 +144,8 @@ class Runner(AbstractContextManager["Runner"]):
             try:
                 failure, node = self._result(done)
             except WorkerLost as error:
-                failure, node = f"worker lost ({error}), probably for lack of memory; {self._remedy}", ""
+                failure = f"worker lost ({error}), probably for lack of memory; {self._remedy}"
+                node = ""
                 attempt.losses += 1
             else:
                 attempt.failures += 1

@@ -34,7 +34,8 @@ from pairkit.dataset.making.group_splits import NOWHERE, Codes
 from pairkit.similarity.groups import Indices, connected
 from pairkit.similarity.near_duplicates import near_identical_to
 
-NAME_TAKEN, OVER_LIMIT = "name_taken_over", "per_repo_max"
+NAME_TAKEN = "name_taken_over"
+OVER_LIMIT = "per_repo_max"
 
 
 # The latest repository of each name (in lower case), if one was deleted and created again: time and id.
@@ -56,7 +57,8 @@ class IssueTextsOnDisk:
     """The texts of all issues that may be in a pair, as a sequence of strings."""
 
     def __init__(self, scratch: Scratch, refs: RefTable) -> None:
-        self._refs, self._texts = refs, RecordsOnDisk(scratch, IssueText)
+        self._refs = refs
+        self._texts = RecordsOnDisk(scratch, IssueText)
         self._issues = array("q")
         self._place = np.full(len(refs), -1, np.int32)
 
@@ -93,7 +95,8 @@ class PairsOnDisk:
     """The pairs of the dataset, and a table of their issues (indices of references) and their order."""
 
     def __init__(self, scratch: Scratch, refs: RefTable, seed: int) -> None:
-        self._refs, self._row_order = refs, row_order(seed)
+        self._refs = refs
+        self._row_order = row_order(seed)
         self._pairs = RecordsOnDisk(scratch, IssuePair)
         self._frames = [pl.DataFrame(schema=_PAIRS)]
 
@@ -214,7 +217,8 @@ def _refs(paths: Iterable[Path], owners: Owners) -> Iterator[IssueRef]:
     """Yield all issues of clusters or with texts; adds their repositories to the owners."""
     for path in paths:
         for repo in unpack(path, Judged).with_duplicates():
-            name, claim = repo.name.lower(), (repo.named_at, repo.repo_id)
+            name = repo.name.lower()
+            claim = (repo.named_at, repo.repo_id)
             owners[name] = max(owners.get(name, claim), claim)
             for cluster in repo.clusters:
                 yield from cluster.members
@@ -252,8 +256,10 @@ class SplitAssignment:
 
 def assign_splits(combined: CombinedBuckets, near_duplicates: Indices) -> SplitAssignment:
     """Assign whole groups to splits, before negatives are drawn."""
-    group, settings = combined.groups(near_duplicates), combined.settings
-    table, usable = combined.pairs.table, combined.texts.usable
+    group = combined.groups(near_duplicates)
+    settings = combined.settings
+    table = combined.pairs.table
+    usable = combined.texts.usable
     ends = table["first"].to_numpy(), table["second"].to_numpy()
     assigned = split_groups(
         combined.refs, ends, group, usable, settings.split, settings.pair.ratio, settings.seed
@@ -283,7 +289,9 @@ class BucketNegatives(msgspec.Struct):
 
 def draw_inputs(combined: CombinedBuckets, assignment: SplitAssignment) -> Iterator[DrawInput]:
     """Yield the input of each bucket: splits, and the number of negatives of each repository."""
-    refs, usable, codes = combined.refs, combined.texts.usable, assignment.issues
+    refs = combined.refs
+    usable = combined.texts.usable
+    codes = assignment.issues
     repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
     wanted: dict[str, dict[str, int]] = {}
     for split, count in assignment.negatives_wanted.items():  # in proportion to positives
@@ -313,7 +321,8 @@ def draw_inputs(combined: CombinedBuckets, assignment: SplitAssignment) -> Itera
 
 def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterator[bytes]:
     """Draw the negatives of a bucket; large repositories don't make up for missing ones of others."""
-    inputs, settings = unpack(draw_input, DrawInput), ArchiveSettings.model_validate_json(settings_json)
+    inputs = unpack(draw_input, DrawInput)
+    settings = ArchiveSettings.model_validate_json(settings_json)
     split_of = {ref: split for ref, split, _ in inputs.issues if split}
     group = {ref: first for ref, _, first in inputs.issues}
     drawn = BucketNegatives(
@@ -359,7 +368,8 @@ def add_negatives(
 ) -> DrawnNegatives:
     """Add the negatives of the buckets, one by one."""
     codes = array("b", assignment.positives.tobytes())
-    missing, with_single = dict.fromkeys(assignment.negatives_wanted, 0), 0
+    missing = dict.fromkeys(assignment.negatives_wanted, 0)
+    with_single = 0
     for path in paths:
         drawn = unpack(path, BucketNegatives)
         for name, pairs in drawn.pairs.items():

@@ -69,10 +69,13 @@ def write_archive(
     detail: Path,
 ) -> dict[str, Any]:
     """Write the dataset like `write_gis`, but in shards; `detail` gets the counts of all repositories."""
-    pairs, texts, seed = combined.pairs, combined.texts, combined.settings.seed
+    pairs = combined.pairs
+    texts = combined.texts
+    seed = combined.settings.seed
     splits = list(drawn.missing)
     table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort("hash", "first", "second")
-    rows_of, positives = {}, {}
+    rows_of = {}
+    positives = {}
     for split in splits:
         rows = table.filter(pl.col("split") == SPLITS.index(split))
         rows_of[split] = rows["place"].to_numpy()
@@ -158,7 +161,8 @@ def _month(hours: list[str], tally_of: Mapping[str, HourTally]) -> dict[str, Any
 
 def with_coverage(card: str, statistics: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """Add the sections on the archive to the card."""
-    limits, hours = settings["limits"], settings["hours"]
+    limits = settings["limits"]
+    hours = settings["hours"]
     rejected = statistics["rejected_issues"]
     source = _SOURCE.format(
         hours=hours,

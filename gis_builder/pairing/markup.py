@@ -56,7 +56,8 @@ def replaced_reference(text: str, span: Span) -> tuple[Span, str]:
     tail = _TAIL.match(text, end)
     ends = _CLAUSE_ENDS.match(text, tail.end() if tail else end) is not None
     if ends:
-        leads, joints = _words_start(text, start, _LEADS), _joints_start(text, start)
+        leads = _words_start(text, start, _LEADS)
+        joints = _joints_start(text, start)
         if leads < start and _CLAUSE_OPENS.search(text, max(0, leads - _WINDOW), leads):
             return _whole_clause(text, leads, tail.end() if tail else end), ""
         if tail is None and joints < start:
@@ -74,7 +75,8 @@ def _another_issue(text: str, start: int, end: int, *, ends: bool) -> tuple[Span
         return None
     first = _words_start(text, start, _NOUNS)
     before = text[max(0, first - _WINDOW) : first]
-    word, opens = _WORD.search(before), _CLAUSE_OPENS.search(before)
+    word = _WORD.search(before)
+    opens = _CLAUSE_OPENS.search(before)
     if opens and goes_on is not None and not ends:
         is_needed = first < start or goes_on[1] in _NEEDING
     else:
@@ -166,8 +168,10 @@ def _only_joins(text: str, start: int, end: int) -> bool:
 def _widen(text: str, start: int, end: int) -> Span:
     opening, closing = _around(text, start, end)
     while opening >= 0 and closing < len(text) and _WRAPPERS.get(text[opening]) == text[closing]:
-        start, end = opening, closing + 1
-        opening, closing = start - 1, end
+        start = opening
+        end = closing + 1
+        opening = start - 1
+        closing = end
     follows = text[end] if end < len(text) else "\n"
     if follows in " \t" and (start == 0 or text[start - 1] == "\n"):
         return start, end + 1
@@ -255,7 +259,8 @@ def _tag_replacement(tag: re.Match[str]) -> str:
 
 def without_login_names(text: str) -> tuple[str, int]:
     """Replace the login name in the path of a home folder and in a prompt (`ann@thinkpad:~$`)."""
-    lower, count = text.lower(), 0
+    lower = text.lower()
+    count = 0
     if "/home/" in lower or "users" in lower or "documents and settings" in lower:
         text, count = _HOME.subn(r"\g<root>user", text)
     text, prompts = _PROMPT.subn(r"\g<before>user@host", text) if "@" in text else (text, 0)

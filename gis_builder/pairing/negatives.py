@@ -90,10 +90,12 @@ def _ends_by_repo(pairs: Iterable[IssuePair]) -> dict[str, list[PositiveEnd]]:
 def shares(positives: Sequence[int], wanted: int) -> list[int]:
     """Distribute `wanted` negatives over repositories in proportion to their positives."""
     total = sum(positives)
-    counts, done = [], 0
+    counts = []
+    done = 0
     for count in positives:
         # Differences of running sums rounded down add up to exactly `wanted`.
-        before, done = done, done + count
+        before = done
+        done = done + count
         counts.append(wanted * done // total - wanted * before // total)
     return counts
 
@@ -168,7 +170,8 @@ class _RepoNegatives:
 
     def _why_not(self, first: IssueRef, second: IssueRef) -> str | None:
         """The reason code if two issues may be duplicates; the cheapest checks come first."""
-        cluster, group = self._inputs.cluster, self._inputs.group
+        cluster = self._inputs.cluster
+        group = self._inputs.group
         if first == second or (first in cluster and cluster[first] == cluster.get(second)):
             return "same_cluster"
         if group.get(first, first) == group.get(second, second):

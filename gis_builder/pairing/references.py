@@ -92,7 +92,8 @@ def find_references(text: str) -> list[IssueMention]:
 def _links(text: str) -> Iterator[IssueMention]:
     for match in _LINK.finditer(text):
         start, end = match.span()
-        number, repo = int(match[1]), None
+        number = int(match[1])
+        repo = None
         address = _before(text, start, _ADDRESS_BACKWARDS, _MAX_ADDRESS)
         if address:
             start -= len(address)
@@ -176,7 +177,8 @@ def _is_format(text: str, start: int) -> bool:
 def _is_colour(text: str, start: int, end: int) -> bool:
     if end - start - 1 not in _COLOUR_DIGITS:
         return False
-    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    before = text[max(0, start - 1) : start]
+    after = text[end : end + 1]
     if before == after and before in ("'", '"'):
         return True
     lead = text[max(0, start - _LEAD) : start]

@@ -62,7 +62,8 @@ class SameProblem:
         return Similarities(self._cosine(first, second), coverage)
 
     def _cosine(self, first: str, second: str) -> float:
-        vector, other = self._weighted_words(first), self._weighted_words(second)
+        vector = self._weighted_words(first)
+        other = self._weighted_words(second)
         product = math.fsum(weight * other[word] for word, weight in vector.items() if word in other)
         lengths = math.hypot(*vector.values()) * math.hypot(*other.values())
         return min(1.0, product / lengths) if lengths else 0.0

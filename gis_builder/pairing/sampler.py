@@ -210,9 +210,11 @@ _MAX_ATTEMPTS = 8  # at one gap, if the best pairs are not allowed
 _GOOD = 0.1  # a mismatch that ends the search
 _TOLERANCES = (0.25, 0.6)  # maximum mismatch of hard negatives in the first and the second pass
 # In the first turns a worse mismatch is rejected: using an issue once more may give a better one.
-_POOR, _STRICT_TURNS = 1.5, 1
+_POOR = 1.5
+_STRICT_TURNS = 1
 # The timeline is reduced to free issues after at least this many pairs, and this fraction of its length.
-_MIN_PAIRS, _FRACTION = 8, 8
+_MIN_PAIRS = 8
+_FRACTION = 8
 
 MayTake = Callable[[IssueRef], bool]
 
@@ -221,7 +223,10 @@ class GapMatcher:
     """Draws negatives with wanted gaps for a sampler."""
 
     def __init__(self, sampler: NegativeSampler, timeline: Timeline, wanted: WantedGaps, seed: int) -> None:
-        self._sampler, self._timeline, self._wanted, self._seed = sampler, timeline, wanted, seed
+        self._sampler = sampler
+        self._timeline = timeline
+        self._wanted = wanted
+        self._seed = seed
 
     def draw_hard(self, count: int, candidates: Candidates, kind: str) -> None:
         """Pair up to `count` issues with the first candidates at a wanted gap."""
@@ -273,7 +278,8 @@ class GapMatcher:
     def _draw(self, purpose: str, may_take: MayTake, uses: Counter[IssueRef], max_mismatch: float) -> None:
         """Make one pair for each wanted gap if possible, and count the uses of partners."""
         anchors = deque(dict.fromkeys(self._sampler.draw_order(purpose)))
-        free, until = self._timeline, 0
+        free = self._timeline
+        until = 0
         for turn, gap in enumerate(self._wanted.hardest_first()):
             if turn >= until:  # removing the issues that are used up keeps the search short
                 free = free.only(may_take)

@@ -216,7 +216,8 @@ def _replace(shape: Shape, text: str) -> tuple[str, int]:
 
     def replacement(match: re.Match[str]) -> str:
         nonlocal count
-        value, whole = match[group], match[0]
+        value = match[group]
+        whole = match[0]
         if shape.accepts is not None and not shape.accepts(value):
             return whole
         count += 1

@@ -75,7 +75,8 @@ class SameSplit:
 
     def __init__(self, refs: RefTable) -> None:
         self._refs = refs
-        self._first, self._second = array("i"), array("i")
+        self._first = array("i")
+        self._second = array("i")
 
     def add(self, members: Iterable[IssueRef]) -> None:
         """Add references that must stay together."""
@@ -281,7 +282,8 @@ def split_issues(
     groups = same_split.groups()
     is_usable = np.zeros(len(refs), np.bool_)
     is_usable[refs.indices(usable)] = True
-    first, second = refs.indices(pair.first for pair in pairs), refs.indices(pair.second for pair in pairs)
+    first = refs.indices(pair.first for pair in pairs)
+    second = refs.indices(pair.second for pair in pairs)
     assigned = split_groups(refs, (first, second), groups, is_usable, settings, ratio, seed)
 
     splits = Splits({}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted)

@@ -131,7 +131,8 @@ def date_order(text: str) -> bool | None:
     match = _match_time(text)
     if match is None or not (match["first"] or "").isdecimal() or not match["second"].isdecimal():
         return None
-    first, second = int(match["first"]), int(match["second"])
+    first = int(match["first"])
+    second = int(match["second"])
     return None if (first > 12) == (second > 12) else first > 12
 
 
@@ -151,7 +152,9 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
     match = _match_time(text)
     if match is None:
         raise ValueError
-    year, month, day = match["year"] or match["last"], match["month"], match["day"]
+    year = match["year"] or match["last"]
+    month = match["month"]
+    day = match["day"]
     if month is None:
         is_numeric = match["first"].isdecimal() and match["second"].isdecimal()
         is_first = date_order(text) if is_numeric else match["first"].isdecimal()

@@ -39,7 +39,9 @@ class StoredThread:
     __slots__ = ("_repo", "_rows", "number")
 
     def __init__(self, repo: str, number: int, *rows: Any) -> None:
-        self._repo, self.number, self._rows = repo, number, rows
+        self._repo = repo
+        self.number = number
+        self._rows = rows
 
     def digest(self, basis: bytes) -> str:
         """Hash the rows, with a key."""

@@ -135,7 +135,8 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     for name in NESTED:
         merged |= _dict(value.get(name))
     if "fields" in value and "key" in value:  # Jira
-        key, root = cell_text(value["key"]), cell_text(value.get("self")).partition("/rest/")[0]
+        key = cell_text(value["key"])
+        root = cell_text(value.get("self")).partition("/rest/")[0]
         merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}
     comments = _at(merged, "comments")
     if "creation_time" in merged:  # Bugzilla's first comment is the description, and `url` is not its page
@@ -184,7 +185,8 @@ def other_kind(names: Iterable[str]) -> str:
 def roles_of(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) -> dict[str, list[int]]:
     """The indices of each role's columns; `columns` maps roles to names."""
     normalised = [_normalised(name) for name in names]
-    mapping, by_role = dict(columns), {}
+    mapping = dict(columns)
+    by_role = {}
     for role, known in ROLES.items():
         if role in mapping:
             indices = [index for index, name in enumerate(names) if name.strip() == mapping[role]]
@@ -226,7 +228,8 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     state, resolution = (comparable(one_text(cells, role)) for role in ("state", "resolution"))
     if not title:
         raise Malformed(f"title: empty; fill it in, {_OR_SKIP}")
-    created_at, closed_at = _required_time(cells, time_of), _time(cells, "closed_at", time_of)
+    created_at = _required_time(cells, time_of)
+    closed_at = _time(cells, "closed_at", time_of)
     updated_at = _time(cells, "updated_at", time_of) or closed_at or created_at
     has_resolution = not _UNRESOLVED.fullmatch(resolution.strip("-").lower())
     is_resolved = has_resolution or _CLOSED.fullmatch(state.lower())

@@ -165,7 +165,8 @@ class TicketFile:
                     yield (file_kind(self.path), *required), read
 
     def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
-        text, time = cell_text(cell).strip(), ""
+        text = cell_text(cell).strip()
+        time = ""
         if role == "body" and isinstance(cell, list):  # such as GitLab's notes; `notes` may be a text, too
             role = _NOT_USED
         with suppress(Malformed):

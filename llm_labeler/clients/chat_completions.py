@@ -67,7 +67,8 @@ class Dialect:
                 f"llm {name}: extra has {reserved[0]}, which has its own setting or can't be changed; remove"
                 f" it from [llm.{name}.extra]"
             )
-        self._name, self._settings = name, settings
+        self._name = name
+        self._settings = settings
         sampling = {name: getattr(settings, name) for name in ("temperature", "top_p", "seed")}
         self._chosen: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
         if settings.kind == "glm":
@@ -99,7 +100,8 @@ class Dialect:
 
     def body(self, ask: Ask, form: Form) -> dict[str, Any]:
         """The request for a question."""
-        settings, messages = self._settings, [*ask.messages]
+        settings = self._settings
+        messages = [*ask.messages]
         if not form.has_system and messages[0].role == "system":
             messages[:2] = [Message("user", "\n\n".join(message.content for message in messages[:2]))]
         body: dict[str, Any] = {
@@ -202,7 +204,9 @@ def read_body(body: bytes) -> Any:
 
 def _from_events(body: bytes) -> Any:
     """The chat completion whose parts are the events of a stream."""
-    parts, finish, whole = list[dict[str, Any]](), None, dict[str, Any]()
+    parts = list[dict[str, Any]]()
+    finish = None
+    whole = dict[str, Any]()
     for event in re.finditer(rb"^data:[ \t]*(\{.*)", body, re.MULTILINE):
         whole |= {name: value for name, value in read_json(event[1]).items() if value is not None}
         for choice in _objects(whole.pop("choices", None))[:1]:
@@ -217,7 +221,8 @@ def reply_of(value: Any) -> LlmReply:
     """Parse a decoded chat completion; one without text is an answer, too, if it has a reason."""
     if not isinstance(value, dict):
         raise _broken("not an object", value)
-    usage, model = usage_of(value.get("usage")), _name(value.get("model"))
+    usage = usage_of(value.get("usage"))
+    model = _name(value.get("model"))
     choice = next(iter(_objects(value.get("choices"))), None)
     message = {} if choice is None else choice.get("message")
     raw = _text(message.get("content")) if isinstance(message, dict) else ""
@@ -235,7 +240,8 @@ def reply_of(value: Any) -> LlmReply:
             raise _broken("a choice without message", choice)
         message = {}
     if not raw and (refusal := _text(message.get("refusal"))):
-        raw, finish = refusal, "refusal"
+        raw = refusal
+        finish = "refusal"
     if ending_of(finish) == "failed":
         raise CallFailed("server_error", f"the model failed during its answer ({finish})", maybe_billed=True)
     raw = raw or _misplaced(message)

@@ -68,7 +68,8 @@ def _is_private(host: str) -> bool:
 
 
 def _look_up(host: str, model: str) -> tuple[float, float] | None:
-    folded, prices = model.casefold(), _PRICES[host]
+    folded = model.casefold()
+    prices = _PRICES[host]
     return prices.get(folded) or prices.get(_DATE.sub("", folded))
 
 
@@ -99,7 +100,8 @@ class ServerProvider(Provider):
         self.address = _find_address(name, settings)
         parameters = _answer_parameters(name, settings, self.address)
         super().__init__(name, settings, parameters, find_prices(settings, self.address))
-        self.kind, self._settings = settings.kind, settings
+        self.kind = settings.kind
+        self._settings = settings
         self.dialect = Dialect(name, settings)
         self.refused = self.dialect.refused
         self.key_variable = key_variable(self.address.host, settings.api_key_env)

@@ -35,10 +35,16 @@ class Provider(Protocol):
     refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
 
     def __init__(self, name: str, settings: LlmSettings, parameters_text: str, prices: Prices) -> None:
-        self.name, self.model, self.prices = name, settings.model, prices
-        self.parameters_text, self.parameters = parameters_text, content_hash(parameters_text)
-        self.concurrency, self.rpm, self.tpm = settings.concurrency, settings.rpm, settings.tpm
-        self.attempts, self.refused = settings.attempts, set()
+        self.name = name
+        self.model = settings.model
+        self.prices = prices
+        self.parameters_text = parameters_text
+        self.parameters = content_hash(parameters_text)
+        self.concurrency = settings.concurrency
+        self.rpm = settings.rpm
+        self.tpm = settings.tpm
+        self.attempts = settings.attempts
+        self.refused = set()
 
     def max_usage(self, ask: Ask) -> TokenUsage:
         """Upper bound on the tokens of a call: the bytes of the prompt, and the limit of the answer."""
@@ -118,7 +124,8 @@ def known_llms(settings: LabelSettings) -> Llms:
     rows = []
     for name, entry in sorted(settings.llm.items()):
         provider = build(name, entry)
-        variable, prices = provider.key_variable, (provider.prices.prompt, provider.prices.completion)
+        variable = provider.key_variable
+        prices = (provider.prices.prompt, provider.prices.completion)
         has_key = variable is not None and bool(os.environ.get(variable))
         rows.append(Llm(name, entry.kind, entry.model, entry.base_url, variable, has_key, *prices))
     return Llms(rows)
@@ -150,7 +157,8 @@ class FunctionProvider(Provider):
         prices = Prices(0.0, 0.0) if settings.local else Prices(settings.price_in, settings.price_out)
         super().__init__(name, settings, parameters, prices)
         self.leaves_machine = not settings.local
-        self._function, self._max_tokens = function, settings.max_tokens
+        self._function = function
+        self._max_tokens = settings.max_tokens
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix=f"llm-{name}")
 
     def max_usage(self, ask: Ask) -> TokenUsage:

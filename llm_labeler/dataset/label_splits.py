@@ -52,7 +52,9 @@ class DatasetRows:
     """The candidates of a run."""
 
     def __init__(self, aggregation: str, seed: int, *, triplets: bool) -> None:
-        self.aggregation, self._seed, self.triplets = aggregation, seed, triplets
+        self.aggregation = aggregation
+        self._seed = seed
+        self.triplets = triplets
         self.texts: list[Text] = []
         self.candidates = self.rows = 0
         self.dropped: Counter[str] = Counter()  # pairs that are not rows, by reason
@@ -76,7 +78,8 @@ class DatasetRows:
                 )
             )
         self.texts.append(text)
-        self.candidates, self.rows = self.candidates + len(pairs), self.rows + len(rows)
+        self.candidates += len(pairs)
+        self.rows += len(rows)
         if len(self._pending) >= _BATCH:
             self._flush()
 
@@ -127,7 +130,8 @@ class DatasetRows:
         sides = [[row for row in rows if row[2].polarity == polarity] for polarity in POLARITIES]
         few, many = sides if len(sides[0]) < len(sides[1]) else reversed(sides)
         for turn, (key, number, pair) in enumerate(many if few else ()):
-            index, partner = self.candidates + number, self.candidates + few[turn % len(few)][1]
+            index = self.candidates + number
+            partner = self.candidates + few[turn % len(few)][1]
             both = (index, partner) if pair.polarity == "positive" else (partner, index)
             self.triplet_indices.append((key, index, *both))
 

@@ -82,7 +82,8 @@ def _file_values(path: Path, columns: Columns) -> Values:
 def _record_values(records: Iterable[tuple[int, Any]], where: str, columns: Columns) -> Values:
     """The values of the column that the first object decides; anything else than an object is a value."""
     names: list[str] = []
-    column, has_value = "", False
+    column = ""
+    has_value = False
     for row, record in records:
         if not isinstance(record, dict):
             yield where, row, record
@@ -251,7 +252,8 @@ def read_existing_pairs(
 
 def _reasons(rows: pl.DataFrame, settings: InputSettings, limit: int | None) -> list[str | None]:
     """Why each row is unusable (None: usable), up to the row where `limit` usable ones are reached."""
-    reasons, seen = list[str | None](), set[str]()
+    reasons = list[str | None]()
+    seen = set[str]()
     for first, second, pair in rows.select("text1", "text2", PAIR).iter_rows():
         if len(seen) == limit:
             break

@@ -78,7 +78,8 @@ def _row_key(row: Row) -> AskKey:
 
 
 def _answer_row(answer: StoredAnswer) -> Row:
-    reply, usage = answer.reply, answer.reply.usage
+    reply = answer.reply
+    usage = answer.reply.usage
     tokens = (None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens)
     return (
         *_key_row(answer.key),
@@ -95,7 +96,8 @@ def _row_answer(row: Row) -> StoredAnswer:
 
 
 def _failure_row(failure: Failure) -> Row:
-    detail, final = _encode(failure.detail), int(failure.final)
+    detail = _encode(failure.detail)
+    final = int(failure.final)
     return (*_key_row(failure.key), failure.reason, detail, failure.attempts, final)
 
 
@@ -121,7 +123,8 @@ class SubmittedBatch:
     @property
     def max_spending(self) -> Spending:
         """The charge until it is collected."""
-        single, size = charge(self.max_usage, self.cost), len(self.keys)
+        single = charge(self.max_usage, self.cost)
+        size = len(self.keys)
         return replace(single, requests=size, unpriced=size * single.unpriced, estimated=size)
 
 

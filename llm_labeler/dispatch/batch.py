@@ -81,8 +81,12 @@ class _Batcher:
         *,
         retry_final: bool,
     ) -> None:
-        self._provider, self._store, self._budget, self._meter = provider, store, budget, meter
-        self._poll_s, self._retry_final = poll_s, retry_final
+        self._provider = provider
+        self._store = store
+        self._budget = budget
+        self._meter = meter
+        self._poll_s = poll_s
+        self._retry_final = retry_final
         self._server = OpenAiBatches(provider, poll_s)
         self._draft = BatchDraft()  # the next batch
         self._reservations: dict[str, Reservation] = {}  # of this process's batches, by custom id
@@ -114,7 +118,8 @@ class _Batcher:
 
     async def _ask_directly(self, ask: Ask) -> bool:
         """Ask one question without a batch; return whether the budget allows more."""
-        name, breaker = self._provider.name, BreakerSettings()
+        name = self._provider.name
+        breaker = BreakerSettings()
         outcome = await ask_all(
             {name: [ask]},
             {name: self._provider},
@@ -130,10 +135,13 @@ class _Batcher:
         return outcome.stopped_by is None
 
     async def _submit_all(self, asks: Iterable[Ask]) -> None:
-        name, misfits = self._provider.name, 0
+        name = self._provider.name
+        misfits = 0
         for ask in asks:
-            line, max_usage = self._server.line(ask), self._provider.max_usage(ask)
-            size, count = self._draft.size + len(line), len(self._draft.keys)
+            line = self._server.line(ask)
+            max_usage = self._provider.max_usage(ask)
+            size = self._draft.size + len(line)
+            count = len(self._draft.keys)
             if count == self._server.max_requests or size > self._server.max_bytes:
                 await self._submit()
             try:
@@ -159,7 +167,8 @@ class _Batcher:
         if not draft.keys:
             return
         file_id = await self._server.upload(draft)
-        name, cost = self._provider.name, self._cost(draft.max_usage)
+        name = self._provider.name
+        cost = self._cost(draft.max_usage)
         batch = SubmittedBatch(name, draft.tag, _STARTING, draft.keys, draft.max_usage, cost)
         self._reservations |= draft.reservations
         self._draft = BatchDraft()

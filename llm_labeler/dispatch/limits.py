@@ -26,8 +26,11 @@ class Breaker:
     """Stops calling an LLM if most calls fail, or if refusals repeat; `RateLimiter` handles 429s."""
 
     def __init__(self, llm: str, settings: BreakerSettings, concurrency: int) -> None:
-        self._llm, self._max_failures = llm, settings.max_failures
-        self._max_repeats, self._repeats, self._last_refusal = settings.refusals, 0, ""
+        self._llm = llm
+        self._max_failures = settings.max_failures
+        self._max_repeats = settings.refusals
+        self._repeats = 0
+        self._last_refusal = ""
         self._window: deque[tuple[str, str] | None] = deque(maxlen=max(settings.window, 2 * concurrency))
         self._answered_at = float("-inf")  # last answer before most calls failed
 
@@ -127,10 +130,12 @@ class RateLimiter:
     """Admits calls to one server; all times are those of the event loop."""
 
     def __init__(self, llm: str, concurrency: int, rpm: int | None, tpm: int | None) -> None:
-        self._llm, self._concurrency = llm, concurrency
+        self._llm = llm
+        self._concurrency = concurrency
         self._allowed = float(concurrency)
         self._in_flight = 0
-        self._requests, self._tokens = TokenBucket(rpm), TokenBucket(tpm)
+        self._requests = TokenBucket(rpm)
+        self._tokens = TokenBucket(tpm)
         self._expected: float | None = None  # tokens per call, averaged over answered calls
         self._lock = asyncio.Lock()
         self._freed = asyncio.Event()

@@ -43,7 +43,8 @@ _TRIES = 6
 _TRANSFER_S = 1800.0  # 200 MB over a slow line
 _MAX_RESULT_BYTES = 1 << 30  # 50,000 answers of 20 kB
 _MAX_BYTES = 8 << 20  # of other responses
-_PAGE, _MAX_PAGES = 100, 100
+_PAGE = 100
+_MAX_PAGES = 100
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 ENDED = frozenset(("completed", "expired", "cancelled", "failed"))
 
@@ -101,7 +102,8 @@ class OpenAiBatches:
     max_bytes = 200 * 10**6
 
     def __init__(self, provider: ServerProvider, poll_s: float) -> None:
-        self._provider, self._channel = provider, provider.channel
+        self._provider = provider
+        self._channel = provider.channel
         self._pause_s = min(1.0, poll_s)
 
     def line(self, ask: Ask) -> bytes:
@@ -208,7 +210,8 @@ async def read_results(
     provider: ServerProvider, batch: SubmittedBatch, state: str, lines: Iterable[ResultLine], discount: float
 ) -> BatchResults:
     """Match result lines with questions; the first answer to a question counts."""
-    results, fatal_statuses = BatchResults(), set[int]()
+    results = BatchResults()
+    fatal_statuses = set[int]()
 
     def charged(line: ResultLine, reply: LlmReply) -> StoredAnswer:
         usage = reply.usage or _share(batch)
@@ -285,7 +288,8 @@ def _failure(batch: SubmittedBatch, name: str, failed: CallFailed) -> Failure:
 
 
 def _batch_status(value: dict[str, Any]) -> BatchStatus:
-    metadata, errors = value.get("metadata"), value.get("errors")
+    metadata = value.get("metadata")
+    errors = value.get("errors")
     tag = metadata.get("tag") if isinstance(metadata, dict) else None
     problems = errors.get("data") if isinstance(errors, dict) else None
     messages = [

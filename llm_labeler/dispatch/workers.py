@@ -44,7 +44,10 @@ class Meter:
         self.spent = Spending()  # by this session
         self.stopped_by: str | None = None  # the limit that was reached: max_cost, max_tokens or max_requests
         self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
-        self._listener, self._total, self._stage, self._budget = listener, total, stage, budget
+        self._listener = listener
+        self._total = total
+        self._stage = stage
+        self._budget = budget
         self._reported_at = float("-inf")
 
     def changed(self, *, last: bool = False) -> None:
@@ -90,13 +93,15 @@ class Caller:
     def __init__(self, store: AnswerStore, budget: Budget, meter: Meter) -> None:
         self.calling: set[asyncio.Task[None]] = set()  # tasks with a call in flight
         self.meter = meter
-        self._store, self._budget = store, budget
+        self._store = store
+        self._budget = budget
         self._refused = Counter[str]()  # number of saved fields that the server of each LLM doesn't know
 
     def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
         """Raise the bounds of an LLM if stored answers exceed them."""
         for ask, usage in self._store.usages(asks) if self._budget.needs_bounds else ():
-            max_usage, prices = provider.max_usage(ask), provider.prices
+            max_usage = provider.max_usage(ask)
+            prices = provider.prices
             self._budget.recall(
                 provider.name, charge(max_usage, prices.cost(max_usage)), charge(usage, prices.cost(usage))
             )
@@ -151,7 +156,8 @@ _LOG = logging.getLogger(__name__)
 _GRACE_S = 15.0  # for calls in flight after an error
 _MIN_BACKOFF_S = 0.5
 _MAX_BACKOFF_S = 60.0
-_RATE_LIMITED, _REJECTED = "rate_limited", "rejected"
+_RATE_LIMITED = "rate_limited"
+_REJECTED = "rejected"
 # 429s don't count as attempts, but a question that always gets one fails in the end.
 _MAX_RATE_LIMITED = 100
 
@@ -169,8 +175,11 @@ class LlmWorkers:
         *,
         retry_final: bool,
     ) -> None:
-        self._provider, self._store, self._caller = provider, store, caller
-        self._chunks, self._retry_final = chunks(asks), retry_final
+        self._provider = provider
+        self._store = store
+        self._caller = caller
+        self._chunks = chunks(asks)
+        self._retry_final = retry_final
         self._next: deque[Ask] = deque()
         self._pulling = asyncio.Lock()
         self._limiter = RateLimiter(provider.name, provider.concurrency, provider.rpm, provider.tpm)
@@ -240,7 +249,8 @@ class LlmWorkers:
             except CallFailed as failed:
                 _LOG.info("%s: %s %s: %s", self._provider.name, ask.key.task, ask.key.text_id, failed)
                 is_rate_limited = failed.reason == _RATE_LIMITED
-                rate_limited, tried = rate_limited + is_rate_limited, tried + (not is_rate_limited)
+                rate_limited = rate_limited + is_rate_limited
+                tried = tried + (not is_rate_limited)
                 if (
                     not failed.retry
                     or tried >= self._provider.attempts

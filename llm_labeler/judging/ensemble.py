@@ -73,7 +73,9 @@ class Ballots:
 def collect(votes: Iterable[JudgeVote]) -> Ballots:
     """Count the ballots."""
     judges: dict[str, int] = {}
-    items, columns, bits = array("Q"), array("I"), array("B")
+    items = array("Q")
+    columns = array("I")
+    bits = array("B")
     for vote in votes:
         items.append(keyed_hash(_SEED, vote.candidate_id))
         columns.append(judges.setdefault(vote.judge, len(judges)))
@@ -83,11 +85,13 @@ def collect(votes: Iterable[JudgeVote]) -> Ballots:
     np.bitwise_or.at(masks, (rows, np.asarray(columns)), np.asarray(bits))
     names = tuple(sorted(judges))
     masks = masks[:, [judges[name] for name in names]]
-    ballots, counts = masks, np.zeros(0, np.int64)
+    ballots = masks
+    counts = np.zeros(0, np.int64)
     if masks.size:
         ballots, counts = np.unique(masks, axis=0, return_counts=True)
     classes = _CLASS[ballots]
-    judged, unsure = (ballots > 0), (ballots > 0) & (classes == ABSTAINS)
+    judged = ballots > 0
+    unsure = (ballots > 0) & (classes == ABSTAINS)
     return Ballots(names, classes, counts, counts @ judged, counts @ unsure)
 
 
@@ -114,7 +118,8 @@ class Fit:
 def fit(ballots: Ballots, *, smoothing: float = SMOOTHING, tolerance: float = _TOLERANCE) -> Fit:
     """Estimate accuracies and prior; ballots on which all abstain are ignored."""
     voted = ballots.voters > 0
-    chosen, counts = ballots.chosen[voted].astype(np.float64), ballots.counts[voted].astype(np.float64)
+    chosen = ballots.chosen[voted].astype(np.float64)
+    counts = ballots.counts[voted].astype(np.float64)
     posterior = chosen.sum(axis=1) / ballots.voters[voted, None]
     accuracy, prior = _maximise(posterior, chosen, counts, smoothing)
     converged = False
@@ -304,9 +309,11 @@ def _judged(
     probabilities = judges.probabilities(by_judge) if is_weighted and judges else share_of_votes(by_judge)
     polarity, reason, confidence = _decide(candidate.polarity, probabilities, settings)
     if not by_judge:
-        polarity, reason = candidate.polarity, "undecided"
+        polarity = candidate.polarity
+        reason = "undecided"
     elif is_weighted and confidence < settings.min_confidence:
-        polarity, reason = candidate.polarity, "unsure"
+        polarity = candidate.polarity
+        reason = "unsure"
     pair = _pair(candidate, polarity, votes, reason)
     return replace(pair, label=min(1.0, probabilities[0])) if is_weighted else pair
 

@@ -211,7 +211,8 @@ def _value_claims(value: Any, size: int, depth: int) -> Iterator[Claim]:
 
 
 def _object_claims(fields: _Object, size: int, depth: int) -> Iterator[Claim]:
-    number, word = _field(fields, _NUMBER_KEYS), _field(fields, _WORD_KEYS)
+    number = _field(fields, _NUMBER_KEYS)
+    word = _field(fields, _WORD_KEYS)
     if number is not None and word is not None:
         if (parsed := _number(number)) is not None:
             yield parsed, _word(word)

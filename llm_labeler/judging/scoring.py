@@ -55,7 +55,8 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     graded = not labels.is_in([0.0, 1.0]).all()
     lowest = 0.5 if threshold is None else threshold
     if graded and threshold is None:
-        low, high = labels.to_numpy().min(), labels.to_numpy().max()
+        low = labels.to_numpy().min()
+        high = labels.to_numpy().max()
         if low == high:
             raise DataError(
                 f"all gold labels are {low:g}; give --gold-threshold, the lowest label of texts with the same"
@@ -276,7 +277,8 @@ def _row(
 ) -> ScoreRow:
     actual = [candidate.same == (polarity == "positive") for candidate in labelled]
     is_predicted = [candidate.polarity == polarity for candidate in labelled]
-    right, predicted = sum(map(and_, actual, is_predicted)), sum(is_predicted)
+    right = sum(map(and_, actual, is_predicted))
+    predicted = sum(is_predicted)
     kept = [candidate for candidate in labelled if candidate.polarity]
     return ScoreRow(
         by=by,

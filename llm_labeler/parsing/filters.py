@@ -159,7 +159,8 @@ def _reject_copy(candidate: str, text: str, polarity: Polarity, settings: Filter
         return "copy"
     if polarity == "positive":
         return None
-    candidate_words, text_words = words(candidate), words(text)
+    candidate_words = words(candidate)
+    text_words = words(text)
     if order_similarity(candidate_words, text_words) >= settings.antonym_similarity:
         return "near_copy"
     is_close = differing(candidate_words, text_words) < settings.min_differing_words
@@ -212,7 +213,8 @@ def reject_query(candidate: str, passage: str, polarity: Polarity, settings: Fil
 
 def shared(candidate: str, text: str) -> float:
     """Share of the shorter sentence that is in the other, in [0, 1]: the larger of words and trigrams."""
-    first, second = _content(candidate), _content(text)
+    first = _content(candidate)
+    second = _content(text)
     if not first or not second:
         return 1.0
     return max(_share(first, second), _share(_trigrams(candidate), _trigrams(text)))

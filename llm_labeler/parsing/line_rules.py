@@ -57,7 +57,8 @@ class LineReader:
     """Reads lines in order into texts with reasons."""
 
     def __init__(self, lines: list[Line], source: SourceText) -> None:
-        self.lines, self.source = lines, source
+        self.lines = lines
+        self.source = source
         self.marked = [line for line in lines if line.mark]
         self.numbers = [line for line in self.marked if line.mark == "number"]
         texts = [line.text for line in self.marked or lines]
@@ -67,7 +68,9 @@ class LineReader:
         self.parts: list[tuple[list[str], str | None]] = []  # the lines of each text, with its reason
         self.has_sentence = self.is_title = False  # is_title: above is a heading, or only a mark
         self.section: str | None = None  # the reason to drop the lines below a heading
-        self.index, self.line, self.text = 0, Line(""), ""
+        self.index = 0
+        self.line = Line("")
+        self.text = ""
 
     def read(self) -> list[Piece]:
         """The texts with their reasons."""
@@ -81,7 +84,8 @@ class LineReader:
                 self.line.mark and self.text.endswith((":", "："))
             )
             if may_head and is_heading(self.text, self.source):
-                self.section, self.is_title = _section(self.text, self.section, self.source.polarity), True
+                self.section = _section(self.text, self.section, self.source.polarity)
+                self.is_title = True
                 self.parts.append(([self.text], self.section or "preamble"))
             else:
                 self._add(self.section or reason)
@@ -142,7 +146,8 @@ class LineReader:
     @property
     def is_below_title(self) -> bool:
         """Whether the line is below a title, and does not introduce a list."""
-        above, below = self.lines[max(self.index - 1, 0)], self.lines[self.index + 1 : self.index + 2]
+        above = self.lines[max(self.index - 1, 0)]
+        below = self.lines[self.index + 1 : self.index + 2]
         return self.is_title and (bool(above.mark) or not any(line.mark for line in below))
 
 

@@ -78,7 +78,8 @@ def is_other_script(candidate: str, text: str) -> bool:
     """Whether `candidate` is in another script than `text`."""
     if candidate.isascii() and text.isascii():
         return False  # Latin, or no letters
-    of_text, of_candidate = shares(text), shares(candidate)
+    of_text = shares(text)
+    of_candidate = shares(candidate)
     if not of_text or not of_candidate:
         return False
     main = max(of_text, key=of_text.__getitem__)

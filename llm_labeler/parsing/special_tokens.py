@@ -72,12 +72,14 @@ def split_thought(raw: str, is_answer: Callable[[str], bool] = has_words) -> tup
     """Split an answer into the model's reasoning and the rest."""
     ends = [match.end() for match in _THOUGHT_END.finditer(raw)]
     start = ends[-1] if ends else _end_of_pair(raw, is_answer)
-    thought, rest = raw[:start], raw[start:]
+    thought = raw[:start]
+    rest = raw[start:]
     first = _THOUGHT.search(raw)
     if first is not None and not _has_text(rest) and _has_text(raw[: first.start()]):
         return raw[first.start() :], raw[: first.start()]  # reasoning about the answer before it
     if (opening := _THOUGHT.search(rest)) is not None:
-        thought, rest = thought + rest[opening.start() :], rest[: opening.start()]
+        thought = thought + rest[opening.start() :]
+        rest = rest[: opening.start()]
     return thought, rest
 
 
@@ -111,12 +113,15 @@ def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     if not (marks := [*_CHAT.finditer(text)]):
         return "", text, ""
     kinds = ["answer", *(match.lastgroup for match in marks)]
-    starts, ends = [0, *(match.end() for match in marks)], [*(match.start() for match in marks), len(text)]
+    starts = [0, *(match.end() for match in marks)]
+    ends = [*(match.start() for match in marks), len(text)]
     spans = [(kind, a, b) for kind, a, b in zip(kinds, starts, ends, strict=True) if has_words(text[a:b])]
     if spans and spans[0][1] == 0 and len(spans) > 1 and source.begins(ECHO, text.lstrip()):
         del spans[0]
     first = next(
         (span for kind in ("answer", "end") for span in spans if span[0] == kind), ("", len(text), len(text))
     )
-    before, answer, tail = text[: first[1]], text[first[1] : first[2]], text[first[2] :]
+    before = text[: first[1]]
+    answer = text[first[1] : first[2]]
+    tail = text[first[2] :]
     return _CHAT.sub(" ", before), _CHAT.sub(" ", answer), _CHAT.sub(" ", tail)

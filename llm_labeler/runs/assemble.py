@@ -48,7 +48,8 @@ class AskSummary:
 
     def unanswered_counts(self) -> str:
         """Number of unanswered questions by reason, for a message."""
-        number, detail = sum(self.unanswered.values()), f": {self.detail}" if self.detail else ""
+        number = sum(self.unanswered.values())
+        detail = f": {self.detail}" if self.detail else ""
         return f"{number:,} questions ({format_counts(self.unanswered)}{detail})"
 
     def problem(self, out: Path) -> RemoteError | None:
@@ -132,7 +133,8 @@ class RunResult(Printed):
         }
 
     def _cost(self) -> str:
-        spent, cached = self.asked.spent, self.asked.cached
+        spent = self.asked.spent
+        cached = self.asked.cached
         calls = f"{spent.requests:,} calls ({cached:,} answered before), {spent.tokens:,} tokens"
         in_all = "" if self.spent_in_all == spent else f" ({money(self.spent_in_all.cost)} in all sessions)"
         return f"{calls}, cost {money(spent.cost)}{in_all}"
@@ -190,7 +192,8 @@ class Labelled(RunResult):
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """Commands to list dropped rows, and to train unless most texts have no pair."""
         steps = [("see why rows were dropped", ["label", "report", "--work", str(self.work)])]
-        made, triplets = self.positives + self.negatives, self.out / "triplet"
+        made = self.positives + self.negatives
+        triplets = self.out / "triplet"
         step = ("train on the pairs", train_command(self.out))
         if triplets.is_dir():
             step = ("train on the triplets", [*train_command(triplets), "--preset", "domain"])
@@ -250,24 +253,29 @@ class QualityWarnings:
         return tuple(line for llm in sorted(self._counts) for line in self._warnings_of(llm))
 
     def _warnings_of(self, llm: str) -> list[str]:
-        lines, counts = list[str](), self._counts[llm]
+        lines = list[str]()
+        counts = self._counts[llm]
         if llm in self._needs_positives and not counts["positives"]:
             lines.append(f"{llm}: no positives; its rules fit few sentences, all English: use an LLM")
-        off_topic, judged = counts["off_topic"], counts["off_topic"] + counts["on_topic"]
+        off_topic = counts["off_topic"]
+        judged = counts["off_topic"] + counts["on_topic"]
         if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
             lines.append(
                 f"{llm}: {off_topic:,} of {judged:,} sentences have little to do with their texts (dropped as"
                 f" {', '.join(OFF_TOPIC)}, or kept with almost no word in common); it may answer them instead"
                 " of rewriting them: look at some with `label show`, and try --prompt=hardened"
             )
-        copies, negatives = counts["copies"], counts["negatives"]
+        copies = counts["copies"]
+        negatives = counts["negatives"]
         if copies >= _MIN_COUNT and 2 * copies > negatives:
             lines.append(
                 f"{llm}: {copies:,} of {negatives:,} negatives repeat their texts"
                 f" ({', '.join(COPIES)}); it may be too small for the task: look at some with `label show`,"
                 " and use a larger model, or let other LLMs judge with --aggregation=vote"
             )
-        spent, empty, answers = counts["limit_spent"], counts["empty"], counts["answers"]
+        spent = counts["limit_spent"]
+        empty = counts["empty"]
+        answers = counts["answers"]
         if empty >= _MIN_COUNT and 2 * empty >= answers:
             lines.append(
                 f"{llm}: {empty:,} of {answers:,} answers have no sentence; look at some with `label show`,"
@@ -346,7 +354,8 @@ def assemble(
         kept = sum(pair.reason is None for pair in pairs)
         text_indices.extend([bisect_left(ids, judged.text.text_id)] * kept)
         dropped.update(item.reason for item in judged.proposals if item.reason is not None)
-        answers, unjudged = answers + judged.answers.total(), unjudged + judged.unjudged
+        answers = answers + judged.answers.total()
+        unjudged = unjudged + judged.unjudged
         proposals += len(judged.proposals)
     show(Progress("making pairs", len(texts), len(texts), ended=True))
     rows.write_candidates(work / CANDIDATES_FILE)

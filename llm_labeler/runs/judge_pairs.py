@@ -54,7 +54,8 @@ def judged_card(
     splits = statistics["splits"]
     rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)]
     contradicted = statistics["contradictions"]
-    same, different = contradicted["given_same"], contradicted["given_other"]
+    same = contradicted["given_same"]
+    different = contradicted["given_other"]
     judges = [
         (f"`{name}`", f"`{run['llms'][name]['model']}`", accuracy_text(judge["accuracy"]))
         for name, judge in statistics["judges"]["by_name"].items()
@@ -138,7 +139,8 @@ class JudgedPairs(RunResult):
 
 Votes = dict[str, list[JudgeVote]]  # by pair
 _WORDS = PAIRS["match"]  # the same words for all purposes
-ALL_FILE, CONTRADICTIONS_FILE = "judged.parquet", "contradictions.csv"
+ALL_FILE = "judged.parquet"
+CONTRADICTIONS_FILE = "contradictions.csv"
 
 
 def judge_pairs(
@@ -301,7 +303,8 @@ def _decision(votes: list[JudgeVote], judges: Judges, min_confidence: float) -> 
     if not by_judge:
         return _PairDecision(reason="unsure" if votes else "not_judged")
     probabilities = judges.probabilities(by_judge)
-    best, same = max(probabilities), probabilities[CLASSES.index("same")]
+    best = max(probabilities)
+    same = probabilities[CLASSES.index("same")]
     if sum(math.isclose(probability, best, rel_tol=1e-9) for probability in probabilities) > 1:
         return _PairDecision(None, best, same, "undecided")
     if best < min_confidence:

@@ -72,8 +72,10 @@ class AskSession:
 
 async def ask_everything(session: AskSession, texts: Sequence[Text], screened: ScreenedTexts) -> AskSummary:
     """Ask for proposals, then ask the judges; repeat while the judges leave budget for further proposals."""
-    record, options = session.record, session.options
-    settings, task = record.settings, GenerationTask(record)
+    record = session.record
+    options = session.options
+    settings = record.settings
+    task = GenerationTask(record)
     outcomes: list[Meter] = []
     async with _asking(session) as (ask, failed, left_out):
         proposers = [name for name in settings.proposers if name not in left_out]
@@ -118,8 +120,11 @@ async def _asking(
     session: AskSession,
 ) -> AsyncIterator[tuple[_AskStage, dict[str, PairkitError], Collection[str]]]:
     """Check the LLMs; yield a function that asks, the LLMs that failed the check, and those left out."""
-    settings, providers, store = session.record.settings, session.providers, session.store
-    options, budget = session.options, Budget(settings.budget, store.spent())
+    settings = session.record.settings
+    providers = session.providers
+    store = session.store
+    options = session.options
+    budget = Budget(settings.budget, store.spent())
 
     async def ask(
         stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, kept_back: float
@@ -158,7 +163,8 @@ def _refuse_double_payment(record: RunRecord, store: AnswerStore, *, give_up: bo
     """Refuse to ask questions that are in a pending batch, which would be paid, too."""
     pending = [batch for batch in store.batches() if any(map(record.asks, batch.keys.values()))]
     if pending and not give_up:
-        number, llms = sum(len(batch.keys) for batch in pending), sorted({batch.llm for batch in pending})
+        number = sum(len(batch.keys) for batch in pending)
+        llms = sorted({batch.llm for batch in pending})
         raise ConfigError(
             f"{number:,} questions are in a pending batch of {', '.join(llms)} and would be paid twice:"
             " collect it with --batch, or abandon it with --retry-failed"

@@ -133,7 +133,9 @@ def _estimate_llm(
     is_proposer = provider.name in settings.proposers
     questions = len(texts) * task.questions_per_text(provider.name) if is_proposer else 0
     asks = task.asks(texts, provider.name) if is_proposer else iter(())
-    missing, likely, at_most = 0, TokenUsage(0, 0), TokenUsage(0, 0)
+    missing = 0
+    likely = TokenUsage(0, 0)
+    at_most = TokenUsage(0, 0)
     unanswered = (ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk))
     for ask in unanswered:
         missing += 1

@@ -16,7 +16,8 @@ from llm_labeler.settings import PARAPHRASE, PromptSettings
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.reading.reader import read_pairs
 
-PAPER_NAME, HARDENED_NAME = "paper", "hardened"
+PAPER_NAME = "paper"
+HARDENED_NAME = "hardened"
 _BUILT_IN = Path(__file__).with_name("templates")  # changing one changes the keys of stored answers
 CHANGE_WORDS: Mapping[ChangeKind, str] = {
     "negation": "negation (deny it, or leave a denial out)",

@@ -52,8 +52,10 @@ class GenerationTask:
     """A run's questions, one for each text, polarity and sample, and the parsing of their answers."""
 
     def __init__(self, record: RunRecord) -> None:
-        self.record, self.settings = record, record.settings
-        size, samples = record.settings.size, range(record.settings.samples)
+        self.record = record
+        self.settings = record.settings
+        size = record.settings.size
+        samples = range(record.settings.samples)
         self._hashes = {
             polarity: frozenset(record.template.prompt_hash(size, polarity, sample) for sample in samples)
             for polarity in record.settings.prompt.polarities
@@ -67,7 +69,8 @@ class GenerationTask:
 
     def asks(self, texts: Iterable[Text], llm: str) -> Iterator[Ask]:
         """One LLM's questions, text by text."""
-        template, settings = self.record.template, self.settings
+        template = self.record.template
+        settings = self.settings
         turns = [(polarity, sample) for polarity in self._hashes for sample in range(self._samples(llm))]
         hashes = {turn: template.prompt_hash(settings.size, *turn) for turn in turns}
         openings = {polarity: template.opening(polarity) for polarity in self._hashes}
@@ -121,7 +124,8 @@ class GenerationTask:
 
     def _items(self, text: Text, answer: StoredAnswer) -> list[Item]:
         """Parse one answer; if it has both polarities, keep the requested one."""
-        reply, size = answer.reply, self.settings.size
+        reply = answer.reply
+        size = self.settings.size
         polarity = None if answer.key.task == "judge" else answer.key.task
         if self.settings.task == "triplet" and polarity == "negative":
             return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)

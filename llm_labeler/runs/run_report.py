@@ -173,7 +173,8 @@ class Shown:
         for polarity, messages in self.prompts.items():
             yield f"prompt, {polarity}", [f"{role}: {content}" for role, content in messages]
         for answer in self.answers:
-            key, reply = answer.key, answer.reply
+            key = answer.key
+            reply = answer.reply
             title = f"answer of {key.llm}, {key.task} ({reply.finish}; prompt {key.prompt_hash})"
             yield title, [reply.raw or "(empty)"]
         for failure in self.failures:

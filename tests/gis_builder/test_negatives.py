@@ -10,10 +10,13 @@ from itertools import chain
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gis_builder.pairing.negatives import Negatives, make_negatives
 from gis_builder.pairing.pair_folder import make_rows
 from gis_builder.pairing.positives import make_positives
+from gis_builder.pairing.sampler import Timeline
 from gis_builder.pairing.split import Splits, split_issues
 from gis_builder.settings import PairSettings, SplitSettings
 from gis_builder.store.issue_records import (
@@ -198,6 +201,20 @@ DAY = 86_400
 
 def at(seconds: int) -> str:
     return (datetime(2010, 1, 1) + timedelta(seconds=seconds)).isoformat() + "Z"
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=2, max_size=30),
+    st.integers(0, 29),
+    st.one_of(st.just(0), st.integers(0, 10**6)),
+)
+def test_issues_are_offered_by_how_well_their_gap_fits(times: list[int], place: int, gap: int) -> None:
+    opened = {ref(number): float(time) for number, time in enumerate(times)}
+    anchor = ref(place % len(times))
+    offered = list(Timeline(opened, opened.keys()).near(anchor, gap))
+    assert sorted(issue for _, issue in offered) == sorted(opened.keys() - {anchor})
+    differences = [difference for difference, _ in offered]
+    assert differences == sorted(differences)
 
 
 def years(

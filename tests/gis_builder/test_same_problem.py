@@ -102,6 +102,15 @@ def test_more_words_in_common_are_more_probable() -> None:
     assert found[0] < 0.5 < 0.9 < found[20]
 
 
+def test_the_words_of_each_title_are_looked_for_in_the_other_text() -> None:
+    one, reworded = "Printer jams\n\nIt stops.", "Paper is stuck\n\nThe printer jams; the paper is stuck."
+    same = SameProblem([one, reworded, "Slow search\n\nIt takes a minute."])
+    assert same.similarities(reworded, reworded).title_coverage == 1
+    assert same.similarities(one, reworded).title_coverage == 0  # that of the less covered title
+    both = f"Paper is stuck and printer jams\n\n{one}"
+    assert same.similarities(one, both).title_coverage == same.similarities(both, one).title_coverage > 0.1
+
+
 def test_frequent_words_count_less() -> None:
     titles = [f"crash when opening {word}" for word in ("report", "printer", "window", "invoice", "picture")]
     same_problem = SameProblem(titles)

@@ -39,7 +39,8 @@ class Token(AuthBase):
     __slots__ = ("_address", "_last", "_secret", "name")
 
     def __init__(self, secret: str | Callable[[], str], api_url: str, name: str = "the token") -> None:
-        self._secret, self._last = secret, secret if isinstance(secret, str) else ""
+        self._secret = secret
+        self._last = secret if isinstance(secret, str) else ""
         self.name = name
         self._address = read_root(api_url)
 
@@ -136,7 +137,9 @@ class _Installation:
     """Provides the token of a GitHub App's installation, renewed before it expires."""
 
     def __init__(self, api_url: str, environ: Mapping[str, str]) -> None:
-        self._api_url, self._app_id, self._key = api_url, environ["GITHUB_APP_ID"], _key(environ)
+        self._api_url = api_url
+        self._app_id = environ["GITHUB_APP_ID"]
+        self._key = _key(environ)
         installation = environ.get("GITHUB_APP_INSTALLATION_ID", "")
         if not (installation.isascii() and installation.isdigit()):
             raise ConfigError(

@@ -73,7 +73,8 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
         return _absent(name, error)
     with well_formed(name):
         labels = [label.name for label in node.labels.nodes] if node.labels else []
-        newest, fresh = node.newest.nodes, node.fresh.nodes
+        newest = node.newest.nodes
+        fresh = node.fresh.nodes
         if bool(newest) != bool(fresh) or (node.newest.total_count and not newest):
             raise Malformed("the newest issue is missing")
         row = RepoRow(

@@ -105,7 +105,8 @@ class Client:
 
     def take_usage(self) -> Usage:
         """The cost since the last call, to be stored with the fetched page."""
-        usage, self._usage = self._usage, Usage()
+        usage = self._usage
+        self._usage = Usage()
         return usage
 
     def add_usage(self, page: Page, repo: str) -> None:

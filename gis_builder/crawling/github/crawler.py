@@ -36,7 +36,8 @@ class GitHub(AbstractContextManager["GitHub"]):
     def __init__(
         self, settings: CrawlSettings, tokens: Sequence[Token], store: Store, listener: CrawlListener
     ) -> None:
-        self._store, self._listener = store, listener
+        self._store = store
+        self._listener = listener
         self._stop = threading.Event()
         clients = [Client(settings, token, self._stop, listener) for token in tokens]
         self._workers = [Crawl(settings, client, store, listener) for client in clients]
@@ -145,7 +146,8 @@ def run_jobs(jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.
     todo: Jobs = queue.SimpleQueue()
     for job in jobs.items():
         todo.put(job)
-    threads, is_interrupted = ThreadPoolExecutor(len(workers), "crawl"), False
+    threads = ThreadPoolExecutor(len(workers), "crawl")
+    is_interrupted = False
     try:
         running = {threads.submit(_work, worker, todo, stop, done) for worker in workers}
         while running:

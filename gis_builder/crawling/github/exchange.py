@@ -73,13 +73,16 @@ class Exchange:
     """Sends requests to one server with one token, over a persistent connection."""
 
     def __init__(self, address: Address, token: Token, timeout_s: float) -> None:
-        self._address, self._token, self._timeout_s = address, token, timeout_s
+        self._address = address
+        self._token = token
+        self._timeout_s = timeout_s
         self._session = _open_session(address)
 
     def post(self, path: str, body: bytes) -> Raw | QueryAnswer:
         """Post JSON to a path below the root; returns the response, or the reason why there is none."""
         answer: Future[Raw | QueryAnswer] = Future()
-        url, end = self._address.join(path), time.monotonic() + self._timeout_s
+        url = self._address.join(path)
+        end = time.monotonic() + self._timeout_s
         # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
         threading.Thread(
             target=self._answer, args=(answer, self._session, url, body, end), daemon=True

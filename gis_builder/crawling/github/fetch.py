@@ -33,7 +33,9 @@ _PartsByAlias = dict[str, Parts | None]
 
 def fetch_top_ups(crawl: Crawl, repo: str) -> None:
     """Fetch the rest of every incomplete nested connection of the repository's threads."""
-    size, failures, done = BatchSize(crawl.settings.thread_batch), Counter[TopUp](), 0
+    size = BatchSize(crawl.settings.thread_batch)
+    failures = Counter[TopUp]()
+    done = 0
     lists: dict[tuple[IssueRef, str], Pages] = {}
     while waiting := crawl.store.top_ups(repo, crawl.settings.thread_batch):
         reply, count = crawl.ask(size, waiting, partial(crawl.queries.top_ups, repo))
@@ -108,7 +110,8 @@ class Fetcher:
 
     def resolve(self, refs: Sequence[IssueRef], *, with_thread: bool) -> Page:
         """Fetch these issues."""
-        page, failures = Page(), Counter[IssueRef]()
+        page = Page()
+        failures = Counter[IssueRef]()
         waiting = sorted(set(refs))
         while waiting:
             size = self._sizes[with_thread]

@@ -81,7 +81,8 @@ class Pages:
     """Detects servers whose lists of pages never end."""
 
     def __init__(self, name: str, first: str | None = None, *, limit: int = MAX_ITEMS) -> None:
-        self._name, self._limit = name, limit
+        self._name = name
+        self._limit = limit
         self._cursors: set[str | None] = {first}
         self._items: set[Hashable] = set()
         self._idle = 0

@@ -47,12 +47,11 @@ INTROSPECTION = GraphQuery(
     Decoder(nodes.TypeNode),
 )
 
-_REPOSITORY, _LISTING = Decoder(nodes.RepositoryNode), Decoder(nodes.ListingRepository)
-_SEARCH_PAGE, _ISSUES, _PARTS = (
-    Decoder(nodes.SearchPage),
-    Decoder(nodes.IssuesByAlias),
-    Decoder(dict[str, nodes.Parts | None]),
-)
+_REPOSITORY = Decoder(nodes.RepositoryNode)
+_LISTING = Decoder(nodes.ListingRepository)
+_SEARCH_PAGE = Decoder(nodes.SearchPage)
+_ISSUES = Decoder(nodes.IssuesByAlias)
+_PARTS = Decoder(dict[str, nodes.Parts | None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,8 @@ class Server:
             alias: {field.name: field.args or [] for field in (kind and kind.fields) or ()}
             for alias, kind in types.items()
         }
-        issue, closed = fields.get("issue", {}), fields.get("closed", {})
+        issue = fields.get("issue", {})
+        closed = fields.get("closed", {})
         return cls(
             duplicate_of="duplicateOf" in issue,
             closed_duplicate_of="duplicateOf" in closed,

@@ -93,7 +93,8 @@ class _MessageBody(Node, frozen=True):
     message: str = ""
 
 
-_GRAPHQL_BODY, _MESSAGE_BODY = Decoder(_GraphQLBody), Decoder(_MessageBody)
+_GRAPHQL_BODY = Decoder(_GraphQLBody)
+_MESSAGE_BODY = Decoder(_MessageBody)
 _INTEGER = re.compile(r"\s*-?[0-9]{1,12}\s*", re.ASCII)
 _MAX_DATE_CHARS = 100
 _MAX_SHOWN = 20  # errors of one response
@@ -147,7 +148,8 @@ def requested_wait_s(headers: Headers) -> float | None:
         return after
     if headers.get("x-ratelimit-remaining", "").strip() != "0":
         return None
-    reset, now = _number(headers.get("x-ratelimit-reset")), _http_date(headers.get("date"))
+    reset = _number(headers.get("x-ratelimit-reset"))
+    now = _http_date(headers.get("date"))
     # The date is truncated to whole seconds, so this is an upper bound.
     return None if reset is None or now is None else max(0.0, reset - now)
 
@@ -196,7 +198,8 @@ def _classify_errors(errors: tuple[GraphQLError, ...], types: set[str], message:
 
 def _classify_refusal(status: int, headers: Headers, message: str) -> QueryAnswer:
     """Classify 403 and 429: a primary or secondary rate limit, or no access."""
-    low, wait = message.lower(), requested_wait_s(headers)
+    low = message.lower()
+    wait = requested_wait_s(headers)
     if any(phrase in low for phrase in _SECONDARY_WORDS):
         return QueryAnswer(AnswerKind.SECONDARY, wait_s=wait, message=message)
     if headers.get("x-ratelimit-remaining", "").strip() == "0" or "rate limit exceeded" in low:
@@ -232,7 +235,8 @@ def _retry_after(headers: Headers) -> float | None:
     seconds = _number(value)
     if seconds is not None:
         return max(0.0, seconds)
-    then, now = _http_date(value), _http_date(headers.get("date"))
+    then = _http_date(value)
+    now = _http_date(headers.get("date"))
     return None if then is None or now is None else max(0.0, then - now)
 
 

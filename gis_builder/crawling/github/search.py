@@ -119,7 +119,8 @@ def _add_results(
     crawl: Crawl, row: RepoRow, page: Page, task: CrawlTask, results: SearchPage, pages: Pages
 ) -> None:
     """Queue the issues of a page of results; split a search whose results exceed the server's limit."""
-    limit, count = crawl.settings.search_limit, results.issue_count
+    limit = crawl.settings.search_limit
+    count = results.issue_count
     if task.cursor is None and count > limit:
         is_phrase = task.key.endswith(("in:comments", "in:body"))  # without a window
         if is_phrase and count > crawl.settings.max_phrase_share * row.issue_count:

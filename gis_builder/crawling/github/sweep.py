@@ -90,7 +90,8 @@ def _save_page(
     if listing is None or len(nodes) < len(listing.nodes) or any(error.needs_retry for error in reply.errors):
         size.shrink()
         return _retry_or_skip(crawl, task, listing, pages) if count == 1 else task
-    page, got = Page(), task.state["got"] + len(nodes)
+    page = Page()
+    got = task.state["got"] + len(nodes)
     for node in nodes:
         thread, top_ups = parse_thread(node)
         page.threads.append(thread)

@@ -46,7 +46,8 @@ _NO_ORDER = word_set("let thank see welcome please")
 
 def denials(sentence: TaggedSentence) -> Iterator[Change]:
     """Negations of the main clause of an affirmative sentence."""
-    verb, start = main_verb(sentence), main_start(sentence)
+    verb = main_verb(sentence)
+    start = main_start(sentence)
     if verb is None or start is None or _NARROWING & set(sentence.low[verb + 1 : verb + 3]):
         return
     if verb == start:
@@ -72,7 +73,8 @@ def _forbidden(sentence: TaggedSentence, verb: int) -> Iterator[Change]:
 
 
 def _negated(sentence: TaggedSentence, verb: int) -> Edits:
-    code, word = sentence.codes[verb], sentence.low[verb]
+    code = sentence.codes[verb]
+    word = sentence.low[verb]
     after = sentence.codes[verb + 1 : verb + 2]
     if code == "B" and sentence.codes[verb - 1] == "E":
         return _there_is_no(sentence, verb)
@@ -96,9 +98,11 @@ def _with_not(sentence: TaggedSentence, verb: int, text: str) -> Edits:
 
 
 def _with_do(sentence: TaggedSentence, verb: int) -> Edits:
-    code, word = sentence.codes[verb], sentence.low[verb]
+    code = sentence.codes[verb]
+    word = sentence.low[verb]
     if code == "H":
-        code, base = {"has": "z", "had": "d"}.get(word, "v"), "have"
+        code = {"has": "z", "had": "d"}.get(word, "v")
+        base = "have"
     else:
         base = word if code == "v" else other_lemma(word)
     if not base or base == "be" or sentence.codes[verb + 1 : verb + 2] == "C":
@@ -176,7 +180,8 @@ def assertions(sentence: TaggedSentence) -> Iterator[Change]:
 
 
 def _affirmed(sentence: TaggedSentence, index: int) -> Edits:
-    word, before = sentence.low[index], sentence.codes[index - 1] if index else "^"
+    word = sentence.low[index]
+    before = sentence.codes[index - 1] if index else "^"
     contracted = _CONTRACTED.fullmatch(word)
     if contracted or word in _IRREGULAR:
         return (Edit(index, index + 1, contracted[1] if contracted else _IRREGULAR[word]),)

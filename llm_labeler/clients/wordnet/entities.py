@@ -31,7 +31,8 @@ _PLAIN = word_set(
     """
 )
 _IDIOMS = frozenset(("other hand", "one hand", "by mouth", "by heart", "by hand", "on foot"))
-_CONFIDENCE, _CONFIDENCE_OF_PHRASES = 0.93, 0.94
+_CONFIDENCE = 0.93
+_CONFIDENCE_OF_PHRASES = 0.94
 
 
 class _SiblingGroup(NamedTuple):
@@ -82,7 +83,8 @@ def _sibling(sentence: TaggedSentence, start: int, end: int) -> str | None:
 
 def _look_up(sentence: TaggedSentence, start: int, end: int) -> tuple[_SiblingGroup, str, bool] | None:
     """The group of some words, their name in it, and whether they are its plural."""
-    low, groups = sentence.low[start:end], _groups()
+    low = sentence.low[start:end]
+    groups = _groups()
     for name in (" ".join(sentence.words[start:end]), " ".join(low)):
         group = groups.get(name)
         if group and (group.literal or sentence.codes[end - 1] != "s"):
@@ -97,7 +99,8 @@ def _look_up(sentence: TaggedSentence, start: int, end: int) -> tuple[_SiblingGr
 
 def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bool) -> bool:
     """Whether the words are not part of a longer name."""
-    codes, low = sentence.codes, sentence.low
+    codes = sentence.codes
+    low = sentence.low
     if not literal and not set(codes[start:end]) <= set("nsgJx#"):
         return False
     if codes[end - 1] in "vzd" or (end - start == 1 and codes[start] not in "nsgx" and not literal):
@@ -106,7 +109,8 @@ def _stands_alone(sentence: TaggedSentence, start: int, end: int, *, literal: bo
         return False
     if start == 0 and literal and sentence.words[0][:1].isupper():
         return False
-    before, after = codes[start - 1 : start] if start else "", codes[end : end + 1]
+    before = codes[start - 1 : start] if start else ""
+    after = codes[end : end + 1]
     if after in ("n", "s", "g") and low[end] not in _HEADS:
         return False
     if before in ("n", "g", "x") or (before in ("J", "e") and low[start - 1] not in _PLAIN):

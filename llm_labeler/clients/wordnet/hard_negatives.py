@@ -61,7 +61,9 @@ def _is_misread(sentence: TaggedSentence, edit: Edit) -> bool:
 
 def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether a replacement fits: not next to an equal word, brackets or a degree."""
-    low, start, end = sentence.low, edit.start, edit.end
+    low = sentence.low
+    start = edit.start
+    end = edit.end
     if edit.text.lower() in low[max(0, start - 3) : start] + low[end : end + 3]:
         return False  # "from mild to mild"
     if (low[end : end + 1] == ("(",) and sentence.codes[start] in "JRnse") or low[
@@ -144,7 +146,9 @@ def tense_changes(sentence: TaggedSentence) -> Iterator[Change]:
         return
     if set("WS") & set(sentence.codes[:index]) or has_later_verb(sentence.codes[index + 1 :]):
         return  # it may be another clause's verb
-    code, low, after = sentence.codes[index], sentence.low[index], sentence.codes[index + 1 : index + 3]
+    code = sentence.codes[index]
+    low = sentence.low[index]
+    after = sentence.codes[index + 1 : index + 3]
     if low in _PERFECT and after == "be":
         yield meaning_change("tense", 0.93, Edit(index, index + 2, "will be"))
     elif low in _PERFECT and after[:1] == "e":
@@ -288,7 +292,8 @@ def same_meaning(text: str, size: int) -> list[str]:
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
         return []
-    old, is_odd = Counter(sentence.low), has_odd_plural(sentence)
+    old = Counter(sentence.low)
+    is_odd = has_odd_plural(sentence)
     rules = () if _TWO_THINGS.search(sentence.text) else rephrased(sentence.text, "hard_questions")
     questions = [question for question, _ in sorted(rules, key=lambda rule: (-rule[1], rule[0]))]
     wordings = dict.fromkeys(questions + candidates(text, "positive", size + _SPARE))

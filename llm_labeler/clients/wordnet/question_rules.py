@@ -133,7 +133,8 @@ def _answered(sentence: TaggedSentence) -> Iterator[tuple[str, str, bool]]:
 
 def _topic(sentence: TaggedSentence, start: int) -> str:
     """The topic of a sentence by the words after the thing; empty if there is none."""
-    low, codes = sentence.low[start:], sentence.codes[start:]
+    low = sentence.low[start:]
+    codes = sentence.codes[start:]
     words = " ".join(word for word, code in zip(low, codes, strict=True) if code != "R") + " "
     for topic, beginnings in _VERB_PHRASES.items():
         if words.startswith(beginnings):
@@ -201,7 +202,8 @@ def intent_questions(text: str, polarity: Polarity) -> list[str]:
         match = shape.fullmatch(text)
         if match is None:
             continue
-        intents, thing = _INTENTS if intent in _OF_ILLNESS else _OF_ANYTHING, match["x"].strip()
+        intents = _INTENTS if intent in _OF_ILLNESS else _OF_ANYTHING
+        thing = match["x"].strip()
         chosen = [
             wording.format(x=thing)
             for name, wordings in intents.items()

@@ -38,8 +38,11 @@ def to_active(sentence: TaggedSentence) -> str | None:
     match = _PASSIVE.fullmatch(sentence.codes)
     if not match:
         return None
-    auxiliary, verb, agent = match.start(2), match.start(3), match.start(4)
-    low, last = sentence.low, len(sentence.words) - 1
+    auxiliary = match.start(2)
+    verb = match.start(3)
+    agent = match.start(4)
+    low = sentence.low
+    last = len(sentence.words) - 1
     lemma = other_lemma(low[verb])
     if low[verb + 1] != "by" or sentence.codes[agent] == "#" or _MEANS & set(low[agent:last]) or not lemma:
         return None
@@ -58,8 +61,10 @@ def to_passive(sentence: TaggedSentence) -> str | None:
     match = _ACTIVE.fullmatch(sentence.codes)
     if not match or "by" in sentence.low:
         return None
-    thing, end = match.start(3), match.start(4)
-    verb, low = thing - 1, sentence.low
+    thing = match.start(3)
+    end = match.start(4)
+    verb = thing - 1
+    low = sentence.low
     base = low[verb] if sentence.codes[verb] == "v" else other_lemma(low[verb])
     if match[2]:
         fits = base not in _NO_PASSIVE and low[verb - 1] in ("is", "are")
@@ -113,7 +118,8 @@ def _swapped_items(sentence: TaggedSentence) -> Iterator[Change]:
 
 def _front_to_end(sentence: TaggedSentence) -> str | None:
     """Change `If A, B.` to `B if A.`, and `In A, B.` to `B in A.`."""
-    start, last = main_start(sentence), len(sentence.words) - 1
+    start = main_start(sentence)
+    last = len(sentence.words) - 1
     if not start or start > 20 or main_verb(sentence) is None:
         return None
     begin = start + 1 if sentence.low[start] == "then" else start

@@ -215,5 +215,6 @@ def _exchanged(sentence: TaggedSentence, left: Span, right: Span) -> str:
 
 
 def _characters(sentence: TaggedSentence, span: Span) -> tuple[int, int]:
-    first, last = sentence.spans[span[0]], sentence.spans[span[1] - 1]
+    first = sentence.spans[span[0]]
+    last = sentence.spans[span[1] - 1]
     return first[0], last[1]

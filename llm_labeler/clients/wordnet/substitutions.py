@@ -99,10 +99,12 @@ def phrase_table(name: str) -> PhraseTable:
 
 def _reversed(left: str, right: str) -> tuple[str, str]:
     """Swap the sides of a rule; its codes move to the new left side."""
-    start, left = "^ " if left.startswith("^ ") else "", left.removeprefix("^ ")
+    start = "^ " if left.startswith("^ ") else ""
+    left = left.removeprefix("^ ")
     if "{}" in right:
         codes = iter(re.findall(r"\{\S+\}", left))
-        left, right = re.sub(r"\{\S+\}", "{}", left), re.sub(r"\{\}", lambda _: next(codes), right)
+        left = re.sub(r"\{\S+\}", "{}", left)
+        right = re.sub(r"\{\}", lambda _: next(codes), right)
     return start + right, left
 
 
@@ -135,9 +137,11 @@ def _match(sentence: TaggedSentence, start: int, rule: PhraseRule) -> Edit | Non
     words = [kept.pop(0) if part == "{}" else _form(part, code) for part in rule.right]
     # Leave out equal words at both ends.
     while end - start > 1 and words and words[0].lower() == sentence.low[start]:
-        start, words = start + 1, words[1:]
+        start = start + 1
+        words = words[1:]
     while end - start > 1 and words and words[-1].lower() == sentence.low[end - 1]:
-        end, words = end - 1, words[:-1]
+        end = end - 1
+        words = words[:-1]
     return Edit(start, end, " ".join(words))
 
 
@@ -159,7 +163,8 @@ def synonym_changes(sentence: TaggedSentence) -> Iterator[Change]:
     for index, pos, word in _replaced(sentence, synonyms):
         if index and sentence.low[index - 1] in _DEGREES:
             continue  # "most commonly", but not "most usually"
-        before, after = sentence.codes[max(index - 1, 0) : index], sentence.codes[index + 1 : index + 2]
+        before = sentence.codes[max(index - 1, 0) : index]
+        after = sentence.codes[index + 1 : index + 2]
         is_beside_noun = after in ("n", "s") or before in ("n", "g")
         if not (pos == "n" and is_beside_noun):
             yield Change(0.84 if pos in "ra" else 0.82, (Edit(index, index + 1, word),))
