@@ -14,10 +14,7 @@ app = application("gis", "Make leak-free datasets of text pairs from duplicate G
 
 @SHARED(dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True))
 def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
-    if not dry_run:
-        return build(**given)
-    needed = ("repos", "strategy", "api_url", "token", "token_file", "config", "settings", "progress")
-    return datasets.plan(**{name: given[name] for name in needed})
+    return datasets.plan_of_build(**given) if dry_run else build(**given)
 
 
 @SHARED(

@@ -104,6 +104,14 @@ def plan(
         return plan_crawl(names, merged, opener(merged, token, token_file, show))
 
 
+@same_arguments(build)
+def plan_of_build(arguments: dict[str, Any]) -> Plan:
+    """The plan of a build's crawl; options that the build would refuse are refused already."""
+    merged_settings(build, arguments, arguments["config"], arguments["settings"])
+    needed = ("repos", "strategy", "api_url", "token", "token_file", "config", "settings", "progress")
+    return plan(**{name: arguments[name] for name in needed})
+
+
 @options("gis_builder.settings:BuildSettings")
 def pair(
     work: str | Path,

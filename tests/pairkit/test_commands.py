@@ -67,7 +67,7 @@ def test_the_encoding_of_files_is_an_option_also_of_the_next_step(pairs: str) ->
 
 def test_help(pairs: str) -> None:
     short, whole = (run_pairs("split", flag).out for flag in ("--help", "--help-all"))
-    for words in ("Divide a dataset", "Rows that share a text", "pairs split pairs.tsv", "--split-sizes"):
+    for words in ("Divide a dataset", "Rows that share a text", "pairs split faq", "--split-sizes"):
         assert words in short
     for words in ("--columns", "Drop negatives whose texts", "--verbose", "[default: 42]"):
         assert (words in short, words in whole) == (False, True)
