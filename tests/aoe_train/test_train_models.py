@@ -103,7 +103,10 @@ def test_lora_model_can_be_trained_again(data, llama, tmp_path):
 
 
 @pytest.mark.parametrize(("lora", "frozen"), [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
-def test_only_weights_frozen_under_adapters_have_the_runs_precision(data, llama, tmp_path, lora, frozen):
+def test_only_weights_frozen_under_adapters_have_the_runs_precision(
+    data, llama, tmp_path, lora, frozen, monkeypatch
+):
+    monkeypatch.setattr("aoe_train.model.precision._cpu_has_bf16", lambda: True)  # also if it's emulated
     kinds: set[torch.dtype] = set()
     watch = Watch("on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype))
     record = run(data, llama, tmp_path / "m", callbacks=[watch], lora=lora, run__precision="bf16")
