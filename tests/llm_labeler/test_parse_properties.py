@@ -129,7 +129,7 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@settings(max_examples=15)
+@settings(max_examples=25)
 @given(sentences)
 def test_rendered_sentences_are_parsed(shape: str, texts: list[str]) -> None:
     result = [item.text for item in parse_answer(SHAPES[shape](texts), text=TEXT) if item.reason is None]
@@ -137,7 +137,7 @@ def test_rendered_sentences_are_parsed(shape: str, texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
-@settings(max_examples=10)
+@settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
 def test_rendered_chinese_sentences_are_parsed(shape: str, texts: list[str]) -> None:
     items = parse_answer(SHAPES[shape](texts), text="一个男人在弹吉他。")
