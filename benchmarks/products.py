@@ -16,6 +16,8 @@ import time
 import torch
 from machine import instruction_sets, processor
 
+from aoe_train.model.packing.layers import onednn_has_bf16
+
 SIZES = ((900, 384, 384), (900, 384, 1536), (900, 1536, 384))  # tokens of a batch, MiniLM's layers
 TIMES = 30
 
@@ -23,9 +25,8 @@ TIMES = 30
 def main() -> None:
     """Print the rows of this machine."""
     torch.set_num_threads(1)
-    has_bf16 = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)()
     machine = f"{processor()} ({instruction_sets()})"
-    for dtype in (torch.float32, torch.bfloat16) if has_bf16 else (torch.float32,):
+    for dtype in (torch.float32, torch.bfloat16) if onednn_has_bf16() else (torch.float32,):
         for rows, inputs, outputs in SIZES:
             x = torch.randn(rows, inputs).to(dtype)
             weight = torch.randn(outputs, inputs).to(dtype)

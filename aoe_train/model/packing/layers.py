@@ -56,8 +56,10 @@ def _onednn_products() -> dict[torch.dtype, tuple[str, ...]]:
     `benchmarks/products.py` measures them; `benchmarks/results/products.csv` has its results.
     """
     # Not measured at run time: the answer could differ when training is resumed, and change the weights.
-    has_onednn = hasattr(torch.ops.mkldnn, "_linear_pointwise")  # not on Apple
-    if not has_onednn or torch.backends.cpu.get_cpu_capability() != "AVX512":
+    has_onednn = bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+    if not has_onednn or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return {}
+    if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return {}
     # torch multiplies with MKL, which uses AVX-512 on Intel's processors only.
     products: dict[torch.dtype, tuple[str, ...]] = {torch.float32: ("forward", "gradients")}
