@@ -20,17 +20,16 @@ _KEPT_BACKBONE = (
     " (--if-not-better=model saves the model's)"
 )
 
-_QUESTIONS = {
-    "group": "Do both texts belong to the same topic or intent?",
-    "search": "Does the second text answer the first, or ask the same?",
-}  # of purposes; match is the default of `pairs review`
-
 
 def judge_all(folder: str, purpose: str | None) -> list[str]:
     """The command that asks people about all sampled pairs, by the purpose of the model."""
+    from pairkit.reviews.review_sample import SEARCH
+
+    # That of match is the default of `pairs review`.
+    questions = {"group": "Do both texts belong to the same topic or intent?", "search": SEARCH}
     command = ["pairs", "review", folder, "--no-grades", "--n", "400"]
-    if purpose in _QUESTIONS:
-        command += ["--question", _QUESTIONS[purpose]]
+    if purpose in questions:
+        command += ["--question", questions[purpose]]
     return command
 
 

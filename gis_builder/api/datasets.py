@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,8 +109,7 @@ def plan(
 def plan_of_build(arguments: dict[str, Any]) -> Plan:
     """The plan of a build's crawl; options that the build would refuse are refused already."""
     merged_settings(build, arguments, arguments["config"], arguments["settings"])
-    needed = ("repos", "strategy", "api_url", "token", "token_file", "config", "settings", "progress")
-    return plan(**{name: arguments[name] for name in needed})
+    return plan(**{name: arguments[name] for name in signature(plan).parameters})
 
 
 @options("gis_builder.settings:BuildSettings")
