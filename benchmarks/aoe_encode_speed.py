@@ -38,7 +38,12 @@ CONTENDERS = {
     REFERENCE: ("sentence-transformers", "encode_st.py", "torch", ("fp32", "bf16")),
     "sentence-transformers, ONNX": ("onnx", "encode_st.py", "onnx", ("fp32", "int8")),
     "sentence-transformers, ONNX O3": ("onnx", "encode_st.py", "onnx-O3", ("fp32",)),
-    "sentence-transformers, OpenVINO": ("openvino", "encode_st.py", "openvino", ("fp32", "bf16", "int8")),
+    "sentence-transformers, OpenVINO": (
+        "openvino",
+        "encode_st.py",
+        "openvino",
+        ("fp32", "bf16", "int8"),
+    ),
     "angle-emb": ("angle-emb", "encode_angle.py", "", ("fp32", "bf16")),
 }
 
@@ -52,7 +57,9 @@ def main() -> None:
     parser.add_argument("--texts", default="short,long")
     parser.add_argument("--precisions", default="fp32,bf16,int8")
     parser.add_argument("--clock", default="wall", choices=["wall", "cpu"])
-    parser.add_argument("--batch-sizes", default="32,16,8,4", help="of the peers, their default first")
+    parser.add_argument(
+        "--batch-sizes", default="32,16,8,4", help="of the peers, their default first"
+    )
     parser.add_argument("--short-texts", type=int, default=4000)
     parser.add_argument("--long-texts", type=int, default=500)
     options = parser.parse_args()
@@ -109,7 +116,12 @@ def compare(
 
 
 def report(
-    answers: dict[str, list[dict]], folder: Path, kind: str, precision: str, flops: float, peak: float
+    answers: dict[str, list[dict]],
+    folder: Path,
+    kind: str,
+    precision: str,
+    flops: float,
+    peak: float,
 ) -> None:
     """Print a row for each library: speed at its default and best batch size, and the ratio to ours."""
     count = len(json.loads((folder / "texts.json").read_text(encoding="utf-8")))
@@ -121,7 +133,10 @@ def report(
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     ours = median(first(answer["seconds"]) for answer in answers["ours"])
     for who, given in answers.items():
-        seconds = {size: median(answer["seconds"][size] for answer in given) for size in given[0]["seconds"]}
+        seconds = {
+            size: median(answer["seconds"][size] for answer in given)
+            for size in given[0]["seconds"]
+        }
         best = min(seconds, key=lambda size: seconds[size])
         cells = (
             f"{who} {given[0].get('version', '')}".strip(),

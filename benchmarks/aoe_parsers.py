@@ -43,7 +43,9 @@ def _prompt() -> Parser:
     from tests.aoe_train.tiny import wordpiece
 
     tokenizer = wordpiece()
-    return _unless_refused(lambda text: with_prompt(tokenizer, text.replace("{text}", "") + "{text}"))
+    return _unless_refused(
+        lambda text: with_prompt(tokenizer, text.replace("{text}", "") + "{text}")
+    )
 
 
 def _digests() -> Parser:
@@ -100,7 +102,35 @@ AOE: dict[str, Callable[[], Parser]] = {
 }
 
 SIGNS = (
-    *("##", "[CLS]", "[UNK]", "<s>", "{text}", "{", "models--", "/snapshots/", "http://", "hf://", "..", "/"),
-    *("東", "🙂", "\u200d", "ﷺ", "ß", "\u00a0", "\ufeff", ":", "/a", "\\", "DESC:def ", "1\t", "\t", "the "),
+    *(
+        "##",
+        "[CLS]",
+        "[UNK]",
+        "<s>",
+        "{text}",
+        "{",
+        "models--",
+        "/snapshots/",
+        "http://",
+        "hf://",
+        "..",
+        "/",
+    ),
+    *(
+        "東",
+        "🙂",
+        "\u200d",
+        "ﷺ",
+        "ß",
+        "\u00a0",
+        "\ufeff",
+        ":",
+        "/a",
+        "\\",
+        "DESC:def ",
+        "1\t",
+        "\t",
+        "the ",
+    ),
 )
 """Strings that these parsers look for or that tokenizers change."""

@@ -58,7 +58,14 @@ def weights(cosine: float, in_batch: float, angle: float) -> dict:
     return parts | dict.fromkeys(("cosine_tau", "ibn_tau", "angle_tau"), 20)
 
 
-EQUAL = {"epochs": 1, "batch_size": 32, "lr": 2e-5, "warmup": 0, "max_length": 128, "filter_duplicate": False}
+EQUAL = {
+    "epochs": 1,
+    "batch_size": 32,
+    "lr": 2e-5,
+    "warmup": 0,
+    "max_length": 128,
+    "filter_duplicate": False,
+}
 # sentence-transformers' STS example; 5e-5 is its trainer's default, and no text here has 128 tokens.
 EXAMPLE = {"epochs": 4, "batch_size": 16, "lr": 5e-5, "warmup": 0.1}
 # angle-emb's README on STS-B; duplicates within a batch are dropped by default.
@@ -80,9 +87,13 @@ def main() -> None:
     add_flags(parser, ST, ANGLE)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="0,1,2,3,4")
-    parser.add_argument("--settings", default="", help="names to run, separated by |; all by default")
+    parser.add_argument(
+        "--settings", default="", help="names to run, separated by |; all by default"
+    )
     parser.add_argument("--who", default=f"ours,{ST},{ANGLE}")
-    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"], help="of training, for all")
+    parser.add_argument(
+        "--precision", default="fp32", choices=["fp32", "bf16"], help="of training, for all"
+    )
     parser.add_argument("--tuned", type=json.loads, default=TUNED, help="our arguments")
     parser.add_argument("--test", action="store_true", help="print the test columns")
     parser.add_argument("--limit", type=int, help="number of training rows, to try the script")
@@ -95,7 +106,9 @@ def main() -> None:
     ]
     options.out.mkdir(parents=True, exist_ok=True)
     ledger = Ledger(options.out)
-    python = pythons(options, *(peer for peer in (ST, ANGLE) if any(one.who == peer for one in settings)))
+    python = pythons(
+        options, *(peer for peer in (ST, ANGLE) if any(one.who == peer for one in settings))
+    )
     with tempfile.TemporaryDirectory() as folder:
         files = write_sets(options.data, Path(folder), options.limit)
         for seed in map(int, options.seeds.split(",")):
@@ -140,7 +153,12 @@ def job(setting: Setting, seed: int, options: argparse.Namespace, files: dict[st
         work = {**EQUAL, **setting.work, "seed": seed, "precision": options.precision}
         rows = files["to one" if work.get("top") == 1 else "train"]
         return {**work, "model": str(minilm()), "rows": str(rows), "score": scored}
-    fixed = {"data": str(files["train"]), "backbone": "minilm", "seed": seed, "precision": options.precision}
+    fixed = {
+        "data": str(files["train"]),
+        "backbone": "minilm",
+        "seed": seed,
+        "precision": options.precision,
+    }
     own = {"dev_data": str(files["dev"]), **options.tuned}
     return {"train": {**fixed, **own}, "score": scored}
 
@@ -164,7 +182,11 @@ def report(entries: list[dict], settings: list[Setting], options: argparse.Names
             setting.who,
             "see --tuned" if setting.who == "ours" else str({**EQUAL, **setting.work}["epochs"]),
             str(len(runs)),
-            *(spread([epoch[name] for epoch in epochs]) for epochs in (last, best) for name in sets),
+            *(
+                spread([epoch[name] for epoch in epochs])
+                for epochs in (last, best)
+                for name in sets
+            ),
             f"{mean(entry['wall_s'] for entry in runs):.0f}",
         )
         print(f"| {' | '.join(cells)} |", flush=True)

@@ -32,7 +32,11 @@ from peers_aoe.texts import long_rows, short_rows, write
 from runs import argument_parser
 
 PEERS = ("sentence-transformers", "angle-emb")
-SCRIPTS = {"ours": "train_ours.py", "sentence-transformers": "train_st.py", "angle-emb": "train_angle.py"}
+SCRIPTS = {
+    "ours": "train_ours.py",
+    "sentence-transformers": "train_st.py",
+    "angle-emb": "train_angle.py",
+}
 MAX_LENGTH = {"short": 128, "long": 512}
 EPOCHS, LR = 2, 2e-5
 
@@ -155,7 +159,11 @@ def our_arguments(work: Work) -> dict:
         "precision": work.precision,
         "seed": 0,
         # The peers write nothing during the timed epoch either.
-        "settings": {"batches.strategy": "length", "optim.warmup": 0, "log.checkpoint_minutes": 1000},
+        "settings": {
+            "batches.strategy": "length",
+            "optim.warmup": 0,
+            "log.checkpoint_minutes": 1000,
+        },
     }
 
 

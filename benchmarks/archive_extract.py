@@ -43,7 +43,9 @@ def main() -> None:
             sorted(given.folder.glob("*.json.gz")), hour, given.mib << 20, given.with_association
         )
         packed = hour.stat().st_size
-        print(f"{processor()}; {packed / 2**20:.0f} MiB packed, {raw / 1e6:,.0f} MB, {events:,} events\n")
+        print(
+            f"{processor()}; {packed / 2**20:.0f} MiB packed, {raw / 1e6:,.0f} MB, {events:,} events\n"
+        )
         print("| reader | CPU s | MB/s | peak MiB | out MB |\n|---|---|---|---|---|")
         readers = {
             "gis_builder": [sys.executable, "-c", _READ, str(hour), str(out)],
@@ -53,7 +55,10 @@ def main() -> None:
             out.unlink(missing_ok=True)
             seconds, peak = measured(command)
             size = f"{out.stat().st_size / 1e6:.1f}" if out.exists() else ""
-            print(f"| {name} | {seconds:.1f} | {raw / 1e6 / seconds:.0f} | {peak:.0f} | {size} |", flush=True)
+            print(
+                f"| {name} | {seconds:.1f} | {raw / 1e6 / seconds:.0f} | {peak:.0f} | {size} |",
+                flush=True,
+            )
 
 
 def join(hours: Sequence[Path], out: Path, most: int, with_association: bool) -> tuple[int, int]:

@@ -58,7 +58,9 @@ def from_file(path: Path, repo: str) -> Judged:
     return {
         row["number"]: (
             row["verdict"],
-            frozenset({*(f"{repo}#{number}" for number in row["targets"]), *row["targets_elsewhere"]}),
+            frozenset(
+                {*(f"{repo}#{number}" for number in row["targets"]), *row["targets_elsewhere"]}
+            ),
         )
         for row in rows.iter_rows(named=True)
     }
@@ -67,7 +69,9 @@ def from_file(path: Path, repo: str) -> Judged:
 def pulls_of(work: Path, repo: str) -> list[tuple[str, int, str]]:
     """The repository's pull requests, by number and time."""
     with Store.open(work / "store.sqlite") as store:
-        return [(repo, issue.number, issue.created_at) for issue in store.issues(repo) if issue.is_pull]
+        return [
+            (repo, issue.number, issue.created_at) for issue in store.issues(repo) if issue.is_pull
+        ]
 
 
 def without_association(line: bytes) -> bytes:
@@ -104,7 +108,9 @@ def outcome_and_targets(verdict: Verdict) -> tuple[str, frozenset[str]]:
 def edges(judged: Judged) -> set[tuple[int, str]]:
     """All (duplicate, original) pairs."""
     duplicates = (
-        (n, targets) for n, (outcome, targets) in judged.items() if outcome == VerdictOutcome.DUPLICATE
+        (n, targets)
+        for n, (outcome, targets) in judged.items()
+        if outcome == VerdictOutcome.DUPLICATE
     )
     return {(number, target) for number, targets in duplicates for target in targets}
 

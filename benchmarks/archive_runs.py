@@ -55,12 +55,16 @@ def main() -> int:
 def table(home: Path, hours: list[Path], what: str) -> None:
     """Print a row for each run."""
     heads = ("run", "reading", "sorting", "judging", "negatives", "driver", "peak MiB")
-    print(f"| {' | '.join((*heads, 'issue events', 'rows', 'raw MB', 'work MB'))} |\n|{'---|' * 11}")
+    print(
+        f"| {' | '.join((*heads, 'issue events', 'rows', 'raw MB', 'work MB'))} |\n|{'---|' * 11}"
+    )
     if what == "added":
         fill(home, hours, 22 - SAMPLE_HOURS)
         show(home, "22 hours")
         (name,) = hours_between("2015-02-01-22")
-        (home / f"hours/{name}.json.gz").write_bytes(with_own_repositories(hours[0].read_bytes(), 99))
+        (home / f"hours/{name}.json.gz").write_bytes(
+            with_own_repositories(hours[0].read_bytes(), 99)
+        )
         show(home, "one more")
         shutil.rmtree(home / "work")
         show(home, "23 from nothing")
@@ -68,7 +72,9 @@ def table(home: Path, hours: list[Path], what: str) -> None:
     for times in (1, 10, 100) if what == "trackers" else (10, 100, 400):
         if what == "trackers":
             write_hours(
-                home / "hours", lines_of(events_of_samples(times)), hours_between(RANGE)[:SAMPLE_HOURS]
+                home / "hours",
+                lines_of(events_of_samples(times)),
+                hours_between(RANGE)[:SAMPLE_HOURS],
             )
         else:
             fill(home, hours, times)
@@ -81,10 +87,17 @@ def show(home: Path, name: str) -> None:
     """Run in its own process and print a row."""
     command = [sys.executable, __file__, "measure", str(home)]
     environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
-    measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
+    measured = json.loads(
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
+    )
     size = sum(path.stat().st_size for path in (home / "work").rglob("*") if path.is_file())
-    rows = sum(pl.scan_parquet(path).select(pl.len()).collect().item() for path in home.glob("work/hours/*"))
-    raw = sum(int.from_bytes(path.read_bytes()[-4:], "little") for path in (home / "hours").glob("*.gz"))
+    rows = sum(
+        pl.scan_parquet(path).select(pl.len()).collect().item()
+        for path in home.glob("work/hours/*")
+    )
+    raw = sum(
+        int.from_bytes(path.read_bytes()[-4:], "little") for path in (home / "hours").glob("*.gz")
+    )
     seconds = " | ".join(f"{measured[stage]:.1f}" for stage in (*_STAGES, "driver"))
     counts = f"{measured['mib']:.0f} | {measured['events']:,} | {rows:,}"
     print(f"| {name} | {seconds} | {counts} | {raw / 1e6:,.0f} | {size / 1e6:.0f} |", flush=True)
@@ -131,7 +144,11 @@ def with_own_repositories(data: bytes, place: int) -> bytes:
     """An hour with repositories that no other hour has."""
 
     def renamed(match: re.Match[bytes]) -> bytes:
-        return b'"repo":{"id":%d,"name":"%s-%d"' % (int(match[1]) + (place << 32), match[2][:80], place)
+        return b'"repo":{"id":%d,"name":"%s-%d"' % (
+            int(match[1]) + (place << 32),
+            match[2][:80],
+            place,
+        )
 
     return gzip.compress(_REPO.sub(renamed, gzip.decompress(data)), 1, mtime=0)
 

@@ -51,9 +51,15 @@ PARTS: dict[str, dict[str, dict[str, Any]]] = {
         "CoSENT": {"preset": "cosent-paper", "tau": ["cosent"]},
         "AnglE": {},
         "AoE": {"preset": "aoe-paper", "tau": ["angle"]},
-        "angle alone": {"settings": {"objective.weights": {"cosent": 0, "in_batch": 0, "angle": 1}}},
-        "cosent + in_batch": {"settings": {"objective.weights": {"cosent": 1, "in_batch": 1, "angle": 0}}},
-        "cosent + angle": {"settings": {"objective.weights": {"cosent": 1, "in_batch": 0, "angle": 1}}},
+        "angle alone": {
+            "settings": {"objective.weights": {"cosent": 0, "in_batch": 0, "angle": 1}}
+        },
+        "cosent + in_batch": {
+            "settings": {"objective.weights": {"cosent": 1, "in_batch": 1, "angle": 0}}
+        },
+        "cosent + angle": {
+            "settings": {"objective.weights": {"cosent": 1, "in_batch": 0, "angle": 1}}
+        },
     },
 }
 
@@ -98,7 +104,8 @@ def triplets(data: Path) -> list[dict]:
     """Anchor, positive and negative of NLI."""
     names = ("anchor", "positive", "negative")
     return [
-        {name: row[name] for name in names} for row in table(data / "nli" / "nli-triplets.derived.tsv.gz")
+        {name: row[name] for name in names}
+        for row in table(data / "nli" / "nli-triplets.derived.tsv.gz")
     ]
 
 
@@ -108,8 +115,16 @@ def as_it_comes(ledger: Ledger, change: dict, same: dict, judged: dict) -> dict:
         "prompt": change.get("prompt", PAPERS_PROMPT),
         "bidirectional": change.get("settings", {}).get("encoder.bidirectional"),
     }
-    run = {"name": BACKBONE, "seed": None, **how, "score": same["score"], "precision": same["precision"]}
-    return ledger.once(run, lambda _: {"figures": score("smollm2", run["precision"], judged, **how)})
+    run = {
+        "name": BACKBONE,
+        "seed": None,
+        **how,
+        "score": same["score"],
+        "precision": same["precision"],
+    }
+    return ledger.once(
+        run, lambda _: {"figures": score("smollm2", run["precision"], judged, **how)}
+    )
 
 
 def trained(place: Path, rows: list[dict], run: dict, change: dict, judged: dict) -> dict:
@@ -161,7 +176,11 @@ def score(
     bidirectional: bool | None = None,
 ) -> dict:
     """Spearman x 100 on each set."""
-    prompts = {} if prompt is None else {"prompts": {"sentence": prompt}, "default_prompt_name": "sentence"}
+    prompts = (
+        {}
+        if prompt is None
+        else {"prompts": {"sentence": prompt}, "default_prompt_name": "sentence"}
+    )
     how = {"precision": precision, "pooling": "last", "bidirectional": bidirectional}
     encoder = aoe_train.Encoder.load(model, **how, **prompts)
     return {split: 100 * dev_metric(encoder.encode, rows).value for split, rows in judged.items()}
@@ -180,7 +199,9 @@ def report(ledger: Ledger) -> None:
         if entry["run"]["name"] != BACKBONE:
             runs.setdefault((entry["run"]["train"], entry["run"]["name"]), []).append(entry)
     print(f"{processor()}, {instruction_sets()}\n")
-    print("| trained on | setting | seeds | dev as it comes | dev | test as it comes | test | CPU s |")
+    print(
+        "| trained on | setting | seeds | dev as it comes | dev | test as it comes | test | CPU s |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for (train, name), found in runs.items():
         backbone = before[found[0]["backbone"]["prompt"], found[0]["backbone"]["bidirectional"]]

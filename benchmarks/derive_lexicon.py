@@ -20,7 +20,13 @@ from llm_labeler.clients.wordnet.wordnet_lexicon import Pos, lemmas
 DEBIAN = Path("/usr/share/wordnet")
 DOMINANT = 0.75  # share of a word's occurrences, one more of another sense imagined
 NAMES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
-KEY_POS = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # 5: an adjective like the head of its cluster
+KEY_POS = {
+    "1": "n",
+    "2": "v",
+    "3": "a",
+    "4": "r",
+    "5": "a",
+}  # 5: an adjective like the head of its cluster
 HEAD = """\
 # synonym or antonym, part of speech, lemma, words that say the same or the opposite; adjectives that are the
 # opposite of what stands after their prefix; compounds not to break up.
@@ -75,7 +81,9 @@ class WordNet:
         for pos, name in NAMES.items():
             for line in _lines(folder / f"index.{name}"):
                 lemma, _, number, *rest = line.split()
-                self.senses[lemma.replace("_", " "), pos] = [int(offset) for offset in rest[-int(number) :]]
+                self.senses[lemma.replace("_", " "), pos] = [
+                    int(offset) for offset in rest[-int(number) :]
+                ]
             for line in _lines(folder / f"data.{name}"):
                 synset = _synset(pos, line.split(" | ")[0].split())
                 self.synsets[synset.key] = synset
@@ -119,7 +127,11 @@ class WordNet:
             other = self.synsets[other_pos, offset]
             word = other.words[target - 1].split("(")[0]
             in_use = _is_word(word) and word not in NOT_OPPOSITE and self.count(word, pos) > 0
-            if synset.words[place - 1].lower() == lemma and in_use and self.main_sense(word, pos) == other:
+            if (
+                synset.words[place - 1].lower() == lemma
+                and in_use
+                and self.main_sense(word, pos) == other
+            ):
                 yield word
 
     def opposites(self, lemma: str, pos: str) -> set[str]:
@@ -135,7 +147,11 @@ def derive(folder: Path = DEBIAN) -> str:
     """The text of `lexicon.tsv`."""
     wordnet = WordNet(folder)
     rows: list[str] = []
-    known = {word.rstrip("*+") for rule in PhraseTable(read_table("contrasts")).rules for word in rule.left}
+    known = {
+        word.rstrip("*+")
+        for rule in PhraseTable(read_table("contrasts")).rules
+        for word in rule.left
+    }
     for lemma, pos in sorted(wordnet.senses):
         if len(lemma) < 3 or not _is_word(lemma):
             continue
@@ -154,7 +170,11 @@ def derive(folder: Path = DEBIAN) -> str:
             rows.append(f"prefixed\ta\t{lemma}")
     for lemma, pos in sorted(wordnet.senses):
         words = lemma.split()
-        if pos == "n" and 1 < len(words) < 4 and any(known & {word, *_all_lemmas(word)} for word in words):
+        if (
+            pos == "n"
+            and 1 < len(words) < 4
+            and any(known & {word, *_all_lemmas(word)} for word in words)
+        ):
             rows.append(f"compound\tn\t{lemma}")
     return HEAD + _licence(folder) + "\n".join(rows) + "\n"
 

@@ -60,7 +60,11 @@ class Score:
             self.unsure += is_called
             return not is_called
         is_duplicate = label.verdict == "duplicate"
-        is_found = is_called and is_duplicate and any(ref.number in label.targets for ref in verdict.targets)
+        is_found = (
+            is_called
+            and is_duplicate
+            and any(ref.number in label.targets for ref in verdict.targets)
+        )
         self.found += is_found
         self.wrong += is_called and not is_found
         self.missed += is_duplicate and not is_found
@@ -70,14 +74,22 @@ class Score:
         """Rows, found, wrong, unsure, missed, precision, recall and F1, as text."""
         called, real = self.found + self.wrong, self.found + self.missed
         f1 = 2 * self.found / (called + real) if called + real else None
-        shares = (_share(self.found, called), _share(self.found, real), "-" if f1 is None else f"{f1:.3f}")
-        return [str(n) for n in (self.rows, self.found, self.wrong, self.unsure, self.missed)] + list(shares)
+        shares = (
+            _share(self.found, called),
+            _share(self.found, real),
+            "-" if f1 is None else f"{f1:.3f}",
+        )
+        return [
+            str(n) for n in (self.rows, self.found, self.wrong, self.unsure, self.missed)
+        ] + list(shares)
 
 
 def main() -> None:
     """Score, print the tables, and time the detector."""
     parser = argument_parser(__doc__)
-    parser.add_argument("--set", dest="subset", help="score only these rows: dev, test, fresh or fresh2")
+    parser.add_argument(
+        "--set", dest="subset", help="score only these rows: dev, test, fresh or fresh2"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="list the misses")
     options = parser.parse_args()
     if not DUMP.is_dir():
@@ -103,9 +115,14 @@ def table(labels: Sequence[Label], verdicts: Mapping[int, Verdict]) -> str:
     for label in labels:
         for name in (label.group, "all"):
             scores[name].add(label, verdicts[label.number])
-    head = "| class | threads | found | wrong | unsure | missed | precision | recall | F1 |\n|" + "---|" * 9
+    head = (
+        "| class | threads | found | wrong | unsure | missed | precision | recall | F1 |\n|"
+        + "---|" * 9
+    )
     names = [*sorted(set(scores) - {"all"}), "all"]
-    return "\n".join([head, *("| " + " | ".join([name, *scores[name].cells()]) + " |" for name in names)])
+    return "\n".join(
+        [head, *("| " + " | ".join([name, *scores[name].cells()]) + " |" for name in names)]
+    )
 
 
 def misses(labels: Iterable[Label], verdicts: Mapping[int, Verdict]) -> list[str]:
@@ -153,7 +170,9 @@ def read_dump() -> tuple[list[Thread], dict[IssueRef, Kind]]:
             if row.number in threads:
                 comments[row.number].append(row.record)
     return [
-        replace(thread, comments=tuple(sorted(comments[number], key=lambda c: (c.created_at, c.id))))
+        replace(
+            thread, comments=tuple(sorted(comments[number], key=lambda c: (c.created_at, c.id)))
+        )
         for number, thread in threads.items()
     ], kinds
 

@@ -39,6 +39,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,10 +66,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--domains", default=",".join(DOMAINS))
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--ways", default=f"{UNTRAINED};texts purpose=group;texts;texts purpose=match")
+    parser.add_argument(
+        "--ways", default=f"{UNTRAINED};texts purpose=group;texts;texts purpose=match"
+    )
     parser.add_argument("--texts", type=int, default=2000)
     parser.add_argument("--backbone", default="minilm")
-    parser.add_argument("--llm", default="wordnet", help="chatgpt, llama, chatglm or a name in --config")
+    parser.add_argument(
+        "--llm", default="wordnet", help="chatgpt, llama, chatglm or a name in --config"
+    )
     parser.add_argument("--config", type=Path, help="a TOML file with [llm.NAME]")
     parser.add_argument("--max-cost", type=float, help="US dollars for all domains together")
     options = parser.parse_args()
@@ -80,8 +85,20 @@ def main() -> None:
         for way in options.ways.split(";"):
             for seed in [0] if way == UNTRAINED else map(int, options.seeds.split(",")):
                 run = {"name": way, "domain": name, "seed": seed, "texts": options.texts}
-                run |= {"llm": options.llm if "rules" in way else "", "backbone": Path(options.backbone).name}
-                ledger.once(run, lambda place: result(place, folder, way, seed, judges, name, options))  # noqa: B023 - called at once
+                run |= {
+                    "llm": options.llm if "rules" in way else "",
+                    "backbone": Path(options.backbone).name,
+                }
+                train_and_score = partial(
+                    result,
+                    folder=folder,
+                    way=way,
+                    seed=seed,
+                    judges=judges,
+                    name=name,
+                    options=options,
+                )
+                ledger.once(run, train_and_score)
     print(f"{processor()}, {instruction_sets()}")
     for name in names:
         print("\n" + "\n".join(table_lines(ledger, name, options.backbone, options.texts)))
@@ -105,7 +122,13 @@ def result(
         start, out = time.process_time(), model / str(number)
         settings = {"preset": "domain", **dict(change.split("=") for change in changes)}
         run = aoe_train.train(
-            source, backbone=backbone, out=out, seed=seed, max_length=128, settings=settings, progress=False
+            source,
+            backbone=backbone,
+            out=out,
+            seed=seed,
+            max_length=128,
+            settings=settings,
+            progress=False,
         )
         seconds, backbone, rows = seconds + time.process_time() - start, out, run.pairs
     encoder = aoe_train.Encoder.load(backbone)
@@ -120,7 +143,9 @@ def result(
 
 def rows_of(kind: str, folder: Path, domain: Domain, options: argparse.Namespace) -> Path:
     """The file or folder of training rows, made if it doesn't exist."""
-    path = folder / {"texts": "texts.txt", "records": "records.jsonl", "rules": "pairs/triplet"}[kind]
+    path = (
+        folder / {"texts": "texts.txt", "records": "records.jsonl", "rules": "pairs/triplet"}[kind]
+    )
     if path.exists():
         return path
     if kind == "records":
@@ -136,7 +161,11 @@ def rows_of(kind: str, folder: Path, domain: Domain, options: argparse.Namespace
     else:
         cost = options.max_cost and options.max_cost / len(options.domains.split(","))
         out = folder / "pairs"
-        print(llm_labeler.generate(texts, llm=options.llm, out=out, config=options.config, max_cost=cost))
+        print(
+            llm_labeler.generate(
+                texts, llm=options.llm, out=out, config=options.config, max_cost=cost
+            )
+        )
     return path
 
 
@@ -150,7 +179,10 @@ def table_lines(ledger: Ledger, domain: str, backbone: str, texts: int) -> list[
     if not runs:
         return []
     names = list(next(iter(runs.values()))[0]["figures"])
-    lines = [f"| {domain} | rows by | seeds | {' | '.join(names)} | CPU s |", "|---" * (len(names) + 4) + "|"]
+    lines = [
+        f"| {domain} | rows by | seeds | {' | '.join(names)} | CPU s |",
+        "|---" * (len(names) + 4) + "|",
+    ]
     for (way, llm), entries in runs.items():
         seconds = np.mean([entry["cpu_s"] for entry in entries])
         cells = [spread([entry["figures"][name] for entry in entries]) for name in names]
@@ -278,7 +310,9 @@ def judge_by_opinions(data: Path) -> Judge:
 
 def judge_by_originals(tracker: str) -> Callable[[Path], Judge]:
     """R@1 and R@5 of the original of a duplicate report, by title."""
-    return lambda data: Pairs([(row["title1"], row["title2"]) for row in read_reports(data, tracker)])
+    return lambda data: Pairs(
+        [(row["title1"], row["title2"]) for row in read_reports(data, tracker)]
+    )
 
 
 def read_reports(data: Path, tracker: str) -> list[dict[str, Any]]:
@@ -286,7 +320,9 @@ def read_reports(data: Path, tracker: str) -> list[dict[str, Any]]:
     path = data / "dup-bugs" / "bugzilla-duplicate-pairs.sigmajahan.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    return [row for row in rows if row["system"].lower() == tracker and row["title1"] and row["title2"]]
+    return [
+        row for row in rows if row["system"].lower() == tracker and row["title1"] and row["title2"]
+    ]
 
 
 def title_body_pairs(tracker: str) -> Callable[[Path, int], list[dict[str, str]]]:
@@ -307,7 +343,9 @@ def title_body_pairs(tracker: str) -> Callable[[Path, int], list[dict[str, str]]
 
 def titles(tracker: str) -> Callable[[Path], list[str]]:
     """Titles of reports."""
-    return lambda data: [row[f"title{side}"] for row in read_reports(data, tracker) for side in (1, 2)]
+    return lambda data: [
+        row[f"title{side}"] for row in read_reports(data, tracker) for side in (1, 2)
+    ]
 
 
 def sentences(data: Path) -> list[str]:
@@ -319,7 +357,9 @@ def sentences(data: Path) -> list[str]:
 def columns(path: str, *names: str, skip: int = 0) -> Callable[[Path], list[str]]:
     """The texts of some columns of a table; `skip` leaves out the first shuffled rows, which are the test."""
     return lambda data: [
-        row[name] for row in (shuffled(data / path)[skip:] if skip else table(data / path)) for name in names
+        row[name]
+        for row in (shuffled(data / path)[skip:] if skip else table(data / path))
+        for name in names
     ]
 
 

@@ -74,7 +74,9 @@ def main() -> None:
         print("\n" + "\n".join(table_lines(ledger, name, options)))
 
 
-def result(place: Path, run: dict[str, Any], judge: Ranking, options: argparse.Namespace) -> dict[str, Any]:
+def result(
+    place: Path, run: dict[str, Any], judge: Ranking, options: argparse.Namespace
+) -> dict[str, Any]:
     """Train a model, and keep the outcomes of each query by ranking next to `place`."""
     every = sorted({text for text in domain_of(run["domain"]).texts(options.data) if text.strip()})
     texts = random.Random(0).sample(every, min(options.texts, len(every)))  # noqa: S311
@@ -212,7 +214,9 @@ def train_peer(name: str, texts: list[str], out: Path, seed: int) -> None:
             report_to="none",
             disable_tqdm=True,
         )
-        SentenceTransformerTrainer(model=model, args=arguments, train_dataset=rows, loss=loss).train()
+        SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=rows, loss=loss
+        ).train()
     model.save_pretrained(str(out))
 
 
@@ -222,7 +226,9 @@ def noisy(texts: list[str], deleted: float, seed: int) -> list[str]:
     kept = []
     for text in texts:
         words = text.split()
-        kept.append(" ".join([word for word in words if rng.random() > deleted] or [rng.choice(words)]))
+        kept.append(
+            " ".join([word for word in words if rng.random() > deleted] or [rng.choice(words)])
+        )
     return kept
 
 
@@ -249,7 +255,9 @@ def table_lines(ledger: Ledger, domain: str, options: argparse.Namespace) -> lis
                 cells.append(spread([entry["figures"][ranking][metric] for entry in entries]))
                 cells.append(interval(after - before[metric]))
             of_model = once if ranking == "vectors" else ["", ""]
-            lines.append("| " + " | ".join([model, ranking, str(len(entries)), *cells, *of_model]) + " |")
+            lines.append(
+                "| " + " | ".join([model, ranking, str(len(entries)), *cells, *of_model]) + " |"
+            )
     return lines
 
 

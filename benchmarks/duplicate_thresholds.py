@@ -46,14 +46,18 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--sets", default=",".join(SETS))
     options = parser.parse_args()
-    collections = [collection(name, options.model, options.work) for name in options.sets.split(",")]
+    collections = [
+        collection(name, options.model, options.work) for name in options.sets.split(",")
+    ]
     print("collection,texts,marked,minimum,pairs,right,found")
     for each in collections:
         for minimum in (*MINIMA, RULES["default"](each)):
             print(each.row(minimum))
     print("\nrule," + ",".join(each.name for each in collections))
     for name, rule in RULES.items():
-        cells = [f"{each.f1(rule(each)) / each.best_f1:.2f} ({rule(each):.2f})" for each in collections]
+        cells = [
+            f"{each.f1(rule(each)) / each.best_f1:.2f} ({rule(each):.2f})" for each in collections
+        ]
         print(f"{name},{','.join(cells)}")
 
 
@@ -115,9 +119,13 @@ def of_quantile(each: Collection, share: float) -> float:
 RULES: dict[str, Rule] = {"default": default}
 RULES |= {f"fixed {minimum:g}": partial(fixed, minimum=minimum) for minimum in MINIMA}
 RULES |= {
-    f"mean + {each:g} deviations": partial(above_mean, deviations=each) for each in (0, 0.5, 0.75, 1, 1.25)
+    f"mean + {each:g} deviations": partial(above_mean, deviations=each)
+    for each in (0, 0.5, 0.75, 1, 1.25)
 }
-RULES |= {f"quantile {share:g}": partial(of_quantile, share=share) for share in (0.7, 0.75, 0.8, 0.85, 0.9)}
+RULES |= {
+    f"quantile {share:g}": partial(of_quantile, share=share)
+    for share in (0.7, 0.75, 0.8, 0.85, 0.9)
+}
 
 
 def collection(name: str, model: str, work: Path) -> Collection:
@@ -164,7 +172,9 @@ def tickets(name: str, work: Path) -> tuple[Path, list[tuple[str, str]]]:
     store, table, pairs = work / f"{name}.work", work / f"{name}.parquet", work / name
     if not table.exists():
         source = (
-            {"folder": ROOT / "data" / "sample_tickets.csv"} if name == "tickets" else tracker(name, work)
+            {"folder": ROOT / "data" / "sample_tickets.csv"}
+            if name == "tickets"
+            else tracker(name, work)
         )
         gis_builder.import_tracker(**source, work=store, progress=False)
         gis_builder.detect(store, progress=False)

@@ -58,7 +58,10 @@ def main() -> int:
             ended += found.ended
             requests += found.requests
             wrong |= found.wrong
-            print(f"{ended.total():,} crawls, {requests:,} requests, {len(wrong)} kinds of wrong", flush=True)
+            print(
+                f"{ended.total():,} crawls, {requests:,} requests, {len(wrong)} kinds of wrong",
+                flush=True,
+            )
     for how, count in sorted(ended.items()):
         print(f"{count:8,}  {how}")
     for where, words in wrong.items():

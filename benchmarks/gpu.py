@@ -44,8 +44,16 @@ from peers_aoe.texts import long_rows, short_rows, write
 from runs import argument_parser
 
 PEERS = ("sentence-transformers", "angle-emb")  # the second only if its Python is given
-TRAIN = {"ours": "train_ours.py", "sentence-transformers": "train_st.py", "angle-emb": "train_angle.py"}
-ENCODE = {"ours": "encode_ours.py", "sentence-transformers": "encode_st.py", "angle-emb": "encode_angle.py"}
+TRAIN = {
+    "ours": "train_ours.py",
+    "sentence-transformers": "train_st.py",
+    "angle-emb": "train_angle.py",
+}
+ENCODE = {
+    "ours": "encode_ours.py",
+    "sentence-transformers": "encode_st.py",
+    "angle-emb": "encode_angle.py",
+}
 MAX_LENGTH = {"short": 128, "long": 512}
 # Number of pairs, and batch size, by model and texts.
 SIZES = {
@@ -56,7 +64,12 @@ SIZES = {
 }
 RANK, LR = 16, 2e-5
 PROFILED = 6  # steps
-TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+TINY = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+}
 
 
 @dataclass(frozen=True)
@@ -82,11 +95,17 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=5)
-    parser.add_argument("--tokenizer", type=Path, help="a folder with tokenizer.json, up to 32,000 tokens")
-    parser.add_argument("--profile", action="store_true", help="print where the time of a step goes")
+    parser.add_argument(
+        "--tokenizer", type=Path, help="a folder with tokenizer.json, up to 32,000 tokens"
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="print where the time of a step goes"
+    )
     parser.add_argument("--compile", action="store_true", help="add a run with run.compile")
     parser.add_argument("--layers", type=int, default=8, help="of LLaMA; LLaMA-7B has 32")
-    parser.add_argument("--tiny", action="store_true", help="tiny models and few rows, to try the script")
+    parser.add_argument(
+        "--tiny", action="store_true", help="tiny models and few rows, to try the script"
+    )
     options = parser.parse_args()
     options.end = time.monotonic() + 60 * options.minutes
     python = pythons(options, *(PEERS if options.angle_emb else PEERS[:1]))
@@ -154,7 +173,9 @@ def prepared(name: str, model: Path, texts: str, folder: Path, options: argparse
     count, batch_size = (80, 8) if options.tiny else SIZES[name, texts]
     rows = (short_rows if texts == "short" else long_rows)(options.data, count)
     limit = MAX_LENGTH[texts]
-    lengths = token_lengths([row[side] for row in rows for side in ("text1", "text2")], model, limit)
+    lengths = token_lengths(
+        [row[side] for row in rows for side in ("text1", "text2")], model, limit
+    )
     print(f"\n{texts}: {count:,} pairs; {describe(lengths, limit)}")
     path = write(rows, folder / f"{name}-{texts}.jsonl")
     flops = forward_flops(lengths, model)
@@ -162,7 +183,12 @@ def prepared(name: str, model: Path, texts: str, folder: Path, options: argparse
 
 
 def compare(
-    title: str, kind: str, work: Work, python: dict[str, str], options: argparse.Namespace, peak: float
+    title: str,
+    kind: str,
+    work: Work,
+    python: dict[str, str],
+    options: argparse.Namespace,
+    peak: float,
 ) -> None:
     """Run the libraries in turns, and print the median of their epochs."""
     contenders = dict(python)
@@ -185,7 +211,10 @@ def compare(
     print(f"| {' | '.join(titles)} |\n" + "|---" * len(titles) + "|")
     factor = 1 if kind == "encode" else 2 if work.llama else 3
     last = -1 if kind == "train" else None  # a training's last epoch is profiled
-    seconds = {who: [each for one in found for each in one["each"][1:last]] for who, found in answers.items()}
+    seconds = {
+        who: [each for one in found for each in one["each"][1:last]]
+        for who, found in answers.items()
+    }
     for who, found in answers.items():
         if not found:
             continue

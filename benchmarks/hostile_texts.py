@@ -69,7 +69,9 @@ class Timing(NamedTuple):
     @property
     def is_too_slow(self) -> bool:
         """Whether it breaks one of the two bars."""
-        return self.large > MOST_SECONDS or (self.large > _WORTH_TIMING and self.growth > MOST_GROWTH)
+        return self.large > MOST_SECONDS or (
+            self.large > _WORTH_TIMING and self.growth > MOST_GROWTH
+        )
 
 
 def parsers() -> dict[str, Callable[[], Parser]]:
@@ -92,8 +94,13 @@ def _verdict() -> Parser:
     noon = "2020-01-10T12:00:00Z"
 
     def decided(text: str) -> object:
-        issue = Issue("o/n", 100, text[:256], text, "closed", None, "ann", "NONE", noon, noon, noon, "mia")
-        comments = (Comment(1, "mia", "MEMBER", noon, text), Comment(2, "bob", "NONE", noon, "dup of #1?"))
+        issue = Issue(
+            "o/n", 100, text[:256], text, "closed", None, "ann", "NONE", noon, noon, noon, "mia"
+        )
+        comments = (
+            Comment(1, "mia", "MEMBER", noon, text),
+            Comment(2, "bob", "NONE", noon, "dup of #1?"),
+        )
         return decide(Thread(issue, comments), lambda _: Kind.ISSUE)
 
     return decided
@@ -134,7 +141,9 @@ def _judge() -> Parser:
     from llm_labeler.settings import JudgeSettings
 
     source, settings = Text.of("The cat sat on the mat.", 1), JudgeSettings()
-    candidates = [Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)]
+    candidates = [
+        Candidate(source.text_id, f"A cat sat {n}.", "positive", ("ann",)) for n in range(8)
+    ]
     ((ask, batch),) = judge_asks(source, candidates, "bob", "", settings, 1)
     return lambda text: read_votes(ask, batch, text, "stop")
 
@@ -149,7 +158,9 @@ def units(count: int, seed: int) -> list[str]:
     rules = list(chain.from_iterable(RULES.values()))
     single |= dict.fromkeys(f"{rule.example} " for rule in rules)
     chosen = random.Random(seed)  # noqa: S311
-    found = dict.fromkeys(text for rule in rules for text in _of_rule(rule.pattern, chosen)) | single
+    found = (
+        dict.fromkeys(text for rule in rules for text in _of_rule(rule.pattern, chosen)) | single
+    )
     pool = list(single)
     while len(found) < count:
         found["".join(chosen.choices(pool, k=chosen.choice((2, 2, 3))))] = None
@@ -185,9 +196,22 @@ def _of_rule(pattern: str, chosen: random.Random) -> Iterator[str]:
 def _words_by_code() -> dict[str, list[str]]:
     from gis_builder.detection.lexicon import WORDS
 
-    by_code = {"REFERENCE": ["#1", "#2"], "TARGETS": ["#1", "#2"], "SUBJECT": ["#1"], "QUESTION": ["?"]}
-    by_code |= {"FAVOUR": ["in favour of"], "SAME_AS": ["same issue as"], "SAME": ["the same issue"]}
-    by_code |= {"MOVED": ["merged into"], "TRACKED": ["tracked in"], "REPORTED": ["already reported"]}
+    by_code = {
+        "REFERENCE": ["#1", "#2"],
+        "TARGETS": ["#1", "#2"],
+        "SUBJECT": ["#1"],
+        "QUESTION": ["?"],
+    }
+    by_code |= {
+        "FAVOUR": ["in favour of"],
+        "SAME_AS": ["same issue as"],
+        "SAME": ["the same issue"],
+    }
+    by_code |= {
+        "MOVED": ["merged into"],
+        "TRACKED": ["tracked in"],
+        "REPORTED": ["already reported"],
+    }
     by_code |= {"PART_OF": ["part of"], "THAT_ONE": ["that one"], "CORRECTION": ["I meant"]}
     by_code |= {"COMMA": [",", ":"], "WORD": ["window"], "UNDECIDED": ["no idea"]}
     for word, code in WORDS.items():
@@ -228,7 +252,9 @@ def seconds(parse: Parser, text: str) -> float:
 
 def table(timings: Iterable[Timing]) -> str:
     """A Markdown row for each unit."""
-    rows = (f"| {t.unit[:40]!r} | {t.small:.3f} | {t.large:.3f} | {t.growth:.1f} |" for t in timings)
+    rows = (
+        f"| {t.unit[:40]!r} | {t.small:.3f} | {t.large:.3f} | {t.growth:.1f} |" for t in timings
+    )
     return "\n".join(["| unit | 16 kB, s | 64 kB, s | growth |", "|---|---|---|---|", *rows])
 
 
@@ -240,7 +266,9 @@ def main() -> None:
     parser.add_argument("--parsers", default=",".join(parsers()))
     parser.add_argument("--units", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--worst", type=int, default=20, help="how many units to show for each parser")
+    parser.add_argument(
+        "--worst", type=int, default=20, help="how many units to show for each parser"
+    )
     options = parser.parse_args()
     found = units(options.units, options.seed)
     found += [f"{before}{ONCE}{unit}" for before in _BEFORE[1:] for unit in (*MARKUP, *LINES)]

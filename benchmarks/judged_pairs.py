@@ -54,20 +54,26 @@ def main() -> None:
     ]
     # A query that was drawn twice is made distinct by a number after a zero byte.
     model, backbone = (
-        lambda chosen, own=own: own[[index[text.split("\0")[0]] for text in chosen]] for own in vectors
+        lambda chosen, own=own: own[[index[text.split("\0")[0]] for text in chosen]]
+        for own in vectors
     )
     if options.search:
         intents = np.array([row["category"] for row in rows])
         samplers = {
-            f"first {top}": queries_sampler(judged_results(texts, intents, vectors, top)) for top in TOPS
+            f"first {top}": queries_sampler(judged_results(texts, intents, vectors, top))
+            for top in TOPS
         }
     else:
         judged = [(row["sentence1"], row["sentence2"], int(row["label"])) for row in rows]
-        samplers = {"pairs": pairs_sampler(pl.DataFrame(judged, ["text1", "text2", "label"], orient="row"))}
+        samplers = {
+            "pairs": pairs_sampler(pl.DataFrame(judged, ["text1", "text2", "label"], orient="row"))
+        }
     generator = np.random.default_rng(0)
 
     def gain(frame: pl.DataFrame) -> Any:
-        result = aoe_train.evaluate(model, against=backbone, data=frame, resamples=500, progress=False)
+        result = aoe_train.evaluate(
+            model, against=backbone, data=frame, resamples=500, progress=False
+        )
         return next(iter(result.gains.values()))
 
     for name, sampler in samplers.items():
@@ -76,7 +82,9 @@ def main() -> None:
     print(f"\n| judged pairs | {' | '.join(samplers)} |\n|---{'|---' * len(samplers)}|")
     for pairs in map(int, options.pairs.split(",")):
         shown = [
-            np.mean([gain(sampler(pairs, generator)).word == "better" for _ in range(options.draws)])
+            np.mean(
+                [gain(sampler(pairs, generator)).word == "better" for _ in range(options.draws)]
+            )
             for sampler in samplers.values()
         ]
         print(f"| {pairs} | {' | '.join(f'{100 * share:.0f} %' for share in shown)} |", flush=True)

@@ -51,7 +51,8 @@ def main() -> None:
     parser.add_argument("--strategy", default="search")
     options = parser.parse_args()
     repos = options.repos or ",".join(
-        f"{path.parent.parent.name}/{path.parent.name}" for path in sorted(options.dump.glob("*/*/repo.json"))
+        f"{path.parent.parent.name}/{path.parent.name}"
+        for path in sorted(options.dump.glob("*/*/repo.json"))
     )
     folder = Path(tempfile.mkdtemp(prefix="gis-kill-"))
     # By default `search` sweeps small repositories, such as those of the sample.
@@ -76,7 +77,9 @@ def main() -> None:
 
 def fault_plan(seed: int) -> str:
     """All faults of the test server, each with its probability."""
-    rules = [f'[[rules]]\nkind = "{kind}"\nprobability = {share}\n' for kind, share in SHARES.items()]
+    rules = [
+        f'[[rules]]\nkind = "{kind}"\nprobability = {share}\n' for kind, share in SHARES.items()
+    ]
     return f"seed = {seed}\nretry_after_s = 0.05\nstall_s = 1.0\n" + "".join(rules)
 
 
@@ -96,7 +99,9 @@ def kill_repeatedly(
                 kills += 1
             elif process.returncode not in (0, 4):
                 raise SystemExit(f"the build ended with {process.returncode}")
-            elif process.returncode == 0:  # finished before the kill: restart, so that kills hit all stages
+            elif (
+                process.returncode == 0
+            ):  # finished before the kill: restart, so that kills hit all stages
                 shutil.rmtree(out.with_name(out.name + ".work"))
             process.wait()
         while subprocess.run(command, env=ENVIRONMENT, cwd=ROOT, check=False).returncode == 4:

@@ -73,7 +73,9 @@ def mutated(formats: Sequence[Format], chosen: random.Random) -> tuple[Format, s
             case 4:
                 raw = raw[:at] + raw[at:end].swapcase() + raw[end:]
             case _:
-                raw = raw[:at] + chosen.choice(_INSERTED) * chosen.choice((1, 1, 1, 2, 7)) + raw[at:]
+                raw = (
+                    raw[:at] + chosen.choice(_INSERTED) * chosen.choice((1, 1, 1, 2, 7)) + raw[at:]
+                )
     return one, raw[:_MAX_LENGTH]
 
 
@@ -131,7 +133,10 @@ def main() -> None:
         for outcome in pool.map(fuzz, [_PORTION] * parts, range(given.seed, given.seed + parts)):
             done, sentences = done + outcome.inputs, sentences + outcome.sentences
             slowest, faults = max(slowest, outcome.slowest), faults + outcome.faults
-            print(f"{done:,} inputs, {sentences:,} candidates, slowest {slowest:.3f} s of CPU", flush=True)
+            print(
+                f"{done:,} inputs, {sentences:,} candidates, slowest {slowest:.3f} s of CPU",
+                flush=True,
+            )
     print("\n".join(faults[:20]))
     sys.exit(1 if faults else 0)
 

@@ -39,7 +39,9 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--faults", type=float, default=0.1)
-    parser.add_argument("--distilabel", metavar="PYTHON", help="a Python that has it; built by pip if absent")
+    parser.add_argument(
+        "--distilabel", metavar="PYTHON", help="a Python that has it; built by pip if absent"
+    )
     options = parser.parse_args()
     python = options.distilabel or build("distilabel")
     ideal = options.concurrency / (options.latency_ms / 1000)
@@ -89,14 +91,25 @@ def ours(source: Path, out: Path, options: argparse.Namespace, faults: float) ->
             f"concurrency = {options.concurrency}\n",
             encoding="utf-8",
         )
-        command = [sys.executable, "-m", "llm_labeler", "generate", "--data", str(source), "--llm", "llama"]
+        command = [
+            sys.executable,
+            "-m",
+            "llm_labeler",
+            "generate",
+            "--data",
+            str(source),
+            "--llm",
+            "llama",
+        ]
         command += ["--config", str(config), "--out", str(out), "--json", "-q"]
         start = time.perf_counter()
         done, cpu_s = run(command)
         wall_s = time.perf_counter() - start
         answered = json.loads(done.splitlines()[-1])
         stats = counts(base_url)
-    lost = answered["dropped"].get("not_answered", 0) + answered["dropped"].get("answer_rejected", 0)
+    lost = answered["dropped"].get("not_answered", 0) + answered["dropped"].get(
+        "answer_rejected", 0
+    )
     return measured(options, stats, wall_s, cpu_s, lost)
 
 
@@ -112,7 +125,9 @@ def peer(python: str, source: Path, options: argparse.Namespace, faults: float) 
     return measured(options, stats, wall_s, cpu_s, options.sentences - whole)
 
 
-def measured(options: argparse.Namespace, stats: dict, wall_s: float, cpu_s: float, lost: int) -> dict:
+def measured(
+    options: argparse.Namespace, stats: dict, wall_s: float, cpu_s: float, lost: int
+) -> dict:
     """The measurements of one run."""
     return {
         "sentences": options.sentences,
@@ -132,7 +147,9 @@ def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
     after = os.times()
     if done.returncode and not may_fail:
         raise SystemExit(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
+    cpu_s = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no word"]
         print(f"{command[1]} ended with an error: {last[0][:200]}", file=sys.stderr)
@@ -143,7 +160,13 @@ def run(command: list[str], *, may_fail: bool = False) -> tuple[str, float]:
 @contextmanager
 def emulator(options: argparse.Namespace, faults: float) -> Iterator[str]:
     """Start the server in its own process and yield its base URL."""
-    command = [sys.executable, "-m", "tests.support.llm", "--latency", str(options.latency_ms / 1000)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.llm",
+        "--latency",
+        str(options.latency_ms / 1000),
+    ]
     root = Path(__file__).parent.parent
     command += ["--faults", str(faults)]
     server = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
@@ -162,9 +185,26 @@ def counts(base_url: str) -> dict:
 
 def write_sentences(path: Path, number: int) -> Path:
     """Write distinct plain sentences."""
-    who = ("The nurse", "A doctor", "My aunt", "The child", "Every patient", "An old man", "Her brother")
-    what = ("takes a pill", "drinks cold water", "walks slowly", "has a fever", "sleeps badly", "eats fruit")
-    lines = [f"{who[n % 7]} {what[n // 7 % 6]} on day {n + 1} of the treatment." for n in range(number)]
+    who = (
+        "The nurse",
+        "A doctor",
+        "My aunt",
+        "The child",
+        "Every patient",
+        "An old man",
+        "Her brother",
+    )
+    what = (
+        "takes a pill",
+        "drinks cold water",
+        "walks slowly",
+        "has a fever",
+        "sleeps badly",
+        "eats fruit",
+    )
+    lines = [
+        f"{who[n % 7]} {what[n // 7 % 6]} on day {n + 1} of the treatment." for n in range(number)
+    ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

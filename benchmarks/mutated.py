@@ -8,9 +8,50 @@ from collections.abc import Sequence
 from typing import Any
 
 JUNK: list[Any] = [
-    *(None, True, False, 0, -1, 1, 5, 2**31, 2**63, -(2**63) - 1, 10**30, 10**400, 0.5, -0.0, 1e308),
-    *(float("nan"), float("inf"), "", " ", "x", "0", "null", "\ud800", "\x00", "\u202e", "a" * 5000),
-    *("../..", "/", "{text}", "{text}{text}", "{data}", "http://[", "%s%n", "\n", [], {}, [[]], [None]),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        5,
+        2**31,
+        2**63,
+        -(2**63) - 1,
+        10**30,
+        10**400,
+        0.5,
+        -0.0,
+        1e308,
+    ),
+    *(
+        float("nan"),
+        float("inf"),
+        "",
+        " ",
+        "x",
+        "0",
+        "null",
+        "\ud800",
+        "\x00",
+        "\u202e",
+        "a" * 5000,
+    ),
+    *(
+        "../..",
+        "/",
+        "{text}",
+        "{text}{text}",
+        "{data}",
+        "http://[",
+        "%s%n",
+        "\n",
+        [],
+        {},
+        [[]],
+        [None],
+    ),
     *([[[[[1]]]]], {"": ""}, {"a": {"b": {"c": []}}}, ["a", 1, None], {"type": "x"}, {"ids": "x"}),
     *([{}] * 50, list(range(100))),
 ]
@@ -29,7 +70,9 @@ def mutated(tree: Any, choice: random.Random, junk: Sequence[Any] = JUNK) -> Any
         elif isinstance(holder, list):
             holder.insert(key, copy.deepcopy(holder[key]))
         elif holder is not root:
-            holder[choice.choice(["x", "", "__class__", "type", "path"])] = copy.deepcopy(choice.choice(junk))
+            holder[choice.choice(["x", "", "__class__", "type", "path"])] = copy.deepcopy(
+                choice.choice(junk)
+            )
     return root[""]
 
 

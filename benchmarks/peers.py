@@ -35,20 +35,42 @@ def main() -> None:
     owner, name = options.repo.split("/")
     shared = ("crawl", "--repos", options.repo, "--quiet")
     crawlers = {
-        "gis, sweep": gis(*shared, "--strategy", "all", "--work", str(folder / "sweep"), "--api-url"),
+        "gis, sweep": gis(
+            *shared, "--strategy", "all", "--work", str(folder / "sweep"), "--api-url"
+        ),
         "gis, search": gis(*shared, "--work", str(folder / "search"), "--api-url"),
         "perceval, issues": [
-            *(str(perceval), "github", owner, name, "-t", "any", "--category", "issue", "--no-archive"),
+            *(
+                str(perceval),
+                "github",
+                owner,
+                name,
+                "-t",
+                "any",
+                "--category",
+                "issue",
+                "--no-archive",
+            ),
             *("--json-line", "-o", str(folder / "perceval.jsonl"), "--enterprise-url"),
         ],
     }
-    print("| crawler | requests | of the hour's 5,000 | seconds | requests, ratio |\n" + "|---" * 5 + "|")
+    print(
+        "| crawler | requests | of the hour's 5,000 | seconds | requests, ratio |\n"
+        + "|---" * 5
+        + "|"
+    )
     with emulator(options.dump, "--points", "10000000") as url:
         sweep = 0
         for label, command in crawlers.items():
             requests, points, seconds = run([*command, url], url)
             sweep = sweep or requests
-            cells = (label, f"{requests:,}", f"{points:,}", f"{seconds:.0f}", f"{requests / sweep:.1f}")
+            cells = (
+                label,
+                f"{requests:,}",
+                f"{points:,}",
+                f"{seconds:.0f}",
+                f"{requests / sweep:.1f}",
+            )
             print(f"| {' | '.join(cells)} |", flush=True)
 
 

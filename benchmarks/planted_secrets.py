@@ -31,7 +31,12 @@ WORDS = {name: words.split() for name, words in TABLES["words"].items()}
 UPPER, LOWER, DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
 ALNUM = DIGITS + UPPER + LOWER
 CLASSES = {"w": ALNUM, "k": UPPER + LOWER, "A": UPPER, "a": LOWER, "d": DIGITS}
-CLASSES |= {"l": LOWER + DIGITS, "U": UPPER + DIGITS, "h": DIGITS + "abcdef", "H": DIGITS + "ABCDEF"}
+CLASSES |= {
+    "l": LOWER + DIGITS,
+    "U": UPPER + DIGITS,
+    "h": DIGITS + "abcdef",
+    "H": DIGITS + "ABCDEF",
+}
 CLASSES |= {"t": UPPER + "234567", "z": LOWER + "234567", "b": ALNUM + "+/", "u": ALNUM + "-_"}
 CLASS = re.compile(r"<([a-zA-Z])(\d+)(?:-(\d+))?>")
 SLOT = re.compile(r"‹(\w+)›")
@@ -198,7 +203,9 @@ def putty(dice: Dice) -> Body:
 
 def basic(dice: Dice) -> str:
     """User and password in base64."""
-    return base64.b64encode(f"{dice.choice(TABLES['slots']['user'])}:{password(dice)}".encode()).decode()
+    return base64.b64encode(
+        f"{dice.choice(TABLES['slots']['user'])}:{password(dice)}".encode()
+    ).decode()
 
 
 def basic_header(dice: Dice) -> Body:
@@ -299,7 +306,9 @@ def pypi(dice: Dice) -> str:
     """An upload token of PyPI: a macaroon in base64."""
     inner = f'{{"version": 1, "permissions": "user", "id": "{dice.fill(GUID)}"}}'.encode()
     start = b"\x02\x01\x08pypi.org\x02\x24"
-    return "pypi-" + url64(start + dice.fill(GUID).encode() + b"\x00\x02\x2a" + inner + dice.randbytes(40))
+    return "pypi-" + url64(
+        start + dice.fill(GUID).encode() + b"\x00\x02\x2a" + inner + dice.randbytes(40)
+    )
 
 
 def grafana_cloud(dice: Dice) -> str:
@@ -311,12 +320,20 @@ def grafana_cloud(dice: Dice) -> str:
 def signed_cookie(dice: Dice) -> Body:
     """A payload, a time and a signature, as Flask and Django write them."""
     signature = dice.fill("<u27>")
-    return f"{url64(compact({'_user_id': dice.fill('<d3>')}))}.{dice.fill('Z<u5>')}.{signature}", signature
+    return (
+        f"{url64(compact({'_user_id': dice.fill('<d3>')}))}.{dice.fill('Z<u5>')}.{signature}",
+        signature,
+    )
 
 
 def laravel_cookie(dice: Dice) -> str:
     """An encrypted payload in base64, percent-encoded at its end."""
-    inner = {"iv": dice.fill("<b22>=="), "value": dice.fill("<b64>"), "mac": dice.fill("<h64>"), "tag": ""}
+    inner = {
+        "iv": dice.fill("<b22>=="),
+        "value": dice.fill("<b64>"),
+        "mac": dice.fill("<h64>"),
+        "tag": "",
+    }
     return base64.b64encode(compact(inner)).decode().rstrip("=") + "%3D"
 
 
@@ -337,7 +354,11 @@ def url(scheme: str, tail: str, inner: str = "url_password") -> Draw:
 
     def draw(dice: Dice) -> Body:
         value = body(dice, NAMED[inner])[1]
-        user = "" if scheme == "redis" and dice.random() < 0.6 else dice.choice(TABLES["slots"]["user"])
+        user = (
+            ""
+            if scheme == "redis" and dice.random() < 0.6
+            else dice.choice(TABLES["slots"]["user"])
+        )
         return f"{scheme}://{user}:{value}@{fill_slots(dice, tail, {})}", value
 
     return draw
@@ -428,7 +449,9 @@ def fill_slots(dice: Dice, text: str, known: dict[str, str]) -> str:
     def word(match: re.Match[str]) -> str:
         slot = match[1]
         if slot not in known:
-            known[slot] = dice.fill("<t16>") if slot == "mark" else dice.choice(TABLES["slots"][slot])
+            known[slot] = (
+                dice.fill("<t16>") if slot == "mark" else dice.choice(TABLES["slots"][slot])
+            )
         return known[slot]
 
     return SLOT.sub(word, text)
@@ -468,13 +491,16 @@ def present(dice: Dice, language: str, snippet: str) -> str:
     if way == "quoted":
         return "\n".join(f"> {line}" for line in snippet.split("\n"))
     block = f"```{'' if way == 'plain block' else language}\n{snippet}\n```"
-    return f"<details>\n<summary>Log</summary>\n\n{block}\n\n</details>" if way == "folded" else block
+    return (
+        f"<details>\n<summary>Log</summary>\n\n{block}\n\n</details>" if way == "folded" else block
+    )
 
 
 def surround(dice: Dice, pasted: str, known: dict[str, str]) -> str:
     """An issue text about something else with the snippet pasted in."""
     parts = [
-        " ".join(dice.sample(TABLES["sentences"], dice.randint(1, 3))) for _ in range(dice.randint(1, 2))
+        " ".join(dice.sample(TABLES["sentences"], dice.randint(1, 3)))
+        for _ in range(dice.randint(1, 2))
     ]
     parts += dice.sample(TABLES["blocks"], dice.randint(1, 3))
     dice.shuffle(parts)

@@ -38,7 +38,9 @@ def main() -> None:
                 f"{rows} x {inputs} x {outputs}",
             ]
             for left, right in ((x, weight.t()), (gradient, weight), (gradient.t(), x)):
-                cells += [f"{gflops(product, left, right):.0f}" for product in (by_torch, by_onednn)]
+                cells += [
+                    f"{gflops(product, left, right):.0f}" for product in (by_torch, by_onednn)
+                ]
             csv.writer(sys.stdout).writerow(cells)
 
 

@@ -62,7 +62,9 @@ def draw(found: dict[tuple[int, int], Relation], count: int, seed: int) -> None:
     """Print up to `count` random pairs of each relation."""
     for relation in Relation:
         own = [pair for pair, its in found.items() if its is relation]
-        for number, target in sorted(own, key=lambda pair: keyed_hash(seed, "relation", *pair))[:count]:
+        for number, target in sorted(own, key=lambda pair: keyed_hash(seed, "relation", *pair))[
+            :count
+        ]:
             print(number, target, relation, sep="\t")
 
 

@@ -53,7 +53,11 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--backbone", default="minilm")
     options = parser.parse_args()
-    names = options.sets.split(",") if options.sets else sorted(path.name for path in options.data.iterdir())
+    names = (
+        options.sets.split(",")
+        if options.sets
+        else sorted(path.name for path in options.data.iterdir())
+    )
     ledger = Ledger(options.out)
     for name in names:
         pairkit.extract(
@@ -64,14 +68,21 @@ def main() -> None:
         )
         for way in options.ways.split(";"):
             for seed in [0] if way == UNTRAINED else map(int, options.seeds.split(",")):
-                run = {"name": way, "set": name, "seed": seed, "backbone": Path(options.backbone).name}
+                run = {
+                    "name": way,
+                    "set": name,
+                    "seed": seed,
+                    "backbone": Path(options.backbone).name,
+                }
                 ledger.once(run, worker(name, way, seed, options))
     print(f"{processor()}, {instruction_sets()}")
     for name in names:
         print("\n" + "\n".join(table_lines(ledger, name)))
 
 
-def worker(name: str, way: str, seed: int, options: argparse.Namespace) -> Callable[[Path], dict[str, Any]]:
+def worker(
+    name: str, way: str, seed: int, options: argparse.Namespace
+) -> Callable[[Path], dict[str, Any]]:
     """The work of one run: train a model in a folder, search with it and remove it."""
 
     def work(folder: Path) -> dict[str, Any]:
@@ -114,7 +125,9 @@ def trained(folder: Path, name: str, way: str, seed: int, options: argparse.Name
 
 def searched(model: str | Path, folder: Path, data: Path) -> dict[str, Outcomes]:
     """The outcomes of all queries in each index and ranking."""
-    queries = [json.loads(line) for line in (data / "queries.jsonl").read_text("utf-8").splitlines()]
+    queries = [
+        json.loads(line) for line in (data / "queries.jsonl").read_text("utf-8").splitlines()
+    ]
     grades: dict[str, dict[str, int]] = {}
     with (data / "qrels" / "test.tsv").open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):

@@ -36,7 +36,9 @@ MANUAL_QUESTION = r'"Section Hierarchy": "([^"]*)",[^{]*?"Question": "([^"]*)"'
 class Collection:
     """Documents of sections, queries, and the grade of each relevant section, by query and section."""
 
-    documents: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)  # section, heading, text
+    documents: dict[str, list[tuple[str, str, str]]] = field(
+        default_factory=dict
+    )  # section, heading, text
     titles: dict[str, str] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
     grades: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -59,13 +61,17 @@ class Collection:
                 corpus.append({"_id": section, "title": title, "text": text})
             (folder / "documents" / f"{document}.md").write_text("\n".join(pages), encoding="utf-8")
         judged = {query for query, _ in self.grades}
-        queries = [{"_id": key, "text": text} for key, text in self.queries.items() if key in judged]
+        queries = [
+            {"_id": key, "text": text} for key, text in self.queries.items() if key in judged
+        ]
         write_lines(folder / "corpus.jsonl", corpus)
         write_lines(folder / "queries.jsonl", queries)
         rows = [f"{query}\t{section}\t{grade}" for (query, section), grade in self.grades.items()]
         lines = ["query-id\tcorpus-id\tscore", *rows]
         (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        print(f"{folder.name}: {len(self.titles)} documents, {len(corpus)} sections, {len(queries)} queries")
+        print(
+            f"{folder.name}: {len(self.titles)} documents, {len(corpus)} sections, {len(queries)} queries"
+        )
 
 
 def main() -> None:
@@ -128,7 +134,9 @@ def articles(clones: Path) -> Collection:
                 query = str(question["id"])
                 found.queries[query] = " ".join(question["question"].split())
                 for answer in question["answers"]:
-                    places = (key for start, end, key in keys if start <= answer["answer_start"] < end)
+                    places = (
+                        key for start, end, key in keys if start <= answer["answer_start"] < end
+                    )
                     found.grades |= {(query, key): 1 for key in places}
     return found
 
@@ -151,7 +159,10 @@ def manuals(clones: Path) -> Collection:
     """The manuals of a Galaxy S10 and a television; the section that a question names is relevant."""
     found, data = Collection(), clones / "EMNLP-2021-Findings" / "data"
     sections_of: dict[tuple[str, str], list[str]] = {}
-    for device, name in (("phone", "s10_manual_corpus.json"), ("tv", "smart_tv_remote_manual_corpus.json")):
+    for device, name in (
+        ("phone", "s10_manual_corpus.json"),
+        ("tv", "smart_tv_remote_manual_corpus.json"),
+    ):
         for key, section in json.loads((data / name).read_text("utf-8")).items():
             title = " ".join(section["title"].split())
             lines = [line for line in section["text"] if line.strip() != title]
@@ -207,7 +218,9 @@ def abstracts(documents: str, queries: str) -> Collection:
 def cranfield(clones: Path) -> Collection:
     """Cranfield with its four grades of relevance."""
     folder = clones / "cranvectors"
-    found = abstracts((folder / "cran.all.1400").read_text("utf-8"), (folder / "cran.qry").read_text("utf-8"))
+    found = abstracts(
+        (folder / "cran.all.1400").read_text("utf-8"), (folder / "cran.qry").read_text("utf-8")
+    )
     for line in (folder / "cranqrel").read_text("utf-8").split("\n"):
         if line.strip():
             query, number, code = line.split()
@@ -219,7 +232,9 @@ def cranfield(clones: Path) -> Collection:
 def cisi(clones: Path) -> Collection:
     """CISI, relevant or not."""
     folder = clones / "Information_Retrieval_Project"
-    found = abstracts((folder / "CISI.ALL").read_text("utf-8"), (folder / "CISI.QRY").read_text("utf-8"))
+    found = abstracts(
+        (folder / "CISI.ALL").read_text("utf-8"), (folder / "CISI.QRY").read_text("utf-8")
+    )
     for line in (folder / "CISI.REL").read_text("utf-8").split("\n"):
         if line.strip():
             query, number = line.split()[:2]

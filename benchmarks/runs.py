@@ -42,7 +42,11 @@ class Ledger:
     def read(self) -> list[Result]:
         """All results so far."""
         path = self.folder / "results.jsonl"
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+        return (
+            [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+            if path.exists()
+            else []
+        )
 
     def place(self, run: Result) -> Path:
         """The path of the run's model."""

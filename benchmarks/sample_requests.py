@@ -41,7 +41,9 @@ def main() -> None:
     seeds = [int(seed) for seed in options.seeds.split(",")]
     drawn = [(name, seed) for name in ("random", "intents") for seed in seeds]
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("split", "seed", "metric", "untrained", "trained", "gain", "95 %", "p", "texts"))
+    writer.writerow(
+        ("split", "seed", "metric", "untrained", "trained", "gain", "95 %", "p", "texts")
+    )
     for name, seed in [("in order", 0), *drawn, ("in-sample", 0)]:
         run = {"name": name, "seed": seed}
         entry = ledger.once(run, lambda place: result(place, name, seed))  # noqa: B023 - called at once

@@ -81,7 +81,9 @@ def peer_values(planted: Sequence[Planted]) -> Iterator[list[str]]:
 
 
 def _holds(case: Planted, values: Sequence[str]) -> bool:
-    near = (value for value in values if value in case.secret and 3 * len(value) >= 2 * len(case.secret))
+    near = (
+        value for value in values if value in case.secret and 3 * len(value) >= 2 * len(case.secret)
+    )
     return any(case.secret in value for value in values) or any(near)
 
 
@@ -92,10 +94,16 @@ def table(planted: Sequence[Planted], ours: Sequence[bool], peer: Sequence[bool]
     for kind in (*KINDS, "none"):
         places = [place for place, case in enumerate(planted) if case.kind == kind]
         if places:
-            shares = [sum(found[place] for place in places) / len(places) for found in (ours, peer) if found]
+            shares = [
+                sum(found[place] for place in places) / len(places)
+                for found in (ours, peer)
+                if found
+            ]
             name = "look-alikes, which should stay" if kind == "none" else kind
             rows.append(
-                f"| {name} | {len(places):,} | " + " | ".join(f"{share:.3f}" for share in shares) + " |"
+                f"| {name} | {len(places):,} | "
+                + " | ".join(f"{share:.3f}" for share in shares)
+                + " |"
             )
     return "\n".join(rows)
 

@@ -71,8 +71,15 @@ def main() -> None:
         rows = random.Random(seed).sample(train, options.rows)  # noqa: S311 - a sample, not a secret
         for name in names:
             trains = name != UNTRAINED
-            run = {"name": name, "seed": seed if trains else 0, "rows": options.rows if trains else 0}
-            run |= {key: getattr(options, key) for key in ("precision", "dims", "quantize", "layers", "task")}
+            run = {
+                "name": name,
+                "seed": seed if trains else 0,
+                "rows": options.rows if trains else 0,
+            }
+            run |= {
+                key: getattr(options, key)
+                for key in ("precision", "dims", "quantize", "layers", "task")
+            }
             ledger.once(run, lambda place: figures(place, rows, run, options.data))  # noqa: B023 - called at once
     report(ledger, names)
 

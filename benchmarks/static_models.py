@@ -52,7 +52,9 @@ def main() -> None:
         for dim in dims:
             with tempfile.TemporaryDirectory() as folder:
                 out, begun = Path(folder) / "static", time.process_time()
-                aoe_train.distill(sentences[:count], model=encoder, out=out, dim=dim, progress=False)
+                aoe_train.distill(
+                    sentences[:count], model=encoder, out=out, dim=dim, progress=False
+                )
                 seconds = time.process_time() - begun
                 from sentence_transformers import SentenceTransformer
 
@@ -61,14 +63,24 @@ def main() -> None:
                 model = SentenceTransformer(str(out), device="cpu")
                 for size in BATCHES:
                     theirs = partial(model.encode, batch_size=size)
-                    line(f"the same, by sentence-transformers ({size} at once)", dim, theirs, rows, seconds)
+                    line(
+                        f"the same, by sentence-transformers ({size} at once)",
+                        dim,
+                        theirs,
+                        rows,
+                        seconds,
+                    )
 
 
 def nli(data: Path) -> list[str]:
     """The distinct sentences of NLI, shuffled with a fixed seed."""
     found = table(data / "nli" / "nli-triplets.derived.tsv.gz")
     texts = sorted(
-        {" ".join(row[side].split()) for row in found for side in ("anchor", "positive", "negative")}
+        {
+            " ".join(row[side].split())
+            for row in found
+            for side in ("anchor", "positive", "negative")
+        }
     )
     random.Random(0).shuffle(texts)  # noqa: S311 - a sample, not a secret
     return texts
@@ -82,7 +94,9 @@ def model2vec(dim: int, rows: list[dict]) -> None:
         return
     begun = time.process_time()
     model = distill(model_name=str(find_folder(TEACHER)), pca_dims=dim, device="cpu")
-    line("Model2Vec", dim, lambda texts: model.encode(list(texts)), rows, time.process_time() - begun)
+    line(
+        "Model2Vec", dim, lambda texts: model.encode(list(texts)), rows, time.process_time() - begun
+    )
 
 
 def line(name: str, dim: int, encode: Encode, rows: list[dict], seconds: float) -> None:

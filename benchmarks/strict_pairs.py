@@ -86,11 +86,15 @@ class Model:
 def main() -> None:
     """Fit, draw, train, or print the tables."""
     parser = argument_parser(__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for imported trackers and datasets")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="folder for imported trackers and datasets"
+    )
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--draw", type=int, help="number of pairs of each tracker")
     parser.add_argument("--train", action="store_true")
-    parser.add_argument("--threshold", type=float, default=STRICT, help="the strict pairs of --train")
+    parser.add_argument(
+        "--threshold", type=float, default=STRICT, help="the strict pairs of --train"
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if not RUST.is_dir():
@@ -172,9 +176,11 @@ def given_pairs(source: str, work: Path) -> dict[str, Any]:
         if source == "openoffice"
         else "bugzilla-duplicate-pairs.sigmajahan"
     )
-    systems = {"eclipse": ("Eclipse",), "firefox": ("Firefox", "Mobile"), "openoffice": ("OpenOffice",)}[
-        source
-    ]
+    systems = {
+        "eclipse": ("Eclipse",),
+        "firefox": ("Firefox", "Mobile"),
+        "openoffice": ("OpenOffice",),
+    }[source]
     with gzip.open(DATA / "dup-bugs" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [row for row in map(json.loads, lines) if row["system"] in systems]
     texts: dict[str, tuple[str, str]] = {}
@@ -187,7 +193,9 @@ def given_pairs(source: str, work: Path) -> dict[str, Any]:
         schema=["id", "title", "body", "status", "resolution", "created_at", "closed_at"],
         orient="row",
     )
-    links = pl.DataFrame({"id": [r["bug_id"] for r in rows], "duplicate_of": [r["dup_id"] for r in rows]})
+    links = pl.DataFrame(
+        {"id": [r["bug_id"] for r in rows], "duplicate_of": [r["dup_id"] for r in rows]}
+    )
     return {
         "folder": table(tickets, work / f"{source}.csv"),
         "links": table(links, work / f"{source}-links.csv"),
@@ -207,7 +215,9 @@ def positives(
 ) -> list[Pair]:
     """The positives of a tracker with their similarities and judgements."""
     rows = dataset(source, work)
-    same_problem = SameProblem(pl.concat([rows["text1"], rows["text2"]]).unique(maintain_order=True))
+    same_problem = SameProblem(
+        pl.concat([rows["text1"], rows["text2"]]).unique(maintain_order=True)
+    )
     pairs = []
     for row in rows.filter(pl.col("label") == 1).iter_rows(named=True):
         ids = frozenset(row[url].rpartition("/")[2] for url in ("url1", "url2"))
@@ -218,9 +228,13 @@ def positives(
 
 def draw(rows: pl.DataFrame, source: str, count: int, seed: int) -> None:
     """Print positives, evenly from all reasons and similarities, in random order."""
-    same_problem = SameProblem(pl.concat([rows["text1"], rows["text2"]]).unique(maintain_order=True))
+    same_problem = SameProblem(
+        pl.concat([rows["text1"], rows["text2"]]).unique(maintain_order=True)
+    )
     found = rows.filter(pl.col("label") == 1).to_dicts()
-    found.sort(key=lambda row: (row["reason"], same_problem.similarities(row["text1"], row["text2"])))
+    found.sort(
+        key=lambda row: (row["reason"], same_problem.similarities(row["text1"], row["text2"]))
+    )
     step = len(found) / count
     chosen = [found[int((index + 0.5) * step)] for index in range(count)]
     for row in sorted(chosen, key=lambda row: keyed_hash(seed, "strict", row["url1"], row["url2"])):
@@ -250,19 +264,28 @@ def fitted(pairs: Iterable[Pair]) -> Model:
 
 def write_weights(model: Model) -> None:
     """Write the weights into the package."""
-    values = {"intercept": model.intercept, **dict(zip(Similarities._fields, model.weights, strict=True))}
+    values = {
+        "intercept": model.intercept,
+        **dict(zip(Similarities._fields, model.weights, strict=True)),
+    }
     lines = [f"{name} = {value:.3f}" for name, value in values.items()]
-    WEIGHTS.write_text("\n".join(["# Written by benchmarks/strict_pairs.py --fit.", *lines, ""]), "utf-8")
+    WEIGHTS.write_text(
+        "\n".join(["# Written by benchmarks/strict_pairs.py --fit.", *lines, ""]), "utf-8"
+    )
     read_weights.cache_clear()
 
 
 def precision_table(pairs: dict[str, list[Pair]], probabilities: dict[str, Vector]) -> str:
     """A row for each kind of tracker, tracker and threshold."""
-    head = "| trackers | threshold | pairs kept | read | unclear | same | precision | 95 % | recall |"
+    head = (
+        "| trackers | threshold | pairs kept | read | unclear | same | precision | 95 % | recall |"
+    )
     lines = [head, "|" + "---|" * 9]
     for part, kinds in (("chosen on", CHOSEN_ON), ("kept apart", KEPT_APART)):
         for kind, sources in kinds.items():
-            groups = [sources] if len(sources) == 1 else [sources, *((source,) for source in sources)]
+            groups = (
+                [sources] if len(sources) == 1 else [sources, *((source,) for source in sources)]
+            )
             for group in groups:
                 name = f"{kind}, {part}" if group == sources else group[0]
                 every = [pair for source in group for pair in pairs[source]]
@@ -311,8 +334,12 @@ def trained(work: Path, threshold: float, seed: int) -> str:
     of_pairs = pl.read_parquet(split / "data" / "*.parquet")
     numbers = pl.concat([of_pairs["number1"], of_pairs["number2"]]).unique()
     every = pl.read_parquet(reports)
-    others = every.filter(~pl.col("number").is_in(numbers.implode())).sample(OTHER_REPORTS, seed=seed)
-    pl.concat([every.filter(pl.col("number").is_in(numbers.implode())), others]).write_parquet(reports)
+    others = every.filter(~pl.col("number").is_in(numbers.implode())).sample(
+        OTHER_REPORTS, seed=seed
+    )
+    pl.concat([every.filter(pl.col("number").is_in(numbers.implode())), others]).write_parquet(
+        reports
+    )
     lines = []
     for name in ("strict", "random", "all"):
         subset, count = training_subset(split, work / f"rust-{name}", name, threshold, seed)
@@ -334,19 +361,25 @@ def trained(work: Path, threshold: float, seed: int) -> str:
     return "\n".join(lines)
 
 
-def training_subset(split: Path, out: Path, name: str, threshold: float, seed: int) -> tuple[Path, int]:
+def training_subset(
+    split: Path, out: Path, name: str, threshold: float, seed: int
+) -> tuple[Path, int]:
     """All training positives, the strict ones or as many random ones, with as many negatives."""
     train = pl.read_parquet(split / "data" / "train-*.parquet")
     validation = pl.read_parquet(split / "data" / "validation-*.parquet")
     found = train.filter(pl.col("label") == 1)
     strict = found.filter(pl.col("same_probability") >= threshold)
-    chosen = {"all": found, "strict": strict, "random": found.sample(strict.height, seed=seed)}[name]
+    chosen = {"all": found, "strict": strict, "random": found.sample(strict.height, seed=seed)}[
+        name
+    ]
     negatives = train.filter(pl.col("label") == 0)
     negatives = negatives.sample(min(negatives.height, chosen.height), seed=seed)
     rows = pl.concat([chosen, negatives]).sample(fraction=1.0, shuffle=True, seed=seed)
     shutil.rmtree(out, ignore_errors=True)
     splits = {"train": rows, "validation": validation}
-    write_dataset(out, {"default": splits}, card="", statistics={}, run={"made_by": "strict_pairs.py"})
+    write_dataset(
+        out, {"default": splits}, card="", statistics={}, run={"made_by": "strict_pairs.py"}
+    )
     return out, chosen.height
 
 

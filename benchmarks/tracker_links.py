@@ -67,14 +67,21 @@ def linked_clusters(links: dict[str, dict[str, list[list[str]]]]) -> Groups[str]
 
 
 def compare(
-    key: str, targets: list[str], links: dict[str, dict[str, list[list[str]]]], clusters: Groups[str]
+    key: str,
+    targets: list[str],
+    links: dict[str, dict[str, list[list[str]]]],
+    clusters: Groups[str],
 ) -> str:
     """Whether the targets are right, by the links."""
     if not links[key]["links"]:
         return "no link"
     if not targets:
         return "no target"
-    return "right" if any(clusters.find(key) == clusters.find(target) for target in targets) else "wrong"
+    return (
+        "right"
+        if any(clusters.find(key) == clusters.find(target) for target in targets)
+        else "wrong"
+    )
 
 
 def judged_tickets() -> Iterator[tuple[str, str, str, float, list[str]]]:
@@ -84,7 +91,11 @@ def judged_tickets() -> Iterator[tuple[str, str, str, float, list[str]]]:
         gis_builder.detect(work, settings={"detect.allow_cross_repository": True}, progress=False)
         with open_store(Path(work)) as store:
             tickets = store.tickets()
-        keys = {f"{repo}#{row.number}": key for repo, rows in tickets.items() for key, row in rows.items()}
+        keys = {
+            f"{repo}#{row.number}": key
+            for repo, rows in tickets.items()
+            for key, row in rows.items()
+        }
         for row in read_verdicts(Path(work) / FILE).iter_rows(named=True):
             own = [f"{row['repo']}#{number}" for number in row["targets"]]
             targets = [keys.get(ref, ref) for ref in [*own, *row["targets_elsewhere"]]]
@@ -97,9 +108,21 @@ def judged_tickets() -> Iterator[tuple[str, str, str, float, list[str]]]:
             )
 
 
-def table(counts: dict[tuple[str, str], Counter[str]], confidences: dict[tuple[str, str], float]) -> str:
+def table(
+    counts: dict[tuple[str, str], Counter[str]], confidences: dict[tuple[str, str], float]
+) -> str:
     """One Markdown row for each reason."""
-    columns = ("verdict", "reason", "confidence", "right", "wrong", "share", "95 %", "no target", "no link")
+    columns = (
+        "verdict",
+        "reason",
+        "confidence",
+        "right",
+        "wrong",
+        "share",
+        "95 %",
+        "no target",
+        "no link",
+    )
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     duplicates = Counter[str]()
     for (outcome, reason), found in sorted(counts.items()):

@@ -9,7 +9,9 @@ from pairkit.base.cli.commands import add_command, application, show
 from pairkit.base.cli.options import RUN, Option
 from pairkit.dataset.shared_options import SHARED
 
-app = application("gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS).")
+app = application(
+    "gis", "Make leak-free datasets of text pairs from duplicate GitHub issues (GIS)."
+)
 
 
 @SHARED(dry_run=Option("Estimate the cost of the crawl and stop.", panel=RUN, main=True))
@@ -18,7 +20,9 @@ def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
 
 
 @SHARED(
-    dry_run=Option("Show how columns, times and links are read, and write nothing.", panel=RUN, main=True)
+    dry_run=Option(
+        "Show how columns, times and links are read, and write nothing.", panel=RUN, main=True
+    )
 )
 def _import(import_tracker: Any, given: Any, *, dry_run: bool = False) -> Any:
     return crawls.preview_import(**given) if dry_run else import_tracker(**given)
@@ -35,7 +39,9 @@ def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -
 
 
 @SHARED(
-    explain=Option("Show the evidence on one issue, owner/name#number, and stop.", metavar="ISSUE", main=True)
+    explain=Option(
+        "Show the evidence on one issue, owner/name#number, and stop.", metavar="ISSUE", main=True
+    )
 )
 def _detect(detect: Any, given: Any, *, explain: str | None = None) -> Any:
     if explain is None:
@@ -96,7 +102,9 @@ add_command(
 add_command(app, crawls.render, "gis render --work gis.work --out issues.parquet")
 add_command(app, datasets.demo, "gis demo --out demo")
 add_command(
-    app, crawls.suggest, "gis suggest --repo quarryhq/quarry --issue 603 --index issues --work gis.work"
+    app,
+    crawls.suggest,
+    "gis suggest --repo quarryhq/quarry --issue 603 --index issues --work gis.work",
 )
 add_command(
     app,

@@ -141,11 +141,24 @@ def generate(
     from llm_labeler.runs.label import AskOptions
     from pairkit.base.settings import argument
 
-    given: dict[str, Any] = {"llm": llm, "judges": judges, "task": task, "size": size, "samples": samples}
-    given |= {"examples": examples, "prompt": prompt, "polarity": polarity, "aggregation": aggregation}
+    given: dict[str, Any] = {
+        "llm": llm,
+        "judges": judges,
+        "task": task,
+        "size": size,
+        "samples": samples,
+    }
+    given |= {
+        "examples": examples,
+        "prompt": prompt,
+        "polarity": polarity,
+        "aggregation": aggregation,
+    }
     given |= {"limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
     given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
-    resolved, functions = read_arguments(setting_keys(generate), given, config=config, settings=settings)
+    resolved, functions = read_arguments(
+        setting_keys(generate), given, config=config, settings=settings
+    )
     folders = argument("out", out, Path), argument("work", work, Path | None)
     how_to_ask = AskOptions(batch=batch, retry_failed=retry_failed, keep_going=keep_going)
     return _label.generate(
@@ -178,7 +191,10 @@ def plan(arguments: dict[str, Any]) -> Plan:
 
     given = {name: arguments[name] for name in ("config", "settings")}
     resolved, functions = read_arguments(setting_keys(generate), arguments, **given)
-    folders = argument("out", arguments["out"], Path), argument("work", arguments["work"], Path | None)
+    folders = (
+        argument("out", arguments["out"], Path),
+        argument("work", arguments["work"], Path | None),
+    )
     return _label.plan(
         arguments["data"],
         *folders,
@@ -218,7 +234,10 @@ def parse(
     folders = argument("work", work, Path), argument("out", out, Path)
     recorded = load_run_record(folders[0]).settings.model_dump(mode="json")
     resolved, _ = read_arguments(
-        setting_keys(parse), {"aggregation": aggregation, "seed": seed}, below=recorded, settings=settings
+        setting_keys(parse),
+        {"aggregation": aggregation, "seed": seed},
+        below=recorded,
+        settings=settings,
     )
     return _label.parse(*folders, resolved, fresh=fresh, progress=progress)
 
@@ -269,9 +288,17 @@ def judge(
     from pairkit.base.settings import argument
     from pairkit.dataset.labels import label_rules
 
-    given: dict[str, Any] = {"llm": llm, "limit": limit, "draw": draw, "local_only": local_only, "seed": seed}
+    given: dict[str, Any] = {
+        "llm": llm,
+        "limit": limit,
+        "draw": draw,
+        "local_only": local_only,
+        "seed": seed,
+    }
     given |= {"max_cost": max_cost, "max_tokens": max_tokens, "max_requests": max_requests}
-    resolved, functions = read_arguments(setting_keys(judge), given, config=config, settings=settings)
+    resolved, functions = read_arguments(
+        setting_keys(judge), given, config=config, settings=settings
+    )
     folders = argument("out", out, Path), argument("work", work, Path | None)
     return judge_pairs(
         *(data, *folders, resolved, functions),
@@ -318,7 +345,10 @@ def report(work: str | Path) -> Report:
     return report_run(argument("work", work, Path))
 
 
-@options(gold=Option(metavar="FILE", panel=INPUT), gold_threshold=Option(metavar="X", panel=INPUT, main=True))
+@options(
+    gold=Option(metavar="FILE", panel=INPUT),
+    gold_threshold=Option(metavar="X", panel=INPUT, main=True),
+)
 def evaluate(
     gold: Source,
     *,

@@ -69,7 +69,9 @@ class AskKey:
     llm: str  # name in the configuration
     task: Task
     prompt_hash: str  # of template and size; for judges, of the whole prompt
-    parameters: str  # hash of the other things that affect the answer: model, server, temperature, …
+    parameters: (
+        str  # hash of the other things that affect the answer: model, server, temperature, …
+    )
 
 
 @dataclass(frozen=True, slots=True)

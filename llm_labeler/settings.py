@@ -25,7 +25,9 @@ class Aggregation:
 
 
 RULES = "wordnet"  # rules over a dictionary, not an LLM
-LlmKind = Literal["openai", "openai_compatible", "glm", "anthropic", "gemini", "function", "wordnet"]
+LlmKind = Literal[
+    "openai", "openai_compatible", "glm", "anthropic", "gemini", "function", "wordnet"
+]
 AggregationName = Literal["union", "vote", "weighted"]
 
 AGGREGATIONS: Mapping[str, Aggregation] = {
@@ -88,7 +90,8 @@ class LlmSettings(Settings):
     )
     model: str = setting("", "Name of the model at its server, such as gpt-4o-mini.")
     base_url: str | None = setting(
-        None, "Root URL of the server's API, such as http://localhost:8000/v1. Default: the provider's own."
+        None,
+        "Root URL of the server's API, such as http://localhost:8000/v1. Default: the provider's own.",
     )
     api_key_env: Annotated[str, AfterValidator(variable_name)] | None = setting(
         None,
@@ -101,19 +104,32 @@ class LlmSettings(Settings):
     )
     plain_http: bool = setting(False, "Allow sending the key unencrypted to another machine.")
     ca_file: Path | None = setting(
-        None, "File of trusted certificates (PEM). Default: that of SSL_CERT_FILE, else the system's."
+        None,
+        "File of trusted certificates (PEM). Default: that of SSL_CERT_FILE, else the system's.",
     )
     must_be_listed: bool = setting(True, "Stop if the model is not in the server's list of models.")
     price_in: float | None = setting(None, _PRICE.format("prompt"), ge=0, le=MAX_PRICE)
     price_out: float | None = setting(None, _PRICE.format("answer"), ge=0, le=MAX_PRICE)
     concurrency: int = setting(16, "Maximum number of concurrent calls.", ge=1)
-    rpm: int | None = setting(None, "Maximum number of requests per minute. Default: unlimited.", ge=1)
-    tpm: int | None = setting(None, "Maximum number of tokens per minute. Default: unlimited.", ge=1)
+    rpm: int | None = setting(
+        None, "Maximum number of requests per minute. Default: unlimited.", ge=1
+    )
+    tpm: int | None = setting(
+        None, "Maximum number of tokens per minute. Default: unlimited.", ge=1
+    )
     timeout_s: float = setting(60.0, "Seconds to wait for one answer.", gt=0)
-    attempts: int = setting(8, "Maximum number of attempts per question, including the first.", ge=1)
-    temperature: float | None = setting(None, "Sampling temperature. Default: the server's default.", ge=0)
-    top_p: float | None = setting(None, "Threshold of nucleus sampling. Default: the server's.", gt=0, le=1)
-    seed: int | None = setting(None, "Random seed to send with each request. Default: none is sent.")
+    attempts: int = setting(
+        8, "Maximum number of attempts per question, including the first.", ge=1
+    )
+    temperature: float | None = setting(
+        None, "Sampling temperature. Default: the server's default.", ge=0
+    )
+    top_p: float | None = setting(
+        None, "Threshold of nucleus sampling. Default: the server's.", gt=0, le=1
+    )
+    seed: int | None = setting(
+        None, "Random seed to send with each request. Default: none is sent."
+    )
     max_tokens: int = setting(512, "Maximum number of tokens in an answer.", ge=1, le=MAX_TOKENS)
     structured: Literal["auto", "off", "strict"] = setting(
         "auto", "Whether to request JSON: auto (if supported), off or strict (fail if unsupported)."
@@ -123,7 +139,11 @@ class LlmSettings(Settings):
     @field_validator("kind", mode="before")
     @classmethod
     def _without_alias(cls, value: object) -> object:
-        return _KIND_ALIASES.get(name := value.replace("-", "_"), name) if isinstance(value, str) else value
+        return (
+            _KIND_ALIASES.get(name := value.replace("-", "_"), name)
+            if isinstance(value, str)
+            else value
+        )
 
 
 class PromptSettings(Settings):
@@ -140,14 +160,20 @@ class PromptSettings(Settings):
         min_length=1,
     )
     examples: Path | None = setting(None, "File of pairs or triplets to send as few-shot examples.")
-    changes: Changes = setting(CHANGES, "What hard negatives of the task triplet may change.", min_length=1)
+    changes: Changes = setting(
+        CHANGES, "What hard negatives of the task triplet may change.", min_length=1
+    )
 
 
 class InputSettings(Settings):
     """Selection of the sentences."""
 
-    min_chars: int = setting(1, "Minimum number of characters; shorter sentences are dropped.", ge=1)
-    max_chars: int = setting(2000, "Maximum number of characters; longer sentences are dropped.", ge=1)
+    min_chars: int = setting(
+        1, "Minimum number of characters; shorter sentences are dropped.", ge=1
+    )
+    max_chars: int = setting(
+        2000, "Maximum number of characters; longer sentences are dropped.", ge=1
+    )
     limit: int | None = setting(None, "Use only the first N usable texts.", ge=1)
     draw: int | None = setting(
         None, "Use a random sample of N texts, for example of a file that is sorted by topic.", ge=1
@@ -160,13 +186,20 @@ class FilterSettings(Settings):
     min_length_ratio: float = setting(
         0.25, "Minimum length of a candidate, as a share of the length of its sentence.", ge=0
     )
-    max_length_ratio: float = setting(4.0, "Maximum ratio of a candidate's length to its sentence's.", gt=0)
+    max_length_ratio: float = setting(
+        4.0, "Maximum ratio of a candidate's length to its sentence's.", gt=0
+    )
     same_script: bool = setting(True, "Drop candidates in another main script than their sentence.")
     min_shared: float = setting(
-        0.0, "Minimum share of content words in common; 0.2 also drops some good paraphrases.", ge=0, le=1
+        0.0,
+        "Minimum share of content words in common; 0.2 also drops some good paraphrases.",
+        ge=0,
+        le=1,
     )
     same_kind: bool = setting(True, "Drop positives of a question that are not questions.")
-    min_differing_words: int = setting(0, "Minimum number of words by which a negative differs.", ge=0)
+    min_differing_words: int = setting(
+        0, "Minimum number of words by which a negative differs.", ge=0
+    )
     min_kept: float = setting(
         0.5, "Minimum share of content words that a hard negative keeps (task triplet).", ge=0, le=1
     )
@@ -202,13 +235,20 @@ class EnsembleSettings(Settings):
         "How proposals become labels: union (all that pass the filters), vote (majority of the judges) or "
         "weighted (votes weighted by the judges' accuracies).",
     )
-    unrelated_is_negative: bool = setting(True, "Count a judge's vote `unrelated` as confirming a negative.")
-    reversed_pairs: Literal["drop", "swap"] = setting(
-        "drop", "Drop or swap positives that are judged opposite, and negatives that are judged same."
+    unrelated_is_negative: bool = setting(
+        True, "Count a judge's vote `unrelated` as confirming a negative."
     )
-    min_confidence: float = setting(0.6, "Minimum confidence of a pair (aggregation weighted).", ge=0, le=1)
+    reversed_pairs: Literal["drop", "swap"] = setting(
+        "drop",
+        "Drop or swap positives that are judged opposite, and negatives that are judged same.",
+    )
+    min_confidence: float = setting(
+        0.6, "Minimum confidence of a pair (aggregation weighted).", ge=0, le=1
+    )
     min_items: int = setting(
-        150, "Minimum number of judged candidates for weighted; with fewer, the majority decides.", ge=1
+        150,
+        "Minimum number of judged candidates for weighted; with fewer, the majority decides.",
+        ge=1,
     )
 
 
@@ -224,7 +264,9 @@ class BudgetSettings(Settings):
         ge=0,
     )
     max_requests: int | None = setting(
-        None, "Maximum number of calls, summed over all runs with the same `work`; each attempt counts.", ge=0
+        None,
+        "Maximum number of calls, summed over all runs with the same `work`; each attempt counts.",
+        ge=0,
     )
 
 
@@ -246,7 +288,9 @@ class BreakerSettings(Settings):
 class TextSplitSettings(Settings):
     """Shares of the source texts; train gets the rest."""
 
-    validation: float = setting(0.05, "Share of the source texts in the validation split.", ge=0, lt=1)
+    validation: float = setting(
+        0.05, "Share of the source texts in the validation split.", ge=0, lt=1
+    )
     test: float = setting(0.05, "Share of the source texts in the test split.", ge=0, lt=1)
 
     @model_validator(mode="after")
@@ -300,7 +344,9 @@ class LabelSettings(Settings):
         "triplet (paraphrases and hard negatives) or query (questions about a passage). triplet and "
         "query make triplets.",
     )
-    llms: Names = setting((), "LLMs that write proposals; `ensemble` stands for `ensemble.members`.")
+    llms: Names = setting(
+        (), "LLMs that write proposals; `ensemble` stands for `ensemble.members`."
+    )
     size: int = setting(
         3, "Number of sentences to request from each LLM, for each text and polarity.", ge=1, le=100
     )
@@ -344,7 +390,9 @@ class LabelSettings(Settings):
         if task == "judge":
             raise ValueError("task judge: to judge existing pairs, run `label judge`")
         prompt = tree.get("prompt", {})
-        return {**tree, "prompt": {"template": task, **prompt}} if isinstance(prompt, dict) else tree
+        return (
+            {**tree, "prompt": {"template": task, **prompt}} if isinstance(prompt, dict) else tree
+        )
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> LabelSettings:
@@ -356,7 +404,9 @@ class LabelSettings(Settings):
                 f" use the prompt of the task {self.task}, or give a file"
             )
         if set(self.prompt.polarities) != {*POLARITIES}:
-            raise ValueError(f"prompt.polarities: the task {self.task} makes triplets, which need both")
+            raise ValueError(
+                f"prompt.polarities: the task {self.task} makes triplets, which need both"
+            )
         aggregation = self.ensemble.aggregation
         if AGGREGATIONS[aggregation].is_judged and self.task == "query":
             raise ValueError(

@@ -51,7 +51,10 @@ def _review(
         else:
             for name, link in server.links.items():
                 out.print(f"{name}  {link}", markup=False)
-        say("each answer is saved at once; each link is for one person (Ctrl-C ends the server)", quiet=quiet)
+        say(
+            "each answer is saved at once; each link is for one person (Ctrl-C ends the server)",
+            quiet=quiet,
+        )
         command = with_input_flags(["pairs", "review", arguments["source"], "--report"], arguments)
         if server.by_query:
             command = ["aoe", "evaluate", "--data", str(result.path)]
@@ -65,7 +68,8 @@ def application() -> Typer:
     from pairkit.base.cli.commands import add_command, application
 
     app = application(
-        "pairs", "Check, describe, review, merge, split and share datasets of text pairs from any source."
+        "pairs",
+        "Check, describe, review, merge, split and share datasets of text pairs from any source.",
     )
     add_command(
         app,
@@ -80,7 +84,9 @@ def application() -> Typer:
         "pairs report demo",
         "pairs report demo --out about-demo.html --seed 7",
     )
-    add_command(app, checking.show, "pairs show demo", "pairs show demo --row 3 --label 0", json=False)
+    add_command(
+        app, checking.show, "pairs show demo", "pairs show demo --row 3 --label 0", json=False
+    )
     add_command(
         app,
         checking.export,

@@ -31,21 +31,29 @@ _DATA_DIR = _option("--data-dir", "Folder with the public datasets.", "DIR")
 Json = Annotated[bool, _option("--json", "Print the result as one JSON object on stdout.")]
 Quiet = Annotated[bool, _option("--quiet -q", "Print no progress and no notes on stderr.")]
 ModelFolder = Annotated[Path, _option("--out -o", "Folder for the model.", "DIR")]
-Fresh = Annotated[bool, _option("--fresh", "Discard the results of an earlier run and start again.")]
+Fresh = Annotated[
+    bool, _option("--fresh", "Discard the results of an earlier run and start again.")
+]
 
 
 @app.command(
-    epilog=examples("python -m papers convert rannet-base --vocab rannet-base/vocab.txt --out ran --heads 12")
+    epilog=examples(
+        "python -m papers convert rannet-base --vocab rannet-base/vocab.txt --out ran --heads 12"
+    )
 )
 def convert(
     checkpoint: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", help="TensorFlow checkpoint: its folder or path prefix.")
+        Path,
+        typer.Argument(
+            metavar="CHECKPOINT", help="TensorFlow checkpoint: its folder or path prefix."
+        ),
     ],
     *,
     vocab: Annotated[Path, _option("--vocab", "Its vocab.txt or tokenizer folder.", "PATH")],
     out: ModelFolder,
     heads: Annotated[
-        int | None, _option("--heads", "Number of attention heads. [default: from its config.json]", "N")
+        int | None,
+        _option("--heads", "Number of attention heads. [default: from its config.json]", "N"),
     ] = None,
     cased: Annotated[bool, _option("--cased", "The vocabulary is cased.")] = False,
     quiet: Quiet = False,
@@ -93,13 +101,17 @@ def evaluate(
     suite: Annotated[str, _option("--suite", "sts, transfer, nli or retrieval.", "NAME")],
     data_dir: Annotated[Path, _DATA_DIR],
     *,
-    task: Annotated[list[str] | None, _option("--task", "Run only this task; repeatable.", "NAME")] = None,
+    task: Annotated[
+        list[str] | None, _option("--task", "Run only this task; repeatable.", "NAME")
+    ] = None,
     split: Annotated[str, _option("--split", "test or validation.", "NAME")] = "test",
     against: Annotated[
-        str | None, _option("--against", "Second model, to test the difference between both.", "MODEL")
+        str | None,
+        _option("--against", "Second model, to test the difference between both.", "MODEL"),
     ] = None,
     endpoint: Annotated[
-        str | None, _option("--endpoint", "Server with OpenAI's /embeddings that serves the model.", "URL")
+        str | None,
+        _option("--endpoint", "Server with OpenAI's /embeddings that serves the model.", "URL"),
     ] = None,
     api_key_env: Annotated[
         str | None,
@@ -109,10 +121,13 @@ def evaluate(
             "NAME",
         ),
     ] = None,
-    resamples: Annotated[int, _option("--resamples", "Bootstrap resamples; 0 for none.", "N")] = 1000,
+    resamples: Annotated[
+        int, _option("--resamples", "Bootstrap resamples; 0 for none.", "N")
+    ] = 1000,
     cache: Annotated[bool, _option("--cache/--no-cache", "Cache vectors on disk.")] = True,
     markdown: Annotated[
-        Path | None, _option("--markdown", "Write Markdown tables with the published scores.", "FILE")
+        Path | None,
+        _option("--markdown", "Write Markdown tables with the published scores.", "FILE"),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -155,7 +170,9 @@ def evaluate(
     )
 )
 def figures(
-    out: Annotated[Path, _option("--out -o", "Output folder; its earlier figures are replaced.", "DIR")],
+    out: Annotated[
+        Path, _option("--out -o", "Output folder; its earlier figures are replaced.", "DIR")
+    ],
     *,
     model: Annotated[
         list[str] | None, _option("--model -m", "Model, as for `aoe encode`; repeatable.", "MODEL")
@@ -163,21 +180,33 @@ def figures(
     data: Annotated[
         str | None, _option("--data -d", "Pairs with gold scores; not needed for curves.", "DATA")
     ] = None,
-    split: Annotated[str | None, _option("--split", "Split of the dataset. [default: test]", "NAME")] = None,
-    kind: Annotated[str, _option("--kind", "densities, halves, curves, pairs or all.", "KIND")] = "all",
+    split: Annotated[
+        str | None, _option("--split", "Split of the dataset. [default: test]", "NAME")
+    ] = None,
+    kind: Annotated[
+        str, _option("--kind", "densities, halves, curves, pairs or all.", "KIND")
+    ] = "all",
     saturation: Annotated[
-        float, _option("--saturation", "densities: a pair is saturated if |cosine| exceeds this.", "X")
+        float,
+        _option("--saturation", "densities: a pair is saturated if |cosine| exceeds this.", "X"),
     ] = 0.95,
     zone: Annotated[
-        str, _option("--zone", "halves: select pairs by gold (as in the paper), cosine, or all.", "ZONE")
+        str,
+        _option(
+            "--zone", "halves: select pairs by gold (as in the paper), cosine, or all.", "ZONE"
+        ),
     ] = "gold",
     above: Annotated[
-        float, _option("--above", "halves: lower bound of the zone, as a share of the maximum.", "X")
+        float,
+        _option("--above", "halves: lower bound of the zone, as a share of the maximum.", "X"),
     ] = 0.95,
     most: Annotated[
-        int, typer.Option(help="halves: maximum number of pairs, drawn by --seed.", metavar="N", min=5)
+        int,
+        typer.Option(help="halves: maximum number of pairs, drawn by --seed.", metavar="N", min=5),
     ] = 2_000,
-    perplexity: Annotated[float, _option("--perplexity", "halves: perplexity of t-SNE.", "X")] = 30.0,
+    perplexity: Annotated[
+        float, _option("--perplexity", "halves: perplexity of t-SNE.", "X")
+    ] = 30.0,
     seed: Annotated[int, _option("--seed", "Random seed.", "N")] = 42,
     json: Json = False,
     quiet: Quiet = False,
@@ -193,7 +222,9 @@ def figures(
     from papers.figures.halves import Zone
     from papers.figures.make import Request, make_figures
 
-    request = Request(model or (), data, split, kind, saturation, Zone(zone, above, most, perplexity, seed))
+    request = Request(
+        model or (), data, split, kind, saturation, Zone(zone, above, most, perplexity, seed)
+    )
     record = make_figures(request, out, lambda message: say(message, quiet=quiet))
     if json:
         print_json({"out": str(out), "files": record["files"], "left_out": record["left_out"]})
@@ -211,7 +242,11 @@ def figures(
 def pretrain(
     texts: Annotated[
         list[Path],
-        _option("--texts", "File with one text per line, or a table with a text column; repeatable.", "FILE"),
+        _option(
+            "--texts",
+            "File with one text per line, or a table with a text column; repeatable.",
+            "FILE",
+        ),
     ],
     out: ModelFolder,
     *,
@@ -219,7 +254,8 @@ def pretrain(
         Path | None, _option("--tokenizer", "Tokenizer folder or WordPiece vocab.txt.", "PATH")
     ] = None,
     init_from: Annotated[
-        Path | None, _option("--init-from", "Encoder whose token embeddings and tokenizer to use.", "DIR")
+        Path | None,
+        _option("--init-from", "Encoder whose token embeddings and tokenizer to use.", "DIR"),
     ] = None,
     config: Annotated[Path | None, _option("--config -c", "Settings in TOML.", "FILE")] = None,
     sets: Annotated[
@@ -245,18 +281,32 @@ def pretrain(
         "init_from": init_from,
         "fresh": fresh or None,
     }
-    settings = merge(PretrainSettings, {name: name for name in flags}, flags, config=config, settings=sets)
+    settings = merge(
+        PretrainSettings, {name: name for name in flags}, flags, config=config, settings=sets
+    )
     result = run(settings, progress=not quiet)
     if json:
         print_json(result)
         return
     stdout.print(str(out), markup=False)
-    say(f"loss: {result['loss_first']:.3f} at the start, {result['loss_last']:.3f} at the end", quiet=quiet)
+    say(
+        f"loss: {result['loss_first']:.3f} at the start, {result['loss_last']:.3f} at the end",
+        quiet=quiet,
+    )
     _suggest_training(out, quiet=quiet)
 
 
 def _suggest_training(backbone: Path, *, quiet: bool) -> None:
-    command: list[str | Path] = ["aoe", "train", "--data", "PAIRS", "--backbone", backbone, "--out", "MODEL"]
+    command: list[str | Path] = [
+        "aoe",
+        "train",
+        "--data",
+        "PAIRS",
+        "--backbone",
+        backbone,
+        "--out",
+        "MODEL",
+    ]
     next_step("train it on pairs", command, quiet=quiet)
 
 
@@ -294,14 +344,20 @@ def tables(*, json: Json = False) -> None:
 )
 def reproduce(
     recipe: Annotated[
-        str | None, typer.Argument(metavar="[RECIPE]", help="Name of a recipe (see --list) or a TOML file.")
+        str | None,
+        typer.Argument(metavar="[RECIPE]", help="Name of a recipe (see --list) or a TOML file."),
     ] = None,
     *,
     scale: Annotated[
-        str, _option("--scale", "small: two cores; full: GPU and network; smoke: 128 rows, one seed.", "NAME")
+        str,
+        _option(
+            "--scale", "small: two cores; full: GPU and network; smoke: 128 rows, one seed.", "NAME"
+        ),
     ] = "small",
     data_dir: Annotated[Path | None, _DATA_DIR] = None,
-    only: Annotated[list[str] | None, _option("--only", "Run only this row; repeatable.", "ROW")] = None,
+    only: Annotated[
+        list[str] | None, _option("--only", "Run only this row; repeatable.", "ROW")
+    ] = None,
     seeds: Annotated[
         str | None, _option("--seeds", "Seeds, such as 0,1,2. [default: the recipe's]", "N,…")
     ] = None,
@@ -310,13 +366,22 @@ def reproduce(
         _option("--set", "One setting, such as objective.tau.angle=0.05; repeatable.", "KEY=VALUE"),
     ] = None,
     show_list: Annotated[bool, _option("--list", "List the recipes and stop.")] = False,
-    dry_run: Annotated[bool, _option("--dry-run", "List the runs with their settings and stop.")] = False,
-    yes: Annotated[bool, _option("--yes", "Run the commands of a TOML file without confirmation.")] = False,
+    dry_run: Annotated[
+        bool, _option("--dry-run", "List the runs with their settings and stop.")
+    ] = False,
+    yes: Annotated[
+        bool, _option("--yes", "Run the commands of a TOML file without confirmation.")
+    ] = False,
     fresh: Fresh = False,
-    out: Annotated[Path, _option("--out -o", "Folder for records and tables.", "DIR")] = Path("results"),
+    out: Annotated[Path, _option("--out -o", "Folder for records and tables.", "DIR")] = Path(
+        "results"
+    ),
     keep_models: Annotated[bool, _option("--keep-models", "Keep the trained models.")] = False,
     workers: Annotated[
-        int, typer.Option(help="Processes that share the runs; with GPUs, one each.", metavar="N", min=1)
+        int,
+        typer.Option(
+            help="Processes that share the runs; with GPUs, one each.", metavar="N", min=1
+        ),
     ] = 1,
     json: Json = False,
     quiet: Quiet = False,
@@ -333,7 +398,9 @@ def reproduce(
     from papers.reproduce.reproduce import reproduce as run
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError("torchrun would multiply the batch of each run; start without it, with --workers N")
+        raise ConfigError(
+            "torchrun would multiply the batch of each run; start without it, with --workers N"
+        )
     if show_list:
         _show_recipes(json=json)
         return
@@ -379,13 +446,18 @@ def _confirm(name: str, actions: Sequence[str], *, yes: bool) -> None:
     """Show what an untrusted recipe would do, and stop unless the user agrees."""
     if not actions:
         return
-    for line in (f"{name} is not a recipe of this repository; it", *(f"  {action}" for action in actions)):
+    for line in (
+        f"{name} is not a recipe of this repository; it",
+        *(f"  {action}" for action in actions),
+    ):
         say(line)
     if not yes and sys.stdin.isatty():
         say("Continue? [y/N]")
         yes = sys.stdin.readline().strip().lower() in ("y", "yes")
     if not yes:
-        raise ConfigError(f"{name}: nothing was run; check the actions above and add --yes to allow them")
+        raise ConfigError(
+            f"{name}: nothing was run; check the actions above and add --yes to allow them"
+        )
 
 
 def _parse_seeds(text: str | None) -> tuple[int, ...]:
@@ -400,7 +472,9 @@ def _show_recipes(*, json: bool) -> None:
 
     recipes = {name: read_recipe(name) for name in recipe_names()}
     if json:
-        print_json({name: {"title": each.title, "paper": each.paper} for name, each in recipes.items()})
+        print_json(
+            {name: {"title": each.title, "paper": each.paper} for name, each in recipes.items()}
+        )
         return
     table = ResultTable("recipe", "title", "paper", "scales", left=("title", "paper", "scales"))
     for name, each in recipes.items():

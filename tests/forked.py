@@ -21,7 +21,14 @@ from pathlib import Path
 
 # Without polars, which must not be forked.
 LIBRARIES = [
-    *("torch", "scipy.stats", "sklearn", "transformers.masking_utils", "peft", "transformers.trainer"),
+    *(
+        "torch",
+        "scipy.stats",
+        "sklearn",
+        "transformers.masking_utils",
+        "peft",
+        "transformers.trainer",
+    ),
     *(
         "transformers.models.bert.modeling_bert",
         "safetensors.torch",
@@ -65,7 +72,12 @@ def begin_ranks(
             module,
             *arguments,
             cwd=cwd,
-            environ={**(environ or os.environ), **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            environ={
+                **(environ or os.environ),
+                **group,
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+            },
             err=str(err / str(rank)),
         )
         for rank in range(2)

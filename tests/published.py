@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
-real_data = pytest.mark.skipif(not REAL.is_dir(), reason="extra: the published data is not at ../shared/data")
+real_data = pytest.mark.skipif(
+    not REAL.is_dir(), reason="extra: the published data is not at ../shared/data"
+)
 
 STS_SIZES = {
     "STS12": 3108,
@@ -59,11 +61,17 @@ def write_sts(folder: Path) -> Path:
         elif name == "SICK-R":
             rows = ((row, score, "NEUTRAL", *texts) for row, (score, *texts) in enumerate(pairs))
             write_table(
-                folder / "sick/sick-test.tsv", "pair_id\tscore\tentailment\tsentence1\tsentence2", rows
+                folder / "sick/sick-test.tsv",
+                "pair_id\tscore\tentailment\tsentence1\tsentence2",
+                rows,
             )
         else:
-            rows = ((name[3:], ("news", "forum")[row % 2], row, *pair) for row, pair in enumerate(pairs))
-            write_table(folder / f"sts/{name}.tsv", "year\tsubset\tline\tscore\tsentence1\tsentence2", rows)
+            rows = (
+                (name[3:], ("news", "forum")[row % 2], row, *pair) for row, pair in enumerate(pairs)
+            )
+            write_table(
+                folder / f"sts/{name}.tsv", "year\tsubset\tline\tscore\tsentence1\tsentence2", rows
+            )
     return folder
 
 
@@ -75,20 +83,32 @@ def write_pairs(folder: Path) -> Path:
         ("a 語", "b"),
     ]
     write_table(
-        folder / "stsb/stsb-dev.tsv", "score\tsentence1\tsentence2", [(5.0, *two[0]), (2.75, *two[1])]
+        folder / "stsb/stsb-dev.tsv",
+        "score\tsentence1\tsentence2",
+        [(5.0, *two[0]), (2.75, *two[1])],
     )
     write_table(
-        folder / "stsb/stsb-train.tsv", "score\tsentence1\tsentence2", [(3.8, *two[0]), (0.0, *two[1])]
+        folder / "stsb/stsb-train.tsv",
+        "score\tsentence1\tsentence2",
+        [(3.8, *two[0]), (0.0, *two[1])],
     )
     labelled = [(row % 2, *pair, f"{row}-9") for row, pair in enumerate(two)]
     write_table(folder / "pairs/mrpc-test.tsv", "label\tsentence1\tsentence2\tids", labelled)
     write_table(folder / "pairs/qqp-dev.tsv.gz", "label\tquestion1\tquestion2\tid", labelled)
     write_table(folder / "pairs/qnli-dev.tsv.gz", "label\tquestion\tsentence\tindex", labelled)
     sick = [(6, 3.3, "NEUTRAL", *two[0]), (7, 4, "ENTAILMENT", *two[1])]
-    write_table(folder / "sick/sick-test.tsv", "pair_id\tscore\tentailment\tsentence1\tsentence2", sick)
-    triplets = [(*two[0], "He said yes"), (*two[1], "No owl sleeps"), (two[0][0], "No , he said", "Yes !")]
+    write_table(
+        folder / "sick/sick-test.tsv", "pair_id\tscore\tentailment\tsentence1\tsentence2", sick
+    )
+    triplets = [
+        (*two[0], "He said yes"),
+        (*two[1], "No owl sleeps"),
+        (two[0][0], "No , he said", "Yes !"),
+    ]
     write_table(folder / "nli/nli-triplets.derived.tsv.gz", "anchor\tpositive\tnegative", triplets)
     write_table(
-        folder / "domain/medquad-sentences.txt.gz", "", [["Owls sleep ."], ['A "hat , 語'], ["x\u2028y"]]
+        folder / "domain/medquad-sentences.txt.gz",
+        "",
+        [["Owls sleep ."], ['A "hat , 語'], ["x\u2028y"]],
     )
     return folder

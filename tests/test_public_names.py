@@ -26,7 +26,9 @@ RENEW = "python -m tests.test_public_names"
 def test_public_names_are_those_of_the_list(package: str) -> None:
     lines = FILE.read_text(encoding="utf-8").splitlines()
     expected = [line for line in lines if line.startswith(f"{package}.")]
-    assert [*lines_of(package)] == expected, f"the public names changed: if this is intended, run `{RENEW}`"
+    assert [*lines_of(package)] == expected, (
+        f"the public names changed: if this is intended, run `{RENEW}`"
+    )
 
 
 @pytest.mark.parametrize("name", [*PACKAGES, "aoe_train.objectives.losses"])
@@ -66,7 +68,9 @@ def _members(name: str, thing: type) -> Iterator[str]:
     if issubclass(thing, enum.Enum):
         yield from (f"{name}.{member}" for member in thing.__members__)
         return
-    given = {field.name for field in fields(thing)} if is_dataclass(thing) else {*()}  # in the signature
+    given = (
+        {field.name for field in fields(thing)} if is_dataclass(thing) else {*()}
+    )  # in the signature
     for member, value in sorted(vars(thing).items()):
         if member.startswith("_") or member in given:
             continue
@@ -81,7 +85,9 @@ def _members(name: str, thing: type) -> Iterator[str]:
 def _signature(thing: Any) -> str:
     try:
         signature = inspect.signature(thing)
-        plain = [one.replace(annotation=_plain(one.annotation)) for one in signature.parameters.values()]
+        plain = [
+            one.replace(annotation=_plain(one.annotation)) for one in signature.parameters.values()
+        ]
         return str(signature.replace(parameters=plain)).replace("'", "")
     except (TypeError, ValueError):  # a class without a constructor signature
         return ""

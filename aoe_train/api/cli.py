@@ -40,7 +40,9 @@ def _train(train: Any, given: Any, *, dry_run: bool = False) -> Any:
 @SHARED(
     subsets=Option("Also show the parts of each task.", panel=OUTPUT),
     markdown=Option("Write the tables as Markdown.", metavar="FILE", panel=OUTPUT, main=True),
-    html=Option("Write the tables and plots as an HTML page.", metavar="FILE", panel=OUTPUT, main=True),
+    html=Option(
+        "Write the tables and plots as an HTML page.", metavar="FILE", panel=OUTPUT, main=True
+    ),
     out=Option("Write the result as JSON.", short="-o", metavar="FILE", panel=OUTPUT),
 )
 def _evaluate(
@@ -72,9 +74,14 @@ def _evaluate(
 
 
 @SHARED(
-    every=Option("Search for each text of the index itself and write the hits to --out.", panel=INPUT),
+    every=Option(
+        "Search for each text of the index itself and write the hits to --out.", panel=INPUT
+    ),
     out=Option(
-        "Output of --every: .csv, .tsv, .jsonl or .parquet.", short="-o", metavar="FILE", panel=OUTPUT
+        "Output of --every: .csv, .tsv, .jsonl or .parquet.",
+        short="-o",
+        metavar="FILE",
+        panel=OUTPUT,
     ),
 )
 def _search(
@@ -110,7 +117,9 @@ def _search_every(given: Any, out: Path, *, json: bool, quiet: bool) -> None:
     result.write(out)
     if json:
         print_json(result.to_dict())
-    left_out = f"; {result.undated:,} rows without a value in {column} left out" if result.undated else ""
+    left_out = (
+        f"; {result.undated:,} rows without a value in {column} left out" if result.undated else ""
+    )
     say(f"{result.hits.height:,} hits of {result.texts:,} texts{left_out}", quiet=quiet or json)
 
 
@@ -119,7 +128,9 @@ def _conditions(flag: str, conditions: list[str]) -> dict[str, str]:
     for condition in conditions:
         name, mark, value = condition.partition("=")
         if not mark or not name:
-            raise ConfigError(f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open")
+            raise ConfigError(
+                f"{flag} {one_line(condition)}: expected COLUMN=VALUE, such as state=open"
+            )
         values[name] = value
     return values
 

@@ -170,7 +170,9 @@ def encode(
     request |= {"dim": dim, "batch_tokens": batch_tokens}
     vector_format = named_quantize(quantize)
     if calibration is not None and vector_format != "int8":
-        raise ConfigError(f"--calibration is for --quantize int8, not {vector_format}; leave it out")
+        raise ConfigError(
+            f"--calibration is for --quantize int8, not {vector_format}; leave it out"
+        )
     devices = between_commas(device)
     if out is None:
         for name, value in (
@@ -179,20 +181,29 @@ def encode(
             ("engine", engine.removeprefix("local")),
         ):
             if value:
-                raise ConfigError(f"{name} {value}: only for a file of texts with `out`; leave it out")
+                raise ConfigError(
+                    f"{name} {value}: only for a file of texts with `out`; leave it out"
+                )
         with Display(progress) as show:
             encoder = loaded(model, precision, show, notes(progress), *devices, layers=layers)
             info, encode_texts = _encoding(encoder, request, collection)
             ranges = _ranges(calibration, info.dim)
             in_memory = texts if isinstance(texts, str) else [*cast("Iterable[str]", texts)]
-            return encode_texts(in_memory, quantize=vector_format, calibration=ranges, progress=show)
+            return encode_texts(
+                in_memory, quantize=vector_format, calibration=ranges, progress=show
+            )
     check_files(Path(cast("str | Path", texts)), Path(out))
     cluster = address_of(engine, address)
-    worker_devices = workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
+    worker_devices = (
+        workers_devices(workers, devices) if cluster is None else [checked_device(devices)]
+    )
     spec = WorkerSpec("", precision, request, worker_devices, layers)
     with (
         Display(progress) as show,
-        _embedder(model, spec, cluster, workers, collection, show, notes(progress)) as (info, embed),
+        _embedder(model, spec, cluster, workers, collection, show, notes(progress)) as (
+            info,
+            embed,
+        ),
     ):
         return encode_file(
             str(texts),
@@ -269,8 +280,12 @@ def _encoding(
     from pairkit.base.errors import ConfigError
 
     if options["normalize"] is False:
-        raise ConfigError("--collection: its vectors have length 1; leave it out to keep the model's lengths")
-    if options["prompt"] is None and options["prompt_name"] is None:  # the texts are like those of the index
+        raise ConfigError(
+            "--collection: its vectors have length 1; leave it out to keep the model's lengths"
+        )
+    if (
+        options["prompt"] is None and options["prompt_name"] is None
+    ):  # the texts are like those of the index
         options = {**options, "prompt": encoder.settings.named_prompts.document or None}
     info, encode_texts = model_info(encoder, options)
     index = open_index(folder, model=encoder)
@@ -280,7 +295,9 @@ def _encoding(
             f"{folder}: has no purpose, so it compares the model's vectors; leave --collection out"
         )
     if info.dim != index.about.dim:
-        raise ConfigError(f"--dim {info.dim}: {folder} has {index.about.dim} dimensions; leave --dim out")
+        raise ConfigError(
+            f"--dim {info.dim}: {folder} has {index.about.dim} dimensions; leave --dim out"
+        )
 
     def encode_in(
         texts: str | list[str],

@@ -138,7 +138,9 @@ def evaluate(
     from pairkit.base.settings import argument, between_commas
     from pairkit.dataset.labels import label_rules
 
-    resampling = Resampling(argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt))
+    resampling = Resampling(
+        argument("resamples", resamples, int), argument("seed", seed, NonNegativeInt)
+    )
     say = notes(progress)
     checked_precision = named_precision(precision)
     rules = label_rules(labels, label_range, bad_rows)

@@ -87,7 +87,9 @@ def export(
     task = None if data is None else PairSource(data).task()
     with Display(progress) as show:
         with stage(f"load {model}", show):
-            chosen: dict[str, Any] = {} if default_prompt is None else {"default_prompt_name": default_prompt}
+            chosen: dict[str, Any] = (
+                {} if default_prompt is None else {"default_prompt_name": default_prompt}
+            )
             encoder = Encoder.load(model, device="cpu", precision="fp32", layers=layers, **chosen)
         merged = False
         if interpolate is not None:
@@ -189,5 +191,13 @@ def distill(
         embedder = LocalEmbedder(encoder, name)
         encode = CachedEmbedder(embedder, progress=show).encode
         static, result = distil(encoder, encode, rows, folder, dim or full_dim, show)
-        write(static, result, source=source, wide=full_dim, texts=rows, made_of=made_of, model=embedder.name)
+        write(
+            static,
+            result,
+            source=source,
+            wide=full_dim,
+            texts=rows,
+            made_of=made_of,
+            model=embedder.name,
+        )
     return result

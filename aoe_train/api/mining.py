@@ -71,7 +71,10 @@ class Mined(Printed):
         from pairkit.dataset.making.made import FEW_ROWS
         from pairkit.similarity.languages import train_command
 
-        if self.out is None or sum(split["rows"] for split in self.statistics["splits"].values()) < FEW_ROWS:
+        if (
+            self.out is None
+            or sum(split["rows"] for split in self.statistics["splits"].values()) < FEW_ROWS
+        ):
             return []
         return [("train with the negatives", train_command(self.out))]
 
@@ -174,7 +177,9 @@ def mine(
     from pairkit.dataset.reading.in_memory import source_name
 
     if isinstance(model, list):
-        raise ConfigError("--model: found several, expected one; `aoe sample-pairs` compares models")
+        raise ConfigError(
+            "--model: found several, expected one; `aoe sample-pairs` compares models"
+        )
     if isinstance(data, str | Path) and str(data).endswith((".txt", ".txt.gz")):
         raise ConfigError(
             f"{data}: single texts have no positives; `aoe sample-pairs` draws pairs of them to judge"
@@ -197,7 +202,9 @@ def mine(
     )
     if (model is None) != (settings.by == "bm25"):
         problem = "needs a model" if model is None else "doesn't use a model"
-        raise ConfigError(f"by = {settings.by}: {problem}; expected bm25, or model or both with --model")
+        raise ConfigError(
+            f"by = {settings.by}: {problem}; expected bm25, or model or both with --model"
+        )
     if corpus_columns is not None and corpus is None:
         raise ConfigError("--corpus-columns: applies to a corpus; add one with --corpus")
     with Display(progress) as show:
@@ -227,7 +234,9 @@ def mine(
 
 
 _COUNTS = ("texts", "compared_texts", "queries", "differing_queries", "sampled_queries")
-_PAIRS_NEEDED = "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
+_PAIRS_NEEDED = (
+    "400 judged pairs show a gain of 1.2 points of AUC in 8 of 10 cases, 200 pairs in 5 of 10"
+)
 _QUERIES_NEEDED = (
     "with two candidates and --top 1, 200 judged pairs show a gain of 2 points of P@1 in 6 of 10 cases if an"
     " eighth of the queries have different results, and in 1 of 10 if 40 % have; fewer than 30 sampled"
@@ -347,10 +356,14 @@ def sample_pairs(
     folder = argument("out", out, Path | None)
     seed = argument("seed", seed, NonNegativeInt)
     top = argument("top", top, Annotated[int, Field(ge=1, le=100)])
-    purposes = [argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purpose))]
+    purposes = [
+        argument("purpose", each, Purpose) for each in dict.fromkeys(between_commas(purpose))
+    ]
     if model is None:
         model = "minilm"
-    models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
+    models = (
+        [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else [*model]
+    )
     if not models:
         raise ConfigError("--model: found an empty list, expected at least one model")
     with Display(progress) as show:

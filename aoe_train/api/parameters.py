@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from pairkit.base.cli.progress import Listener
 
 MODEL = "Model"
-_COLUMN_PROMPT = re.compile(r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL)
+_COLUMN_PROMPT = re.compile(
+    r"(text[12]?|anchor|positive|negative(?:_\d+)?|query|document)=(.*)", re.DOTALL
+)
 
 options = SHARED.extended(
     texts=Option(metavar="INPUT", positional=True),
@@ -51,7 +53,9 @@ options = SHARED.extended(
     split=Option(metavar="NAME", panel=INPUT),
     cache=Option(panel=RUN),
     folder=Option("An index that `aoe index` built.", metavar="INDEX", positional=True),
-    by=Option("What ranks texts: both, model (vectors) or words (BM25).", metavar="NAME", panel=RUN),
+    by=Option(
+        "What ranks texts: both, model (vectors) or words (BM25).", metavar="NAME", panel=RUN
+    ),
     weight=Option("Weight of vectors against BM25, from 0 to 1. Default: 0.65.", panel=RUN),
     fresh=replace(SHARED["fresh"], text="Replace the output of another run."),
 )
@@ -61,7 +65,9 @@ FOLDER = replace(SHARED["out"], text="Folder of the dataset. None writes nothing
 
 def named_sources(given: list[str]) -> Any:
     """One source, or several by name; None without any."""
-    from pairkit.dataset.reading.named_sources import named_words  # imports polars, too slow for --help
+    from pairkit.dataset.reading.named_sources import (
+        named_words,
+    )  # imports polars, too slow for --help
 
     return named_words(given) if given else None
 
@@ -105,7 +111,9 @@ def loaded(
                 "layers: can't cut an Encoder that is already loaded; use Encoder.load(folder, layers=...)"
             )
         if device is not None:
-            raise ConfigError(f"device {device}: the Encoder is already on {model.device}; leave device out")
+            raise ConfigError(
+                f"device {device}: the Encoder is already on {model.device}; leave device out"
+            )
         return model
     if not isinstance(model, str | Path):
         raise ConfigError(

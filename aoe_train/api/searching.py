@@ -125,7 +125,9 @@ def index(
     documents = None if has_text_per_line else document_files(texts)
     name = str(model) if isinstance(model, str | Path) else IN_MEMORY
     if name not in PACKAGED and Path(name).is_dir() and not Path(name).is_absolute():
-        name = relpath(Path(name).resolve(), folder.resolve())  # so that a search may run in any folder
+        name = relpath(
+            Path(name).resolve(), folder.resolve()
+        )  # so that a search may run in any folder
     with Display(progress) as show:
         if documents is None:
             rows = read_rows(texts, roles)
@@ -243,7 +245,9 @@ def search_every(
         DataError: A damaged index.
     """
     search_index = open_index(folder, model=model, words_only=model is None)
-    return search_index.search_every(before=before, top=top, by=by, weight=weight, progress=progress)
+    return search_index.search_every(
+        before=before, top=top, by=by, weight=weight, progress=progress
+    )
 
 
 @options(
@@ -299,7 +303,9 @@ def duplicates(
         pairs, full = texts.similar_pairs(minimum, neighbours=neighbours, show=show)
     found = pl.DataFrame(dict(pairs))
     highest = None if found.height else texts.highest_cosine()
-    return NearDuplicates(found, queries, index, full, minimum, chosen=given is None, highest=highest)
+    return NearDuplicates(
+        found, queries, index, full, minimum, chosen=given is None, highest=highest
+    )
 
 
 @options(
@@ -381,7 +387,12 @@ def serve(
     from pairkit.base.openai_api.credentials import find_key, variable_name
     from pairkit.base.settings import argument, load_settings
 
-    given = {"batch_tokens": batch_tokens, "texts": max_texts, "queue": max_queue, "body_mib": max_body}
+    given = {
+        "batch_tokens": batch_tokens,
+        "texts": max_texts,
+        "queue": max_queue,
+        "body_mib": max_body,
+    }
     limits = load_settings(Limits, flags=given)
     if model is None and index is None:
         raise ConfigError("nothing to serve; give --model, or --index with an index of `aoe index`")
@@ -389,11 +400,17 @@ def serve(
         raise ConfigError("--against: needs --index, the index to compare with; give it, too")
     check_open(host, has_key=key_env is not None, no_key=no_key)
     variable = argument("key_env", key_env, Annotated[str, AfterValidator(variable_name)] | None)
-    key = None if variable is None else find_key("aoe serve", variable, os.environ, f"set {variable}").secret
+    key = (
+        None
+        if variable is None
+        else find_key("aoe serve", variable, os.environ, f"set {variable}").secret
+    )
     folders = [argument("index", each, Path) for each in (index, against) if each is not None]
     recorded = [recorded_model(folder) for folder in (folders if model is None else folders[1:])]
     sources = recorded if model is None else [model, *recorded]
-    opened = partial(open_model, precision=named_precision(precision), layers=layers, say=notes(progress))
+    opened = partial(
+        open_model, precision=named_precision(precision), layers=layers, say=notes(progress)
+    )
     embedders = [opened(str(source) if isinstance(source, Path) else source) for source in sources]
     return EmbeddingServer(
         embedders,

@@ -49,7 +49,9 @@ _TRAINING = "Training"
     lr=Option(setting="optim.lr", panel=_TRAINING),
     max_length=Option(setting="encoder.max_length", panel=MODEL),
     pooling=Option(setting="encoder.pooling", metavar="NAME", panel=MODEL),
-    prompts=Option(setting="prompts", metavar="TEXT", panel=MODEL, repeat=True, read=column_prompts),
+    prompts=Option(
+        setting="prompts", metavar="TEXT", panel=MODEL, repeat=True, read=column_prompts
+    ),
     lora=Option(panel=MODEL),
     precision=Option(setting="run.precision", metavar="NAME", panel=RUN),
     guide=Option(
@@ -186,9 +188,20 @@ def train(
     given |= {"precision": precision, "dims": dims, "layers": layers, "top_layers": top_layers}
     given |= {"interpolate": interpolate, "lora": lora, "config": config, "settings": settings}
     given |= {"if_not_better": if_not_better, "epochs": epochs, "batch_size": batch_size, "lr": lr}
-    given |= {"labels": labels, "label_range": label_range, "bad_rows": bad_rows, "conflicts": conflicts}
+    given |= {
+        "labels": labels,
+        "label_range": label_range,
+        "bad_rows": bad_rows,
+        "conflicts": conflicts,
+    }
     given |= {"max_length": max_length, "pooling": pooling, "guide": guide, "teacher": teacher}
-    given |= {"data": data, "dev_data": dev_data, "accept_on": accept_on, "columns": columns, "out": out}
+    given |= {
+        "data": data,
+        "dev_data": dev_data,
+        "accept_on": accept_on,
+        "columns": columns,
+        "out": out,
+    }
     given |= {"backbone": backbone, "revision": revision, "trust_remote_code": trust_remote_code}
     given |= {"objective": objective, "dev_metric": dev_metric, "teacher_scores": teacher_scores}
     sources, resolved = _inputs(given)
@@ -250,7 +263,9 @@ def _sources(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
 
     def by_name(key: str) -> dict[str, Source]:
         sections = settings.datasets.items()
-        from_settings = {name: source for name, own in sections if (source := getattr(own, key)) is not None}
+        from_settings = {
+            name: source for name, own in sections if (source := getattr(own, key)) is not None
+        }
         sources = {**from_settings, **({} if given[key] is None else named_sources(given[key]))}
         return named_sources(sources) if sources else {}
 
@@ -261,7 +276,9 @@ def _sources(given: Mapping[str, Any], settings: TrainSettings) -> Sources:
     if not isinstance(losses, Mapping):
         losses = {} if losses is None else dict.fromkeys(data, losses)
     if unknown := losses.keys() - data.keys():
-        raise ConfigError(f"objective: no dataset {min(unknown)!r}; expected {', '.join(sorted(data))}")
+        raise ConfigError(
+            f"objective: no dataset {min(unknown)!r}; expected {', '.join(sorted(data))}"
+        )
     return Sources(
         dict(sorted(data.items())),
         str(argument("backbone", given["backbone"], str | Path)),

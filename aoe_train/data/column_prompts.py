@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aoe_train.objectives.training_rows import ABSENT, Examples, TextSelection
-from aoe_train.settings.prompt_settings import DEFAULT, DOCUMENTS, PLACE, QUERY, NamedPrompts, read_prompt
+from aoe_train.settings.prompt_settings import (
+    DEFAULT,
+    DOCUMENTS,
+    PLACE,
+    QUERY,
+    NamedPrompts,
+    read_prompt,
+)
 from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from pairkit.base.errors import ConfigError
 from pairkit.base.printable import one_line
@@ -46,13 +53,18 @@ class ColumnPrompts:
     def by_column(self, examples: Examples) -> list[str]:
         """The prompt of each column."""
         columns = column_names(examples)
-        if self.by_key and not any(self.by_key.keys() & _column_keys(column, columns) for column in columns):
+        if self.by_key and not any(
+            self.by_key.keys() & _column_keys(column, columns) for column in columns
+        ):
             raise ConfigError(
                 f"prompts: found {', '.join(self.by_key)}, but no prompt for rows of {', '.join(columns)}:"
                 f" add one, or name them {QUERY} (the first column) and {_DOCUMENT} (the others)"
             )
         keys = (_column_keys(column, columns) for column in columns)
-        return [next((self.by_key[key] for key in each if key in self.by_key), self.default) for each in keys]
+        return [
+            next((self.by_key[key] for key in each if key in self.by_key), self.default)
+            for each in keys
+        ]
 
     def applied(self, examples: Examples) -> Examples:
         """The rows with a prompt for each text; a text with two prompts becomes two texts."""
@@ -60,7 +72,9 @@ class ColumnPrompts:
         distinct = list(dict.fromkeys(prompts))
         if len(distinct) == 1:
             return replace(examples, prompts=distinct[0])
-        codes, rows = _encode_pairs(examples, [distinct.index(each) for each in prompts], len(distinct))
+        codes, rows = _encode_pairs(
+            examples, [distinct.index(each) for each in prompts], len(distinct)
+        )
         content_ids, prompt_ids = np.divmod(codes, len(distinct))
         return replace(
             examples,
@@ -71,7 +85,9 @@ class ColumnPrompts:
         )
 
 
-def _encode_pairs(examples: Examples, prompts: list[int], count: int) -> tuple[np.ndarray, np.ndarray]:
+def _encode_pairs(
+    examples: Examples, prompts: list[int], count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The distinct codes text * `count` + prompt that occur, and rows of their indices."""
     used = np.zeros(len(examples.texts) * count, np.bool_)
     rows = np.full(examples.rows.shape, ABSENT, np.int64)
@@ -162,7 +178,9 @@ def _words(prompt: str, of_model: NamedPrompts) -> str:
     """The words of the model's prompt with this name, or the prompt itself."""
     if prompt in of_model.known:
         if prompt not in of_model.prompts:
-            raise ConfigError(f"prompts: the model doesn't define a prompt {prompt!r}; give its words")
+            raise ConfigError(
+                f"prompts: the model doesn't define a prompt {prompt!r}; give its words"
+            )
         return of_model.prompts[prompt]
     read_prompt(prompt)
     return prompt
@@ -179,7 +197,9 @@ def _with_prompts(
     changed: dict[str, object] = {"prompts": prompts}
     if default:
         (words,) = names.values()
-        changed["default_prompt_name"] = next(name for name, known in prompts.items() if known == words)
+        changed["default_prompt_name"] = next(
+            name for name, known in prompts.items() if known == words
+        )
     return encoder.model_copy(update=changed)
 
 

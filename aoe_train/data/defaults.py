@@ -89,7 +89,9 @@ class _Budget(NamedTuple):
 
 _NEIGHBOUR_BATCH = 48
 FROM_NEIGHBOURHOOD = 3  # texts that a batch takes from the neighbourhood of each of its seeds
-_NEIGHBOURS_PER_ROOT = 0.36  # 16 of 2,000 texts; fewer of fewer texts, whose neighbours are further away
+_NEIGHBOURS_PER_ROOT = (
+    0.36  # 16 of 2,000 texts; fewer of fewer texts, whose neighbours are further away
+)
 _MAX_EPOCHS_OF_TEXTS = 2.7  # more epochs of few texts overfit
 
 
@@ -130,7 +132,11 @@ class DatasetFacts(NamedTuple):
     @property
     def unsuited(self) -> bool:
         """Whether rules wrote the negatives of requests, whose meaning negation doesn't change."""
-        return self.author == "rules" and self.kind == "triplet" and self.first_person >= FIRST_PERSON_SHARE
+        return (
+            self.author == "rules"
+            and self.kind == "triplet"
+            and self.first_person >= FIRST_PERSON_SHARE
+        )
 
     @property
     def domain_budget(self) -> _Budget:
@@ -159,7 +165,10 @@ def with_decoder_defaults(settings: TrainSettings) -> TrainSettings:
     defaults: dict[str, Any] = {}
     if "lora" not in settings.model_fields_set and settings.optim.top_layers is None:
         defaults["lora"] = {}
-    if not (settings.prompts or settings.encoder.prompts) and settings.encoder.pooling in _LAST_TOKEN:
+    if (
+        not (settings.prompts or settings.encoder.prompts)
+        and settings.encoder.pooling in _LAST_TOKEN
+    ):
         defaults["prompts"] = _PROMPT
     return _fill_unset(settings, defaults)
 
@@ -184,7 +193,10 @@ def with_defaults(settings: TrainSettings, facts: DatasetFacts, *, dim: int) -> 
 def _check_unused(settings: TrainSettings) -> None:
     """Refuse settings for plain texts that a run doesn't use."""
     unused = {"smoothing", "neighbours", "lexical_weight"} & settings.teacher.model_fields_set
-    names = [*(["purpose"] if settings.purpose else []), *(f"teacher.{name}" for name in sorted(unused))]
+    names = [
+        *(["purpose"] if settings.purpose else []),
+        *(f"teacher.{name}" for name in sorted(unused)),
+    ]
     if names:
         raise ConfigError(
             f"{', '.join(names)}: no effect here; expected plain texts as the only dataset, and the preset"
@@ -203,7 +215,9 @@ def with_domain_preset(settings: TrainSettings) -> TrainSettings:
     has_other = teacher or settings.lora or "weights" in settings.objective.model_fields_set
     if settings.preset != AUTO or has_other:
         return settings
-    return TrainSettings.model_validate({**settings.model_dump(exclude_unset=True), "preset": DOMAIN})
+    return TrainSettings.model_validate(
+        {**settings.model_dump(exclude_unset=True), "preset": DOMAIN}
+    )
 
 
 def learns_neighbours(settings: TrainSettings, kind: Kind) -> bool:
@@ -224,7 +238,9 @@ def with_defaults_for_all(
         )
     sizes = [facts.rows for facts in datasets.values()]
     passes = epoch_passes(settings.mix, dataset_weights(settings, datasets), sizes)
-    filled = _fill_unset(settings, {"optim": _optim(settings, datasets.values(), float(passes @ sizes), dim)})
+    filled = _fill_unset(
+        settings, {"optim": _optim(settings, datasets.values(), float(passes @ sizes), dim)}
+    )
     sections = {}
     for name, facts in datasets.items():
         objective = default_objective(settings.of(name), facts.kind)
@@ -234,7 +250,11 @@ def with_defaults_for_all(
 
 def depends_on_auc(settings: TrainSettings) -> bool:
     """Whether defaults depend on the backbone's AUC."""
-    is_set = settings.preset == DOMAIN or settings.optim.model_fields_set & {"lr", "epochs", "interpolate"}
+    is_set = settings.preset == DOMAIN or settings.optim.model_fields_set & {
+        "lr",
+        "epochs",
+        "interpolate",
+    }
     teacher = settings.teacher.model or settings.teacher.scores
     return not (is_set or settings.lora is not None or settings.encoder.dense or teacher)
 
@@ -260,7 +280,9 @@ def default_objective(settings: TrainSettings, kind: Kind) -> ObjectiveSettings:
     return _fill_unset(settings, {"objective": _objective(settings, kind)}).objective
 
 
-def format_choices(settings: TrainSettings, kind: Kind, *, rows: int, seen: int, parts: Iterable[str]) -> str:
+def format_choices(
+    settings: TrainSettings, kind: Kind, *, rows: int, seen: int, parts: Iterable[str]
+) -> str:
     """One line on the settings of a run that trains `parts` on `seen` rows."""
     optim, teacher = settings.optim, settings.teacher
     if teacher.smoothing is not None:
@@ -279,13 +301,17 @@ def format_decoder_choices(given: TrainSettings, made: TrainSettings) -> str | N
     """One line on the changes of `with_decoder_defaults`; None without any."""
     changes = []
     if made.lora is not None and given.lora is None:
-        changes.append(f"only adapters of rank {made.lora.rank} are trained (--no-lora trains all weights)")
+        changes.append(
+            f"only adapters of rank {made.lora.rank} are trained (--no-lora trains all weights)"
+        )
     if made.prompts != given.prompts:
         changes.append(f"texts get the prompt {made.prompts!r} (--prompts '{PLACE}' turns it off)")
     return f"the backbone is a decoder: {', and '.join(changes)}" if changes else None
 
 
-def unused_lengths_warning(settings: TrainSettings, kind: Kind, encoder: EncoderSettings) -> str | None:
+def unused_lengths_warning(
+    settings: TrainSettings, kind: Kind, encoder: EncoderSettings
+) -> str | None:
     """Warn if the model's similarity depends on vector lengths, but no loss part trains them."""
     similarity = encoder.similarity_fn_name
     if encoder.normalize or similarity == "cosine":
@@ -322,7 +348,9 @@ def _is_distilled(settings: TrainSettings, facts: DatasetFacts) -> bool:
     return facts.kind == "single" and settings.teacher.model is not None
 
 
-def _optim(settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows: float, dim: int) -> Tree:
+def _optim(
+    settings: TrainSettings, datasets: Iterable[DatasetFacts], epoch_rows: float, dim: int
+) -> Tree:
     """Defaults of `optim`."""
     each = list(datasets)
     once = any(
@@ -360,11 +388,16 @@ def _objective(settings: TrainSettings, kind: Kind) -> Tree:
         return {"weights": {"score_distill": 1}, "score_form": "kl"}
     tau = _KINDS[kind].tau
     taus: Tree = {} if tau is None else {"tau": {"cosent": tau, "angle": tau}}
-    return taus | ({"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {})
+    return taus | (
+        {"weights": _weights(settings, kind)} if settings.preset in (AUTO, DOMAIN) else {}
+    )
 
 
 def _weights(settings: TrainSettings, kind: Kind) -> Tree:
-    teacher, has_taught_part = settings.teacher, TAUGHT & settings.objective.weights.model_fields_set
+    teacher, has_taught_part = (
+        settings.teacher,
+        TAUGHT & settings.objective.weights.model_fields_set,
+    )
     parts: Tree = dict.fromkeys(_KINDS[kind].parts, 1)
     if teacher.model is not None:
         parts = {} if kind == "single" else parts

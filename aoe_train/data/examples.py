@@ -61,7 +61,9 @@ def read_examples(
         splits = split_names(source)
         split = splits[0]  # train comes first
         if len(splits) > 1 and split != "train":
-            raise ConfigError(f"{source_name(source)}: found splits {', '.join(splits)}; expected train")
+            raise ConfigError(
+                f"{source_name(source)}: found splits {', '.join(splits)}; expected train"
+            )
     read = read_rows(source, columns=columns, split=split, rules=rules, meant=meant)
     ((name, frame),) = read.splits.items()
     if read.bad_rows.height:
@@ -80,7 +82,9 @@ def read_examples(
     if NEGATIVES in frame.columns:
         _check_row_width(2 + frame[NEGATIVES].list.len().to_numpy().astype(np.int64), locate)
     reading = ReadingReport(read.labels, written=read.written[name], bad_rows=read.bad_rows)
-    return resolve_conflicts(replace(distinct(frame), reading=reading), conflicts, locate=locate, say=say)
+    return resolve_conflicts(
+        replace(distinct(frame), reading=reading), conflicts, locate=locate, say=say
+    )
 
 
 def _check_row_width(widths: np.ndarray, place: Callable[[int], str]) -> None:
@@ -114,7 +118,9 @@ def negatives_in_words(counts: Mapping[str, int]) -> str:
     if low == high:
         return f"{high} a row"
     fewer = sum(counts.values()) - counts[str(high)]
-    return f"{low} to {high} a row; {fewer:,} of {sum(counts.values()):,} rows have fewer than {high}"
+    return (
+        f"{low} to {high} a row; {fewer:,} of {sum(counts.values()):,} rows have fewer than {high}"
+    )
 
 
 def check_labels(examples: Examples, source: Source, objective: ObjectiveSettings) -> None:
@@ -133,7 +139,9 @@ def check_labels(examples: Examples, source: Source, objective: ObjectiveSetting
             f"all {len(labels)} labels are {low:g}, so there is nothing to rank; {remedy}",
             path=source_name(source),
         )
-    if active <= IN_BATCH and high < positive_threshold(objective, examples.kind, score_scale(low, high)):
+    if active <= IN_BATCH and high < positive_threshold(
+        objective, examples.kind, score_scale(low, high)
+    ):
         raise DataError(
             f"the highest label is {high:g}, so there are no positives, which {', '.join(active)} needs; add"
             " some, or lower objective.positive_from for scores",
@@ -159,7 +167,9 @@ def distinct(frame: pl.DataFrame) -> Examples:
 
 _PART_SIZE = 1 << 20  # texts of the rows whose pairs are compared at once
 _NO_ROW = -1  # row of a label that comes from no row
-_REMEDY = "set conflicts to drop (leave them out), first (trust the first row) or keep (train on all)"
+_REMEDY = (
+    "set conflicts to drop (leave them out), first (trust the first row) or keep (train on all)"
+)
 
 
 def resolve_conflicts(
@@ -178,7 +188,9 @@ def resolve_conflicts(
     if not conflicting.height:
         return examples
     count = conflicting.select(PAIR).n_unique()
-    message = f"{count:,} pairs have different labels, such as {_example(examples, conflicting, locate)}"
+    message = (
+        f"{count:,} pairs have different labels, such as {_example(examples, conflicting, locate)}"
+    )
     if conflicts == "error":
         raise DataError(f"{message}; {_REMEDY}")
     dropped = conflicting if conflicts == "drop" else conflicting.filter(against_first(scale))
@@ -224,19 +236,30 @@ def pair_labels(examples: Examples, same: Indices, part: int = 0, parts: int = 1
     return pl.concat([similar, frame])
 
 
-def _labels_of_rows(examples: Examples, same: Indices, start: int, part: int, parts: int) -> pl.DataFrame:
+def _labels_of_rows(
+    examples: Examples, same: Indices, start: int, part: int, parts: int
+) -> pl.DataFrame:
     rows = np.asarray(examples.rows[start : start + _BLOCK])
     row_numbers = np.arange(start, start + len(rows))
     labels = np.ones(len(rows), np.float32)
     if examples.labels is not None:
         labels = np.asarray(examples.labels[start : start + _BLOCK])
     columns = [(rows[:, 0], rows[:, 1], labels, row_numbers)]
-    columns += [(rows[:, 0], rows[:, column], 0 * labels, row_numbers) for column in range(2, rows.shape[1])]
+    columns += [
+        (rows[:, 0], rows[:, column], 0 * labels, row_numbers) for column in range(2, rows.shape[1])
+    ]
     first, second, label, row = (np.concatenate(each) for each in zip(*columns, strict=True))
     low = np.minimum(same[first], same[second])
     high = np.maximum(same[first], same[second])
     chosen = (second != ABSENT) & (low % parts == part)
-    named = {"first": first, "second": second, "label": label, "row": row, PAIR[0]: low, PAIR[1]: high}
+    named = {
+        "first": first,
+        "second": second,
+        "label": label,
+        "row": row,
+        PAIR[0]: low,
+        PAIR[1]: high,
+    }
     frame = pl.DataFrame({name: values[chosen] for name, values in named.items()})
     return frame.sort("row", maintain_order=True)
 
@@ -249,7 +272,8 @@ def _example(examples: Examples, conflicting: pl.DataFrame, locate: Callable[[in
     others = labels.sort(difference, descending=True, maintain_order=True)
     rows = [labels.row(0, named=True), others.row(0, named=True)]
     texts = " and ".join(
-        repr(one_line(examples.texts[index], 60)) for index in (first["first"][0], first["second"][0])
+        repr(one_line(examples.texts[index], 60))
+        for index in (first["first"][0], first["second"][0])
     )
     sources = [
         f"{row['label']:g} "

@@ -17,7 +17,9 @@ from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import distinct_texts
 from aoe_train.settings.run_settings import MixSettings
 
-_ORDER_STREAM = 1  # separates the order of datasets from the shuffling of rows, which has the same seed
+_ORDER_STREAM = (
+    1  # separates the order of datasets from the shuffling of rows, which has the same seed
+)
 
 
 class Mixture(Sampler[list[int]]):

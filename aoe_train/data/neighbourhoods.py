@@ -73,7 +73,9 @@ def neighbour_teacher(
     neighbours = settings.neighbours or 0
     centred = scaled_to_one(vectors - vectors.mean(axis=0))
     # Sublinear counts; a text without words is a term of its own.
-    tf_idf = TfidfVectorizer(analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32)
+    tf_idf = TfidfVectorizer(
+        analyzer=lambda text: terms(text) or [text], sublinear_tf=True, dtype=np.float32
+    )
     lexical: csr_matrix = tf_idf.fit_transform(texts)
     similarity = (1 - weight) * (centred @ centred.T) + weight * (lexical @ lexical.T).toarray()
     np.fill_diagonal(similarity, -np.inf)
@@ -90,7 +92,9 @@ def neighbour_teacher(
 
 def draw_texts(examples: Examples, seed: int) -> Examples:
     """At most `MAX_TEXTS` random texts, without near-duplicates, which would hide other neighbours."""
-    order = sorted(range(len(examples.texts)), key=lambda text: keyed_hash(seed, examples.texts[text]))
+    order = sorted(
+        range(len(examples.texts)), key=lambda text: keyed_hash(seed, examples.texts[text])
+    )
     drawn = sorted(order[:MAX_TEXTS])
     texts = [examples.texts[text] for text in drawn]
     kept = without_near_duplicates(texts)

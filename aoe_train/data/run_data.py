@@ -116,10 +116,16 @@ def _read_dev(
             read = _reader(name, sources, settings, say_of)
             if sources.dev_data is not None:
                 splits = split_names(source)
-                rows = read(source, split="validation" if "validation" in splits else None, meant="rows")
-                _report_labels(rows, source, say_of, reported.get(name, next(iter(reported.values()))))
+                rows = read(
+                    source, split="validation" if "validation" in splits else None, meant="rows"
+                )
+                _report_labels(
+                    rows, source, say_of, reported.get(name, next(iter(reported.values())))
+                )
                 if reason := _not_scorable(rows):
-                    raise DataError(f"{reason}; give other --dev-data, or none", path=source_name(source))
+                    raise DataError(
+                        f"{reason}; give other --dev-data, or none", path=source_name(source)
+                    )
                 dev[name] = rows
             elif "validation" in (splits := split_names(source)) and len(splits) > 1:
                 rows = read(source, split="validation")
@@ -135,7 +141,9 @@ def _read_dev(
     return dev
 
 
-def _reader(name: str, sources: Sources, settings: TrainSettings, say: Say) -> Callable[..., Examples]:
+def _reader(
+    name: str, sources: Sources, settings: TrainSettings, say: Say
+) -> Callable[..., Examples]:
     """A function that reads the rows of a dataset or dev set with its settings."""
     (first, *others) = sources.data
     if name not in {*sources.data, *settings.datasets} and not others:
@@ -161,8 +169,12 @@ def check_names(settings: TrainSettings, sources: Sources) -> None:
     known = dict.fromkeys([*sources.data, *(sources.dev_data or {})])
     for name, section in settings.datasets.items():
         if name not in known:
-            raise ConfigError(f"datasets.{one_line(name, 80)}: no such dataset; expected {', '.join(known)}")
-        for_training = sorted(section.model_fields_set & {"weight", "batch_size", "preset", "objective"})
+            raise ConfigError(
+                f"datasets.{one_line(name, 80)}: no such dataset; expected {', '.join(known)}"
+            )
+        for_training = sorted(
+            section.model_fields_set & {"weight", "batch_size", "preset", "objective"}
+        )
         if name not in sources.data and for_training:
             raise ConfigError(
                 f"datasets.{name}.{for_training[0]}: has no effect, as {name} is only held out; expected"

@@ -19,7 +19,9 @@ from pairkit.base.errors import ConfigError, DataError
 
 def mix_labels(batches: list[np.ndarray], labels: np.ndarray) -> None:
     """Swap rows of near batches, in place, so that as many as possible have more than one label."""
-    label_of = {batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])}
+    label_of = {
+        batch: labels[rows[0]] for batch, rows in enumerate(batches) if _one_label(labels[rows])
+    }
     for label in sorted(set(label_of.values())):
         other_labels = np.array([np.count_nonzero(labels[rows] != label) for rows in batches])
         for batch in (batch for batch, its_label in label_of.items() if its_label == label):
@@ -38,7 +40,9 @@ def _one_label(labels: np.ndarray) -> bool:
     return len(labels) > 1 and bool((labels == labels[0]).all())
 
 
-def _swap_row(batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: float, *, later: bool) -> None:
+def _swap_row(
+    batch: np.ndarray, donor: np.ndarray, labels: np.ndarray, label: float, *, later: bool
+) -> None:
     """Swap the rows that are closest to the other batch."""
     candidates = np.flatnonzero(labels[donor] != label)
     give, take = (-1, candidates[0]) if later else (0, candidates[-1])

@@ -99,7 +99,9 @@ def check_files(path: Path, out: Path) -> None:
         from pairkit.dataset.reading.tables import sheet_of  # takes a while to import
 
         if not sheet_of(path)[0].is_file():
-            raise DataError("is a folder; give one file" if path.is_dir() else no_such_file(path), path=path)
+            raise DataError(
+                "is a folder; give one file" if path.is_dir() else no_such_file(path), path=path
+            )
     if out.suffix not in (".npy", ".parquet"):
         raise ConfigError(f"{out}: expected .npy or .parquet")
     if out.is_dir():
@@ -137,7 +139,9 @@ def encode_file(
             finished = read_finished(out, made_of)
             partial.begun = False
             count = finished["texts"]
-            return Encoded(out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize)
+            return Encoded(
+                out, count, finished["dim"], resumed=count, seconds=0.0, quantize=quantize
+            )
         if not partial.begun:
             count = _checked(source, table=out.suffix == ".parquet")
             if count == 1 and quantize == "int8" and quantization.ranges is None:
@@ -177,7 +181,9 @@ def _checked(source: TextSource, *, table: bool) -> int:
     if not count:
         raise DataError("has no rows; expected at least one", path=source.path)
     if table and _VECTOR in source.schema().names:
-        raise ConfigError(f"{source.path}: has a column {_VECTOR!r} already; rename it, or write .npy")
+        raise ConfigError(
+            f"{source.path}: has a column {_VECTOR!r} already; rename it, or write .npy"
+        )
     return count
 
 
@@ -198,11 +204,15 @@ def _fill(partial: PartialOutput, source: TextSource, embed: Embed, show: Listen
         invalid = ~np.isfinite(vectors).all(axis=1)
         if invalid.any():
             row, _ = next(islice(source.values(), partial.state.done + int(invalid.argmax()), None))
-            raise DataError("the vector of this text contains NaN or infinity", path=source.path, row=row)
+            raise DataError(
+                "the vector of this text contains NaN or infinity", path=source.path, row=row
+            )
         partial.append(vectors)
         show(Progress("encode", partial.state.done, partial.state.texts))
     if not texts_read == partial.state.done == partial.state.texts:
-        raise DataError("was changed while being read; give --fresh to start over", path=source.path)
+        raise DataError(
+            "was changed while being read; give --fresh to start over", path=source.path
+        )
 
 
 def _finish(
@@ -228,7 +238,9 @@ def _finish(
         complete.replace(out)
 
 
-def _write_table(path: Path, source: TextSource, vectors: PartialOutput, quantization: Quantization) -> None:
+def _write_table(
+    path: Path, source: TextSource, vectors: PartialOutput, quantization: Quantization
+) -> None:
     """Write all columns of `source` and the column `vector`, block by block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -241,7 +253,9 @@ def _write_table(path: Path, source: TextSource, vectors: PartialOutput, quantiz
     with (
         write_errors(path),
         open_own(path, "wb") as file,
-        pq.ParquetWriter(file, schema.append(vector), compression="zstd", compression_level=_LEVEL) as writer,
+        pq.ParquetWriter(
+            file, schema.append(vector), compression="zstd", compression_level=_LEVEL
+        ) as writer,
     ):
         for table in source.tables(schema):
             flat = pa.array(quantization.apply(vectors.read(start, table.num_rows)).ravel())
@@ -267,7 +281,11 @@ class TextVectors:
     ) -> None:
         self._texts = texts
         self._folder = folder
-        self._made_of: dict[str, Any] = {"model": dict(identity), "prompt": prompt, "normalize": normalize}
+        self._made_of: dict[str, Any] = {
+            "model": dict(identity),
+            "prompt": prompt,
+            "normalize": normalize,
+        }
 
     @cached_property
     def path(self) -> Path:
@@ -278,7 +296,9 @@ class TextVectors:
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
         return self._folder / f"vectors-{digest.hexdigest()[:32]}.npy"
 
-    def load_or_make(self, encoder: Callable[[], Encoder], show: Listener) -> npt.NDArray[np.float32]:
+    def load_or_make(
+        self, encoder: Callable[[], Encoder], show: Listener
+    ) -> npt.NDArray[np.float32]:
         """The vectors (text, dim), mapped into memory; encoded first if they aren't cached."""
         if not self.path.is_file() or read_record(self.path) is None:
             self._make(encoder(), show)

@@ -51,7 +51,9 @@ class ModelInfo:
             )
 
 
-def model_info(encoder: Encoder, options: Mapping[str, Any]) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
+def model_info(
+    encoder: Encoder, options: Mapping[str, Any]
+) -> tuple[ModelInfo, Callable[..., np.ndarray]]:
     """Describe the vectors of `Encoder.encode` with these options, and return the function that encodes."""
     prompt = encoder.settings.named_prompts.chosen(
         prompt=options.get("prompt"), name=options.get("prompt_name")
@@ -90,11 +92,15 @@ def load_encoder(
     from aoe_train.settings.train_settings import named_precision
 
     checked = named_precision(precision)
-    encoder = Encoder.load(model, device=device, precision=checked, inference_only=True, layers=layers)
+    encoder = Encoder.load(
+        model, device=device, precision=checked, inference_only=True, layers=layers
+    )
     return encoder, slow_precision(checked, encoder.device)
 
 
-def load_worker(spec: WorkerSpec, number: int) -> tuple[ModelInfo, Callable[[list[str]], np.ndarray]]:
+def load_worker(
+    spec: WorkerSpec, number: int
+) -> tuple[ModelInfo, Callable[[list[str]], np.ndarray]]:
     """Load the model with this worker's share of the processor's threads; see `model_info`."""
     import torch
 
@@ -121,7 +127,9 @@ def workers_devices(workers: int | None, devices: Sequence[str]) -> list[str | N
         )
     count = workers or max(1, len(devices))
     if count < len(devices):
-        raise ConfigError(f"--workers {count}: expected at least one for each of the {len(devices)} devices")
+        raise ConfigError(
+            f"--workers {count}: expected at least one for each of the {len(devices)} devices"
+        )
     return [devices[number % len(devices)] if devices else None for number in range(count)]
 
 
@@ -237,7 +245,9 @@ class _Worker:
                 cause += ", perhaps because the system ran out of memory"
         else:
             cause = f"ended with code {code}; see its messages above"
-        return ConfigError(f"{self}: {cause}; run the same command again to continue, or with fewer workers")
+        return ConfigError(
+            f"{self}: {cause}; run the same command again to continue, or with fewer workers"
+        )
 
 
 def _work(pipe: Connection, spec: WorkerSpec, number: int) -> None:

@@ -26,7 +26,9 @@ def open_source(path: Path, columns: Mapping[str, str] | None = None) -> TextSou
     """Open a file by its extension."""
     if path.name.lower().endswith((".txt", ".txt.gz")):
         if columns:
-            raise ConfigError(f"--columns text={columns.get('text')}: {path} has no columns; leave it out")
+            raise ConfigError(
+                f"--columns text={columns.get('text')}: {path} has no columns; leave it out"
+            )
         return RowSource(path, "text", partial(_text_rows, path))
     from pairkit.dataset.reading.columns import text_column  # takes a while to import
     from pairkit.dataset.reading.tables import has_header, is_parquet, sheet_of, table_rows
@@ -63,7 +65,9 @@ def texts(source: TextSource) -> Iterator[str]:
     for row, value in source.values():
         if not isinstance(value, str):
             kind = "no value" if value is None else f"a value of type {type(value).__name__}"
-            raise DataError(f"found {kind} in {source.column!r}; expected a text", path=source.path, row=row)
+            raise DataError(
+                f"found {kind} in {source.column!r}; expected a text", path=source.path, row=row
+            )
         if not value.strip():
             raise DataError("the text is empty; drop the row or fill it", path=source.path, row=row)
         yield without_tags(value, source.path)
@@ -83,7 +87,10 @@ def parts(texts: Iterable[str]) -> Iterator[list[str]]:
     for text in texts:
         part.append(text)
         characters += len(text)
-        if len(part) >= min(MAX_TEXTS, max(_MIN_TEXTS, before // _SHARE)) or characters >= MAX_CHARACTERS:
+        if (
+            len(part) >= min(MAX_TEXTS, max(_MIN_TEXTS, before // _SHARE))
+            or characters >= MAX_CHARACTERS
+        ):
             yield part
             before += len(part)
             part = []
@@ -112,7 +119,9 @@ class RowSource:
         for rows in self._blocks():
             names = dict.fromkeys(name for row in rows for name in row)
             with _type_errors(self.path):
-                block = pa.schema([(name, pa.array([row.get(name) for row in rows]).type) for name in names])
+                block = pa.schema(
+                    [(name, pa.array([row.get(name) for row in rows]).type) for name in names]
+                )
                 schema = pa.unify_schemas([schema, block], promote_options="permissive")
         return schema
 
@@ -165,5 +174,6 @@ def _type_errors(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OverflowError) as error:
         raise DataError(
-            f"the values of a column have no common type ({error}); fix the column, or write .npy", path=path
+            f"the values of a column have no common type ({error}); fix the column, or write .npy",
+            path=path,
         ) from error

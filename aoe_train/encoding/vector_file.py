@@ -161,7 +161,11 @@ def record_path(out: Path) -> Path:
 
 
 def write_record(
-    out: Path, made_of: Mapping[str, Any], state: PartialState, size: int, quantization: Quantization
+    out: Path,
+    made_of: Mapping[str, Any],
+    state: PartialState,
+    size: int,
+    quantization: Quantization,
 ) -> None:
     """Write the record of an output of `size` bytes, just before the output appears."""
     counts = {"texts": state.texts, "dim": state.dim, "bytes": size, **quantization.to_dict()}
@@ -207,7 +211,9 @@ def _blocks(path: Path) -> Iterator[np.ndarray]:
     remedy = "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
     vectors = mapped_array(path, remedy)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind != "f":
-        raise DataError("expected vectors (text, dim) of floats, or int8 output with its record", path=path)
+        raise DataError(
+            "expected vectors (text, dim) of floats, or int8 output with its record", path=path
+        )
     for start in range(0, len(vectors), _BLOCK_VECTORS):
         block = np.asarray(vectors[start : start + _BLOCK_VECTORS], np.float32)
         if not np.isfinite(block).all():

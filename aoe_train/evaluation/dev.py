@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from aoe_train.settings.train_settings import Similarity, TrainSettings
 
 _RESAMPLES = 1000
-MOST_RESAMPLED = 1000  # dev rows; with more the interval is small anyway, and scoring again takes time
+MOST_RESAMPLED = (
+    1000  # dev rows; with more the interval is small anyway, and scoring again takes time
+)
 
 
 class DevMetric(NamedTuple):
@@ -60,9 +62,15 @@ class DevScores:
             return None
         ours = self.rows[name]
         metric = self.by_set[name].name
-        comparison = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed)).get(metric, EVEN)
+        comparison = compare(ours, before.rows[name], Resampling(_RESAMPLES, seed)).get(
+            metric, EVEN
+        )
         labels = ours.labels if isinstance(ours, Correlation) else np.arange(ours.n)
-        rarer = min((labels == label).sum() for label in (0, 1)) if set(labels.tolist()) == {0, 1} else ours.n
+        rarer = (
+            min((labels == label).sum() for label in (0, 1))
+            if set(labels.tolist()) == {0, 1}
+            else ours.n
+        )
         return {
             "difference": comparison.difference,
             "ci95": list(comparison.interval),
@@ -77,7 +85,9 @@ class DevScores:
             return self.by_set[self.chosen]
         if len(self.by_set) == 1:
             return next(iter(self.by_set.values()))
-        return DevMetric(MEAN, math.fsum(metric.value for metric in self.by_set.values()) / len(self.by_set))
+        return DevMetric(
+            MEAN, math.fsum(metric.value for metric in self.by_set.values()) / len(self.by_set)
+        )
 
     @property
     def figures(self) -> list[float]:
@@ -89,16 +99,22 @@ class DevScores:
 def _score_rows(encode: Encode, examples: Examples, similarity: Similarity) -> Metrics:
     """The scores of the rows; the first metric is the one that counts."""
     if examples.kind == "single":
-        raise ConfigError("held-out single texts can't be scored; give labelled pairs, positives or triplets")
+        raise ConfigError(
+            "held-out single texts can't be scored; give labelled pairs, positives or triplets"
+        )
     if not len(examples):
         raise DataError("the held-out data has no examples")
     vectors = encode([*examples.texts])
     if not np.isfinite(vectors).all():
-        raise DataError("vectors of held-out texts contain NaN or infinity; after training, lower --lr")
+        raise DataError(
+            "vectors of held-out texts contain NaN or infinity; after training, lower --lr"
+        )
     if examples.kind == "triplet":
         return MeanMetrics({"triplet_accuracy": is_nearer(vectors, examples.rows, similarity)})
     if examples.labels is None:
-        ranks = reciprocal_ranks(vectors, examples.rows, similarity, content_ids=examples.content_ids)
+        ranks = reciprocal_ranks(
+            vectors, examples.rows, similarity, content_ids=examples.content_ids
+        )
         return MeanMetrics({"mrr": ranks})
     similarities = pair_similarities(vectors, examples.rows, similarity)
     return correlation(similarities, examples.labels, "held-out data")
@@ -108,7 +124,9 @@ def own_metric(metric: Callable[[Encoder], float], encoder: Encoder) -> DevMetri
     """The value of a user's function of the encoder."""
     value = metric(encoder)
     if not isinstance(value, SupportsFloat) or not math.isfinite(value):
-        raise ConfigError(f"dev_metric: found {value!r:.60}; expected a finite number, larger is better")
+        raise ConfigError(
+            f"dev_metric: found {value!r:.60}; expected a finite number, larger is better"
+        )
     return DevMetric(getattr(metric, "__name__", type(metric).__name__), float(value))
 
 
@@ -184,12 +202,16 @@ class JudgedPairs:
             return binary(similarities, task.labels, self.name, probabilities=task.probabilities)
         return correlation(similarities, task.labels, self.name)
 
-    def gain(self, model: Metrics, backbone: Metrics, data: Iterable[Examples], *, seed: int) -> Gain:
+    def gain(
+        self, model: Metrics, backbone: Metrics, data: Iterable[Examples], *, seed: int
+    ) -> Gain:
         """The model's gain over the backbone on pairs that aren't in its training data."""
         trained = trained_examples(self.task, training_digests(data))
         result = gain(model, backbone, Resampling(_RESAMPLES, seed), trained)
         if result is None:
-            raise DataError("its labels are too uncertain to compare models; use other pairs", path=self.name)
+            raise DataError(
+                "its labels are too uncertain to compare models; use other pairs", path=self.name
+            )
         return result
 
 

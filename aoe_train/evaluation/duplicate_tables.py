@@ -49,13 +49,19 @@ def read_duplicates(source: PairSource, reports: Source | None = None) -> Duplic
     queries, dropped = build_queries(tracked, pairs)
     for split, reasons in dropped.items():
         if reasons:
-            counts = ", ".join(f"{count:,} that {reason}" for reason, count in sorted(reasons.items()))
+            counts = ", ".join(
+                f"{count:,} that {reason}" for reason, count in sorted(reasons.items())
+            )
             of_split = f" of {split}" if len(pairs) > 1 else ""
-            source.say(f"{source.name}: left out of {len(pairs[split]):,} pairs{of_split}: {counts}")
+            source.say(
+                f"{source.name}: left out of {len(pairs[split]):,} pairs{of_split}: {counts}"
+            )
     if tracked.empty:
         source.say(f"{source.name}: left out {len(tracked.empty):,} reports without text")
     if tracked.created is None:
-        source.say(f"{source.name}: no times (a column created), so candidates include newer reports")
+        source.say(
+            f"{source.name}: no times (a column created), so candidates include newer reports"
+        )
     judged, known = _judged_and_known(source, queries)
     if not judged:
         raise DataError("no usable pair of reports", path=source_name(source.source))
@@ -65,7 +71,9 @@ def read_duplicates(source: PairSource, reports: Source | None = None) -> Duplic
 _Queries = Sequence[DuplicateQuery]
 
 
-def _judged_and_known(source: PairSource, queries: Mapping[str, _Queries]) -> tuple[_Queries, _Queries]:
+def _judged_and_known(
+    source: PairSource, queries: Mapping[str, _Queries]
+) -> tuple[_Queries, _Queries]:
     """The queries to score, and those that may choose a weight."""
     where = source_name(source.source)
     if source.is_whole:
@@ -86,7 +94,9 @@ def _texts_as_reports(source: PairSource) -> tuple[TrackerReports, _Pairs]:
         raise DataError("labels are scores; expected 0 and 1, see --labels", path=where)
     rows = (row for frame in splits.values() for row in frame.select("text1", "text2").iter_rows())
     texts = list(dict.fromkeys(text for row in rows for text in row))
-    source.say(f"{source.name}: no --reports, so only the {len(texts):,} texts of the pairs are searched")
+    source.say(
+        f"{source.name}: no --reports, so only the {len(texts):,} texts of the pairs are searched"
+    )
     duplicates = {
         split: list(frame.filter(pl.col("label") == 1).select("text1", "text2").iter_rows())
         for split, frame in splits.items()
@@ -100,7 +110,9 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
     where = part.where
     renamed = columns or {}
     if unknown := {*renamed} - {*_SIDES}:
-        raise ConfigError(f"--columns: found {min(unknown)}; with --reports expected duplicate and canonical")
+        raise ConfigError(
+            f"--columns: found {min(unknown)}; with --reports expected duplicate and canonical"
+        )
     sides = [renamed.get(side, side) for side in _SIDES]
     names = frame.columns[1:]
     if {*sides} <= {*names}:
@@ -119,7 +131,11 @@ def _pairs(part: TablePart, columns: Mapping[str, str] | None) -> list[tuple[str
             path=where,
         )
     pairs = list(zip(duplicates.to_list(), canonicals.to_list(), strict=True))
-    return [pair for pair, is_duplicate in zip(pairs, _labels(frame, where), strict=True) if is_duplicate]
+    return [
+        pair
+        for pair, is_duplicate in zip(pairs, _labels(frame, where), strict=True)
+        if is_duplicate
+    ]
 
 
 def _reports(source: Source) -> TrackerReports:
@@ -132,7 +148,9 @@ def _reports(source: Source) -> TrackerReports:
         texts += more_texts
         created += more_times
     if created and len(created) < len(ids):
-        raise DataError("only some of its files have times; expected all or none", path=source_name(source))
+        raise DataError(
+            "only some of its files have times; expected all or none", path=source_name(source)
+        )
     return sorted_reports(ids, texts, created or None, source_name(source))
 
 
@@ -151,7 +169,9 @@ def _rows(frame: pl.DataFrame, where: str) -> tuple[list[str], list[str], list[d
         )
     parts = [roles["text"]] if roles["text"] else [roles["title"], roles["body"]]
     columns = [frame[name].cast(pl.String).fill_null("").to_list() for name in parts if name]
-    texts = ["\n\n".join(part for part in row if part.strip()) for row in zip(*columns, strict=True)]
+    texts = [
+        "\n\n".join(part for part in row if part.strip()) for row in zip(*columns, strict=True)
+    ]
     created = _times(frame, roles["created"], where) if roles["created"] else []
     return _ids(frame, roles["id"], where).to_list(), texts, created
 
@@ -184,7 +204,9 @@ def _ids(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     """A column of ids as strings, because one file may have numbers and another strings."""
     column = frame[name]
     if column.dtype.is_nested() or column.dtype.is_float():
-        raise DataError(f"{name} has the type {column.dtype}; expected strings or integers", path=where)
+        raise DataError(
+            f"{name} has the type {column.dtype}; expected strings or integers", path=where
+        )
     ids = column.cast(pl.String)
     missing = (ids.is_null() | (ids == "")).arg_true()
     if len(missing):
@@ -200,5 +222,7 @@ def _labels(frame: pl.DataFrame, where: str) -> list[bool]:
     invalid = (~labels.is_in([0.0, 1.0]).fill_null(value=False)).arg_true()
     if len(invalid):
         value = one_line(str(frame["label"][invalid[0]]), 60)
-        raise DataError(f"label is {value!r}; expected 0 or 1", path=where, row=frame[ROW][invalid[0]])
+        raise DataError(
+            f"label is {value!r}; expected 0 or 1", path=where, row=frame[ROW][invalid[0]]
+        )
     return (labels == 1).to_list()

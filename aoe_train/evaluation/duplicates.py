@@ -118,13 +118,18 @@ def build_queries(
             targets[split].setdefault(query, set()).add(target)
     members = {member: group for group in groups.all().values() for member in group}
     queries = {
-        split: [_query(reports, report, ids, members[report]) for report, ids in sorted(by_query.items())]
+        split: [
+            _query(reports, report, ids, members[report])
+            for report, ids in sorted(by_query.items())
+        ]
         for split, by_query in targets.items()
     }
     return queries, dropped
 
 
-def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], duplicate: str, canonical: str) -> str:
+def _reason_to_drop(
+    reports: TrackerReports, index: Mapping[str, int], duplicate: str, canonical: str
+) -> str:
     if duplicate == canonical:
         return ITSELF
     if {duplicate, canonical} & reports.empty:
@@ -132,7 +137,9 @@ def _reason_to_drop(reports: TrackerReports, index: Mapping[str, int], duplicate
     return "" if {duplicate, canonical} <= index.keys() else ABSENT
 
 
-def _query(reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]) -> DuplicateQuery:
+def _query(
+    reports: TrackerReports, report: int, targets: set[int], members: Sequence[int]
+) -> DuplicateQuery:
     created = reports.created  # without times, all reports are candidates
     candidates = len(reports.ids) if created is None else bisect_left(created, created[report])
     relatives = {member for member in members if member < candidates} - targets - {report}
@@ -156,7 +163,9 @@ class DuplicatesTask:
     @property
     def rows(self) -> Sequence[tuple[str, ...]]:
         """The texts of each query and of its targets."""
-        return [tuple(self.texts[i] for i in (query.report, *query.targets)) for query in self.queries]
+        return [
+            tuple(self.texts[i] for i in (query.report, *query.targets)) for query in self.queries
+        ]
 
     def measure(self, vectors: TaskVectors) -> TaskMetrics:
         """Rank by vectors; see `metrics`."""
@@ -182,7 +191,10 @@ class DuplicatesTask:
         """Metrics over all queries, by the query's length, and by the time between reports."""
         outcomes = metrics(self.queries, scores)
         parts = {
-            name: (MeanMetrics({metric: values[rows] for metric, values in outcomes.items()}), len(rows))
+            name: (
+                MeanMetrics({metric: values[rows] for metric, values in outcomes.items()}),
+                len(rows),
+            )
             for name, rows in self._parts.items()
         }
         return TaskMetrics(MeanMetrics(outcomes), parts)
@@ -193,14 +205,18 @@ class DuplicatesTask:
 
         def scores(query: DuplicateQuery) -> np.ndarray:
             vector = matrix[query.report : query.report + 1]
-            return _last(query, all_similarities(vector, matrix[: query.candidates], vectors.similarity)[0])
+            return _last(
+                query, all_similarities(vector, matrix[: query.candidates], vectors.similarity)[0]
+            )
 
         return scores
 
     def by_words(self, words: Words) -> Scores:
         """Scores by words."""
         index = self._indexes[words]
-        return lambda query: _last(query, index.scores(self.texts[query.report])[: query.candidates])
+        return lambda query: _last(
+            query, index.scores(self.texts[query.report])[: query.candidates]
+        )
 
     @cached_property
     def _indexes(self) -> dict[Words, Bm25 | TfIdf]:
@@ -246,7 +262,9 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.n
 def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.ndarray:
     """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
-    return np.array([1 + _before(scores[negative], scores[[*query.targets]].max()) for scores in rankings])
+    return np.array(
+        [1 + _before(scores[negative], scores[[*query.targets]].max()) for scores in rankings]
+    )
 
 
 def _precision(query: DuplicateQuery, scores: np.ndarray) -> float:

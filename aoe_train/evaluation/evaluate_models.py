@@ -70,9 +70,13 @@ class ModelRequest:
         if not self.models and any(used):
             raise ConfigError(_NO_MODEL)
         if self.purpose is not None and self.sizes is not None:
-            raise ConfigError("--purpose compares full vectors; leave out --layers, --dim and --quantize")
+            raise ConfigError(
+                "--purpose compares full vectors; leave out --layers, --dim and --quantize"
+            )
         if self.against_endpoint is not None and self.against is None:
-            raise ConfigError("--against-endpoint without --against; give --against the model's name there")
+            raise ConfigError(
+                "--against-endpoint without --against; give --against the model's name there"
+            )
         if self.sizes is not None and self.against is not None:
             raise ConfigError(
                 "--against compares full vectors; leave it out, or leave out --layers, --dim and --quantize"
@@ -86,9 +90,13 @@ class ModelRequest:
             return
         names = [str(model) for model in self.models]
         if len(set(names)) < len(names):
-            raise ConfigError(f"--model: a duplicate among {', '.join(names)}; give each model once")
+            raise ConfigError(
+                f"--model: a duplicate among {', '.join(names)}; give each model once"
+            )
         if self.against is not None:
-            raise ConfigError("--against: found several --model, expected one; run once for each model")
+            raise ConfigError(
+                "--against: found several --model, expected one; run once for each model"
+            )
         for model in folders:
             if isinstance(model, str | Path):
                 find_folder(model)
@@ -122,9 +130,13 @@ def evaluate_models(
     if not request.models:
         sheet = tasks.tasks[0]
         if not isinstance(sheet, SearchTask):
-            raise ConfigError(f"{_NO_MODEL} (only judged results of `aoe sample-pairs --queries` need none)")
+            raise ConfigError(
+                f"{_NO_MODEL} (only judged results of `aoe sample-pairs --queries` need none)"
+            )
         candidates = score_candidates(sheet, resampling)
-        return Evaluation(tasks.suite, candidates, against=next(iter(candidates)), _resampling=resampling)
+        return Evaluation(
+            tasks.suite, candidates, against=next(iter(candidates)), _resampling=resampling
+        )
     plain = request.sizes is None and request.against is None and request.purpose is None
     if tasks.suite == TRACKER and plain:
         return _rank(request, cast("DuplicatesTask", tasks.tasks[0]), resampling, show, say)
@@ -134,7 +146,9 @@ def evaluate_models(
         rival = _open(request, request.against, request.against_endpoint, show, say)
         hashes = None if request.against_endpoint else _training_hashes(request.against)
         if hashes is not None:
-            _warn_overlap(rival.name, {task.name: overlap(task, hashes) for task in tasks.tasks}, say)
+            _warn_overlap(
+                rival.name, {task.name: overlap(task, hashes) for task in tasks.tasks}, say
+            )
     scores: dict[str, Mapping[str, Score]] = {}
     sizes: dict[str, VectorSize] = {}
     for model in _open_models(request, show, say):
@@ -172,7 +186,9 @@ def _rank(
     request: ModelRequest, task: DuplicatesTask, resampling: Resampling, show: Listener, say: Say
 ) -> Evaluation:
     """Compare the rankings of a tracker's reports by words, by each model, and by both."""
-    models = ((model.name, model.embedder, model.trained) for model in _open_models(request, show, say))
+    models = (
+        (model.name, model.embedder, model.trained) for model in _open_models(request, show, say)
+    )
     rows = score_rows(task, models, resamples=resampling, progress=show)
     for name, row in rows.items():
         if row.weight is None:
@@ -187,7 +203,9 @@ def _open_models(request: ModelRequest, show: Listener, say: Say) -> Iterator[_O
     for source, layers in product(request.models, depths):
         embedder = _open(request, source, request.endpoint, show, say, layers)
         if request.prompt is not None or request.prompt_name is not None:
-            embedder = PromptedEmbedder(embedder, prompt=request.prompt, prompt_name=request.prompt_name)
+            embedder = PromptedEmbedder(
+                embedder, prompt=request.prompt, prompt_name=request.prompt_name
+            )
         is_named = len(request.models) > 1 and isinstance(source, str | Path)
         trained = None if request.endpoint else _training_hashes(source)
         yield _OpenModel(str(source) if is_named else embedder.name, embedder, trained, layers)

@@ -94,7 +94,9 @@ def read_digests(folder: Path) -> np.ndarray | None:
         return None
     hashes = mapped_array(path, "copy the model again, or delete this file")
     if hashes.dtype != np.uint64 or hashes.ndim != 1:
-        raise DataError("expected hashes of texts; copy the model again, or delete this file", path=path)
+        raise DataError(
+            "expected hashes of texts; copy the model again, or delete this file", path=path
+        )
     return np.asarray(hashes)
 
 
@@ -112,7 +114,9 @@ def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
         texts_of = (item.text if isinstance(item, SearchText) else item for item in task.texts)
         rows = [(item,) if isinstance(item, str) else item for item in texts_of]
     texts = list({text for row in rows for text in row})
-    shared = {text for text, is_known in zip(texts, trained_on(texts, [trained]), strict=True) if is_known}
+    shared = {
+        text for text, is_known in zip(texts, trained_on(texts, [trained]), strict=True) if is_known
+    }
     return Overlap(len(shared), len(texts), sum(shared.issuperset(row) for row in rows), len(rows))
 
 

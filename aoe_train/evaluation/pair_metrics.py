@@ -56,9 +56,13 @@ def correlation(cosines: np.ndarray, labels: np.ndarray, where: str) -> Correlat
     if not np.isfinite(cosines).all():
         raise DataError("the model's vectors contain NaN or infinity", path=where)
     if _constant(labels):
-        raise DataError(f"all labels are {labels[0]:g}; a correlation needs different labels", path=where)
+        raise DataError(
+            f"all labels are {labels[0]:g}; a correlation needs different labels", path=where
+        )
     if _constant(cosines):
-        raise DataError(f"all cosines are {cosines[0]:g}: the model's vectors have collapsed", path=where)
+        raise DataError(
+            f"all cosines are {cosines[0]:g}: the model's vectors have collapsed", path=where
+        )
     return Correlation(cosines, labels)
 
 
@@ -151,7 +155,9 @@ class Binary(PairMetrics):
         """The best thresholds, halfway between adjacent cosines; ties choose the highest."""
         cosines = self.cosines[self._order][self._ends]
         limits = np.append((cosines[:-1] + cosines[1:]) / 2, cosines[-1])
-        limits = np.concatenate([[np.nextafter(cosines[0], np.inf)], limits])  # the first accepts no pair
+        limits = np.concatenate(
+            [[np.nextafter(cosines[0], np.inf)], limits]
+        )  # the first accepts no pair
         curve = self._curve(np.ones((1, self.n)))
         f1 = limits[curve.f1()[0].argmax()]
         accuracy = limits[curve.accuracy()[0].argmax()]
@@ -230,7 +236,9 @@ class _Curve:
         """(draw,), the sum of precision times the increase of recall."""
         increase = np.diff(self.true)
         accepted = (self.true + self.false)[:, 1:]
-        precision = np.divide(self.true[:, 1:], accepted, out=np.zeros_like(accepted), where=accepted > 0)
+        precision = np.divide(
+            self.true[:, 1:], accepted, out=np.zeros_like(accepted), where=accepted > 0
+        )
         return _ratio((increase * precision).sum(axis=1), self.true[:, -1])
 
     def f1(self) -> np.ndarray:

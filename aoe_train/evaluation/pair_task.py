@@ -73,7 +73,9 @@ class PairTask:
 
         def metrics(rows: np.ndarray | slice, probabilities: np.ndarray | None = None) -> Metrics:
             if self.is_binary:
-                return binary(cosines[rows], self.labels[rows], self.name, thresholds, probabilities)
+                return binary(
+                    cosines[rows], self.labels[rows], self.name, thresholds, probabilities
+                )
             return correlation(cosines[rows], self.labels[rows], self.name)
 
         def metrics_of_part(rows: np.ndarray) -> Metrics | None:
@@ -171,7 +173,9 @@ class PairSource(NamedTuple):
         splits = dict[str, pl.DataFrame]()
         noting_once = self._replace(say=cache(self.say))
         # With test, validation chooses thresholds; other splits may have no labels.
-        for part in ("test", "validation") if chosen == "test" and "validation" in known else (chosen,):
+        for part in (
+            ("test", "validation") if chosen == "test" and "validation" in known else (chosen,)
+        ):
             splits |= noting_once.read(part)
         dev = splits.get("validation") if chosen == "test" else None
         if dev is not None and dev["label"].n_unique() < 2:
@@ -187,9 +191,15 @@ class PairSource(NamedTuple):
 
     def read(self, split: str | None = None) -> Mapping[str, pl.DataFrame]:
         """The splits; notes missing headers, the meaning of labels and contradictions."""
-        pairs = read_pairs(self.source, split=split, rules=self.rules, columns=self.columns, placed=True)
-        if self.columns and not all(has_header(file, self.columns) for file in files_of(self.source)):
-            by_number = ", ".join(f"column {number} is {role}" for role, number in self.columns.items())
+        pairs = read_pairs(
+            self.source, split=split, rules=self.rules, columns=self.columns, placed=True
+        )
+        if self.columns and not all(
+            has_header(file, self.columns) for file in files_of(self.source)
+        ):
+            by_number = ", ".join(
+                f"column {number} is {role}" for role, number in self.columns.items()
+            )
             self.say(f"{pairs.source}: no header line; {by_number}")
         if note := describe_labels(pairs.labels):
             self.say(f"{pairs.source}: {note}")
@@ -232,7 +242,9 @@ def _place(frame: pl.DataFrame, number: int) -> str:
 def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
     """Rows by the `estimated_tokens` of their longer text, which don't depend on the model."""
     frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
-    counts = frame.select(pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns))
+    counts = frame.select(
+        pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns)
+    )
     return rows_by_bucket(counts.to_series().to_numpy(), _LENGTH_BUCKETS)
 
 

@@ -52,7 +52,9 @@ def cosine_plots(scores: Mapping[str, Mapping[str, Score]], against: str | None)
             if isinstance(metrics, Binary)
         }
         if by_model:
-            plots.append(f'<h3>{escape(task)}</h3><div class="tables">{_histograms(by_model)}</div>')
+            plots.append(
+                f'<h3>{escape(task)}</h3><div class="tables">{_histograms(by_model)}</div>'
+            )
     note = "<p>The better the labels are separated, the better the model. Both areas are equal.</p>"
     return "".join(plots) + note if plots else ""
 

@@ -34,7 +34,9 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if self.number < _MIN_RESAMPLES and self.number != 0:
-            raise ConfigError(f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for none")
+            raise ConfigError(
+                f"--resamples {self.number}: expected at least {_MIN_RESAMPLES}, or 0 for none"
+            )
 
 
 class Interval(NamedTuple):
@@ -75,7 +77,10 @@ class MeanMetrics(Metrics):
     def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
         """Weighted means."""
         total = counts.sum(axis=1)
-        return {name: counts @ np.asarray(values, float) / total for name, values in self.outcomes.items()}
+        return {
+            name: counts @ np.asarray(values, float) / total
+            for name, values in self.outcomes.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,9 @@ def intervals(metrics: Metrics, resamples: Resampling) -> dict[str, Interval]:
 def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, Comparison]:
     """Compare two models on every metric that isn't constant or undefined, with the same resamples."""
     if model.n != rival.n:
-        raise DataError(f"{model.n} examples against {rival.n}; a paired test needs the same examples")
+        raise DataError(
+            f"{model.n} examples against {rival.n}; a paired test needs the same examples"
+        )
     ours, theirs = _resampled((model, rival), resamples)
     scores = model.scores()
     rival_scores = rival.scores()
@@ -109,7 +116,11 @@ def compare(model: Metrics, rival: Metrics, resamples: Resampling) -> dict[str, 
         difference = scores[name] - rival_scores[name]
         resampled = ours[name] - theirs[name]
         defined = resampled[~np.isnan(resampled)]
-        if np.isnan(difference) or not len(defined) or not (np.ptp(ours[name]) or np.ptp(theirs[name])):
+        if (
+            np.isnan(difference)
+            or not len(defined)
+            or not (np.ptp(ours[name]) or np.ptp(theirs[name]))
+        ):
             continue
         tail = min((defined <= 0).sum(), (defined >= 0).sum())
         p = float(min(1, 2 * (tail + 1) / (len(defined) + 1)))
@@ -124,7 +135,9 @@ def _interval(values: np.ndarray, level: float) -> Interval:
 
 def _resampled(metrics: tuple[Metrics, ...], resamples: Resampling) -> list[dict[str, np.ndarray]]:
     """The metrics of each model in all resamples."""
-    blocks = [[model.figures(counts) for model in metrics] for counts in _counts(metrics[0].n, resamples)]
+    blocks = [
+        [model.figures(counts) for model in metrics] for counts in _counts(metrics[0].n, resamples)
+    ]
     return [
         {name: np.concatenate([block[name] for block in figures]) for name in figures[0]}
         for figures in zip(*blocks, strict=True)

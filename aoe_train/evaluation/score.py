@@ -31,15 +31,29 @@ from aoe_train.evaluation.resample import (
     intervals,
 )
 from aoe_train.evaluation.search_results import MAP, MRR, SearchMetrics, SearchTask
-from aoe_train.evaluation.tasks import EvaluationTask, Result, TaskMetrics, TaskVectors, defined, summarise
+from aoe_train.evaluation.tasks import (
+    EvaluationTask,
+    Result,
+    TaskMetrics,
+    TaskVectors,
+    defined,
+    summarise,
+)
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.errors import DataError
 
 Word = Literal["better", "inconclusive", "worse", "not judged"]
 _MIN_PAIRS = 30  # with fewer, resamples are too similar
-_MIN_PER_LABEL = 10  # with five of a label, one in twelve is `better` by chance; with two, one in five
-_NAMES = {"roc_auc": "AUC", "spearman": "Spearman", MRR: "MRR", MAP: "MAP@10"}  # P@1 is its own name
+_MIN_PER_LABEL = (
+    10  # with five of a label, one in twelve is `better` by chance; with two, one in five
+)
+_NAMES = {
+    "roc_auc": "AUC",
+    "spearman": "Spearman",
+    MRR: "MRR",
+    MAP: "MAP@10",
+}  # P@1 is its own name
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +158,9 @@ class Score:
     over: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict)
     weight: float | None = None
     gain: Gain | None = None
-    metrics: Sequence[Metrics] = field(default=(), compare=False, repr=False)  # the model's, and the rival's
+    metrics: Sequence[Metrics] = field(
+        default=(), compare=False, repr=False
+    )  # the model's, and the rival's
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: scores and `overlap`, and optionally `against`, `gain`, `over` and `weight`."""
@@ -159,10 +175,17 @@ class Score:
         if self.rival is None:
             return values
         against = {
-            metric: {"value": defined(self.rival.scores[metric]), **_to_dict(self.comparisons.get(metric))}
+            metric: {
+                "value": defined(self.rival.scores[metric]),
+                **_to_dict(self.comparisons.get(metric)),
+            }
             for metric in self.result.scores
         }
-        return {**values, "against": against, **({"gain": self.gain.to_dict()} if self.gain else {})}
+        return {
+            **values,
+            "against": against,
+            **({"gain": self.gain.to_dict()} if self.gain else {}),
+        }
 
 
 def score(
@@ -229,10 +252,15 @@ def _metrics(
         task.name: task.measure(vectors if purpose is None else vectors.among(task.texts, purpose))
         for task in _with_progress(tasks, "score", show)
     }
-    return {name: TaskMetrics(each) if isinstance(each, Metrics) else each for name, each in measured.items()}
+    return {
+        name: TaskMetrics(each) if isinstance(each, Metrics) else each
+        for name, each in measured.items()
+    }
 
 
-def _with_progress(tasks: Sequence[EvaluationTask], stage: str, show: Listener) -> Iterator[EvaluationTask]:
+def _with_progress(
+    tasks: Sequence[EvaluationTask], stage: str, show: Listener
+) -> Iterator[EvaluationTask]:
     for done, task in enumerate(tasks):
         show(Progress(stage, done, len(tasks), task.name))
         yield task
@@ -259,7 +287,11 @@ def _score(
 def _to_dict(comparison: Comparison | None) -> dict[str, Any]:
     if comparison is None:
         return {}
-    return {"difference": comparison.difference, "ci95": list(comparison.interval), "p": comparison.p}
+    return {
+        "difference": comparison.difference,
+        "ci95": list(comparison.interval),
+        "p": comparison.p,
+    }
 
 
 NONE_TRAINED = np.empty(0, np.int64)
@@ -290,7 +322,9 @@ def _only(metrics: Any, examples: np.ndarray) -> Any:
         outcomes = {name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()}
         return replace(metrics, outcomes=outcomes)
     values = {each.name: getattr(metrics, each.name) for each in fields(metrics)}
-    chosen = {name: value[examples] for name, value in values.items() if isinstance(value, np.ndarray)}
+    chosen = {
+        name: value[examples] for name, value in values.items() if isinstance(value, np.ndarray)
+    }
     return replace(metrics, **chosen)
 
 
@@ -305,7 +339,11 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
     factor = 1.0
     ours = model
     theirs = rival
-    if isinstance(model, Binary) and isinstance(rival, Binary) and _is_uncertain(model.probabilities):
+    if (
+        isinstance(model, Binary)
+        and isinstance(rival, Binary)
+        and _is_uncertain(model.probabilities)
+    ):
         if model.n != rival.n:
             raise DataError(f"{model.n} pairs against {rival.n}; expected the same pairs")
         factor = float(reliability(model.probabilities, np.ones((1, model.n)))[0])
@@ -315,7 +353,9 @@ def _gain(model: Metrics, rival: Metrics, resamples: Resampling) -> Gain | None:
         theirs = UncertainLabels(rival.cosines, model.probabilities)
     ahead = compare(ours, theirs, resamples).get(metric, EVEN)
     rarer = (
-        int(min((model.labels == label).sum() for label in (0, 1))) if isinstance(model, Binary) else model.n
+        int(min((model.labels == label).sum() for label in (0, 1)))
+        if isinstance(model, Binary)
+        else model.n
     )
     return Gain(metric, rival_scores[metric], scores[metric], ahead, factor, model.n, rarer)
 
@@ -328,14 +368,18 @@ def _search_gain(model: SearchMetrics, rival: SearchMetrics, resamples: Resampli
     interval = intervals(scaled, resamples)[metric]
     ahead = Comparison(scaled.scores()[metric], interval, float("nan"))
     metrics = rival.scores()[metric], model.scores()[metric]
-    return Gain(metric, *metrics, ahead, 1.0, model.n, int(np.count_nonzero(differences)), model.share)
+    return Gain(
+        metric, *metrics, ahead, 1.0, model.n, int(np.count_nonzero(differences)), model.share
+    )
 
 
 def _is_uncertain(probabilities: np.ndarray | None) -> TypeGuard[np.ndarray]:
     return probabilities is not None and not np.isin(probabilities, (0, 1)).all()
 
 
-EVEN = Comparison(0.0, Interval(0.0, 0.0), 1.0)  # of models that rank pairs equally in all resamples
+EVEN = Comparison(
+    0.0, Interval(0.0, 0.0), 1.0
+)  # of models that rank pairs equally in all resamples
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,11 @@ class Evaluation(Printed):
             for model, scores in self.scores.items()
         }
         if self.sizes:
-            return {"sizes": [self._size_dict(key) | {"tasks": tasks} for key, tasks in by_model.items()]}
+            return {
+                "sizes": [
+                    self._size_dict(key) | {"tasks": tasks} for key, tasks in by_model.items()
+                ]
+            }
         return by_model if len(by_model) > 1 else next(iter(by_model.values()))
 
     def to_polars(self) -> pl.DataFrame:
@@ -159,7 +163,9 @@ class Evaluation(Printed):
             name += f" against {self.against}"
         sections = {
             "Verdict": "".join(f"<p>{escape(verdict)}</p>" for verdict in self.verdicts()),
-            "Scores": "".join(f'<div class="scroll">{table._repr_html_()}</div>' for table in self.tables()),
+            "Scores": "".join(
+                f'<div class="scroll">{table._repr_html_()}</div>' for table in self.tables()
+            ),
             "Gains": gain_plots(self.scores),
             "Cosines": "" if self.sizes else cosine_plots(self.scores, self.against),
         }
@@ -176,7 +182,13 @@ class Evaluation(Printed):
     def _size_dict(self, key: str) -> dict[str, Any]:
         size = self.sizes[key]
         depth = {} if size.layers is None else {"layers": size.layers}
-        return {"model": size.model, **depth, "dim": size.dim, "quantize": size.quantize, "bytes": size.bytes}
+        return {
+            "model": size.model,
+            **depth,
+            "dim": size.dim,
+            "quantize": size.quantize,
+            "bytes": size.bytes,
+        }
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         for model, task, score in self._each():
@@ -269,11 +281,15 @@ def ahead(scores: Scores, title: str) -> ResultTable:
     table = _table(title, ["ranked by", "compared with", *metrics])
     for name, score in scores.items():
         for baseline, comparisons in score.over.items():
-            table.add_row(name, baseline, *(_difference(comparisons.get(metric)) for metric in metrics))
+            table.add_row(
+                name, baseline, *(_difference(comparisons.get(metric)) for metric in metrics)
+            )
     return table
 
 
-def by_size(scores: Mapping[str, Scores], sizes: Mapping[str, VectorSize], title: str) -> ResultTable:
+def by_size(
+    scores: Mapping[str, Scores], sizes: Mapping[str, VectorSize], title: str
+) -> ResultTable:
     """Several vector sizes: a row for each, with the first metric of each task, and their mean."""
     columns = _first_metrics(next(iter(scores.values())), 1)
     has_models = len({size.model for size in sizes.values()}) > 1
@@ -305,7 +321,9 @@ def by_size(scores: Mapping[str, Scores], sizes: Mapping[str, VectorSize], title
 
 def _first_metrics(tasks: Scores, most: int) -> list[tuple[str, str]]:
     """The first metrics of each task, with the task's name."""
-    return [(task, metric) for task, score in tasks.items() for metric in [*score.result.scores][:most]]
+    return [
+        (task, metric) for task, score in tasks.items() for metric in [*score.result.scores][:most]
+    ]
 
 
 def _headings(columns: Sequence[tuple[str, str]]) -> list[str]:
@@ -318,8 +336,12 @@ def _cells(by_task: Scores, columns: Sequence[tuple[str, str]]) -> list[str]:
 
 def mean_figures(results: Sequence[Result]) -> dict[str, float]:
     """The mean of each metric that all results have."""
-    shared = [metric for metric in results[0].scores if all(metric in result.scores for result in results)]
-    return {metric: sum(result.scores[metric] for result in results) / len(results) for metric in shared}
+    shared = [
+        metric for metric in results[0].scores if all(metric in result.scores for result in results)
+    ]
+    return {
+        metric: sum(result.scores[metric] for result in results) / len(results) for metric in shared
+    }
 
 
 def _with_parts(name: str, score: Score, *, subsets: bool) -> Iterator[tuple[str, Result]]:
@@ -330,7 +352,9 @@ def _with_parts(name: str, score: Score, *, subsets: bool) -> Iterator[tuple[str
 
 
 def _metrics(scores: Scores) -> list[str]:
-    return list(dict.fromkeys(metric for score in scores.values() for metric in score.result.scores))
+    return list(
+        dict.fromkeys(metric for score in scores.values() for metric in score.result.scores)
+    )
 
 
 def _cell(result: Result, metric: str) -> str:

@@ -91,10 +91,14 @@ class SearchTask:
 def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
     """A task from the queries whose results are all judged."""
     if not np.isin(frame["label"].to_numpy(), (0, 1)).all():
-        raise DataError("expected labels 0 and 1; judge its pairs with `pairs review --no-grades`", path=name)
+        raise DataError(
+            "expected labels 0 and 1; judge its pairs with `pairs review --no-grades`", path=name
+        )
     samples = frame.select("query_top", "query_share").unique()
     if samples.height > 1:
-        raise DataError("has queries of several samples; evaluate each sample separately", path=name)
+        raise DataError(
+            "has queries of several samples; evaluate each sample separately", path=name
+        )
     frame = frame.unique(["text1", "text2"], keep="first", maintain_order=True)
     judged = frame.filter(pl.len().over("text1") == pl.col("query_results")).sort("text1", "text2")
     if left_out := frame["text1"].n_unique() - judged["text1"].n_unique():
@@ -112,7 +116,9 @@ def search_task(name: str, frame: pl.DataFrame, say: Say) -> SearchTask:
         int(top),
         share,
         {
-            column.name.removeprefix(RANK): column.cast(pl.Float64, strict=False).fill_null(0).to_numpy()
+            column.name.removeprefix(RANK): column.cast(pl.Float64, strict=False)
+            .fill_null(0)
+            .to_numpy()
             for column in judged
             if column.name.startswith(RANK)
         },
@@ -163,7 +169,9 @@ class RetrievalTask:
         """MRR of each anchor's best positive, recall of its positives, and triplet accuracy: (anchor,)."""
         count = len(self.examples.texts)
         queries, documents = self._sides()
-        encoded = np.zeros(2 * count, np.int64)  # of each text as a query, then of each as a document
+        encoded = np.zeros(
+            2 * count, np.int64
+        )  # of each text as a query, then of each as a document
         encoded[np.concatenate([queries, count + documents])] = vectors.rows(self.texts)
         matrix = vectors.matrix[encoded]
         rows = self.examples.rows.copy()
@@ -177,7 +185,8 @@ class RetrievalTask:
         if self.examples.kind == "triplet":
             each["triplet_accuracy"] = is_nearer(matrix, rows, vectors.similarity)
         return SearchMetrics(
-            {MRR: best} | {name: np.bincount(anchor, values) / counts for name, values in each.items()}
+            {MRR: best}
+            | {name: np.bincount(anchor, values) / counts for name, values in each.items()}
         )
 
 
@@ -245,7 +254,11 @@ class CorpusTask:
     def rows(self) -> Sequence[tuple[str, str]]:
         """Each query with each relevant document."""
         pairs = zip(self.queries, self.relevant, strict=True)
-        return [(query, self.documents[found]) for query, documents in pairs for found in documents.tolist()]
+        return [
+            (query, self.documents[found])
+            for query, documents in pairs
+            for found in documents.tolist()
+        ]
 
     @property
     def row_examples(self) -> np.ndarray:
@@ -256,7 +269,9 @@ class CorpusTask:
         """NDCG and MRR at 10, recall at 10 and 100, of each query; ties count against relevant documents."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         queries, documents = np.split(matrix, [len(self.queries)])
-        ranked = np.zeros((len(queries), min(_MOST, len(documents))))  # the gains of the nearest documents
+        ranked = np.zeros(
+            (len(queries), min(_MOST, len(documents)))
+        )  # the gains of the nearest documents
         for start in range(0, len(queries), _BLOCK):
             block = all_similarities(queries[start : start + _BLOCK], documents, vectors.similarity)
             for query, similarities in enumerate(block, start):
@@ -273,7 +288,9 @@ class CorpusTask:
         ideal = np.array([gains @ _DISCOUNTS[: len(gains)] for gains in best])
         found = np.where(hits[:, :_DEPTH].any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0.0)
         counts = np.array([len(gains) for gains in self.gains])
-        recalls = {f"recall@{depth}": hits[:, :depth].sum(axis=1) / counts for depth in (_DEPTH, _MOST)}
+        recalls = {
+            f"recall@{depth}": hits[:, :depth].sum(axis=1) / counts for depth in (_DEPTH, _MOST)
+        }
         ndcg = first @ _DISCOUNTS[: first.shape[1]] / ideal
         return SearchMetrics({f"ndcg@{_DEPTH}": ndcg, f"mrr@{_DEPTH}": found, **recalls})
 
@@ -286,7 +303,9 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     path = files.get(asked)
     if path is None:
         names = ", ".join(files) or "none"
-        raise DataError(f"no judgements of {asked}, found {names}; choose with --split", path=folder)
+        raise DataError(
+            f"no judgements of {asked}, found {names}; choose with --split", path=folder
+        )
     judged = beir.relevant(path)
     known = judged.filter(pl.all_horizontal(pl.col("anchor", "positive").is_not_null()))
     if left_out := len(judged) - len(known):
@@ -313,7 +332,9 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
     )
 
 
-def is_nearer(vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine") -> np.ndarray:
+def is_nearer(
+    vectors: np.ndarray, triplets: np.ndarray, similarity: Similarity = "cosine"
+) -> np.ndarray:
     """Whether each anchor is more similar to its positive than to any negative, (row,); a tie is a miss."""
     anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
     pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
@@ -344,7 +365,9 @@ def reciprocal_ranks(
     ranks = np.empty(len(rows))
     for start in range(0, len(anchors), _BLOCK):
         block = anchors[start : start + _BLOCK]
-        cosines = all_similarities(comparable(vectors[block], similarity), candidate_vectors, similarity)
+        cosines = all_similarities(
+            comparable(vectors[block], similarity), candidate_vectors, similarity
+        )
         pair = np.flatnonzero((row >= start) & (row < start + _BLOCK))
         anchor = row[pair] - start
         positive = column[pair]

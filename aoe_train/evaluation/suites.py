@@ -46,11 +46,14 @@ STS = tuple(_FILES)
 """The default tasks, in the order of the papers' tables."""
 
 _FILES |= {
-    f"{year}.senteval-tok": {"test": (f"sts/{year}.senteval-tok.tsv", rows)} for year, rows in _YEARS.items()
+    f"{year}.senteval-tok": {"test": (f"sts/{year}.senteval-tok.tsv", rows)}
+    for year, rows in _YEARS.items()
 }
 
 
-def read_sts(data_dir: Path, names: Sequence[str], split: Split) -> tuple[list[PairTask], dict[str, str]]:
+def read_sts(
+    data_dir: Path, names: Sequence[str], split: Split
+) -> tuple[list[PairTask], dict[str, str]]:
     """The tasks in a data folder, each with all its subsets, and the reasons why others are missing."""
     for name in names:
         if name not in _FILES:
@@ -112,14 +115,24 @@ class TaskRequest(NamedTuple):
         if self.split not in (None, "test", "validation"):
             raise ConfigError(f"--split {self.split}: expected test or validation")
         if self.own_tasks:
-            if self.data_dir is not None or self.split is not None or len(self.own_tasks) < len(self.tasks):
-                raise ConfigError("your own tasks can't be combined with data_dir, split or names of tasks")
+            if (
+                self.data_dir is not None
+                or self.split is not None
+                or len(self.own_tasks) < len(self.tasks)
+            ):
+                raise ConfigError(
+                    "your own tasks can't be combined with data_dir, split or names of tasks"
+                )
         elif self.suite is not None and self.suite not in _SUITES:
             raise ConfigError(f"--suite {self.suite}: expected {', '.join(_SUITES)}")
         elif self.data is None and self.suite in ("binary", TRACKER):
-            raise ConfigError(f"--suite {self.suite}: give its pairs as --data instead of --data-dir")
+            raise ConfigError(
+                f"--suite {self.suite}: give its pairs as --data instead of --data-dir"
+            )
         elif self.data is None and self.data_dir is None:
-            raise ConfigError("give your own pairs as --data, or the folder with the test sets as --data-dir")
+            raise ConfigError(
+                "give your own pairs as --data, or the folder with the test sets as --data-dir"
+            )
 
     @property
     def own_tasks(self) -> list[EvaluationTask]:
@@ -147,7 +160,9 @@ class TaskRequest(NamedTuple):
             return "binary", [source.binary_task()]
         if self.suite is None and is_beir(source.source):
             if self.columns:
-                raise ConfigError(f"--columns: BEIR's layout of {source.name} sets them; leave it out")
+                raise ConfigError(
+                    f"--columns: BEIR's layout of {source.name} sets them; leave it out"
+                )
             return "retrieval", [corpus_task(Path(str(source.source)), source.split, source.say)]
         if "group" in (self.columns or {}):
             return "groups", [self._groups(source)]

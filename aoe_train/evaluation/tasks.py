@@ -114,7 +114,9 @@ class TaskVectors:
         texts = [item for item in inputs if not (isinstance(item, SearchText) and item.is_query)]
         collection = units[np.unique(self.rows(texts))]
         transformed = copy(self)
-        transformed.matrix = Collection(collection[drawn(len(collection))], purpose).transform(units)
+        transformed.matrix = Collection(collection[drawn(len(collection))], purpose).transform(
+            units
+        )
         return transformed
 
     def rows(self, inputs: Sequence[Input]) -> np.ndarray:
@@ -169,7 +171,11 @@ class Result:
         return {
             **{metric: defined(value) for metric, value in self.scores.items()},
             "n": self.n,
-            **({"ci95": {m: bound and list(bound) for m, bound in bounds.items()}} if self.intervals else {}),
+            **(
+                {"ci95": {m: bound and list(bound) for m, bound in bounds.items()}}
+                if self.intervals
+                else {}
+            ),
             **({"subsets": parts} if parts else {}),
         }
 
@@ -182,6 +188,8 @@ def defined(value: float) -> float | None:
 def summarise(metrics: TaskMetrics, resamples: Resampling | None = None) -> Result:
     """The scores of a task, with bootstrap intervals if there are resamples; parts have no intervals."""
     whole = metrics.whole
-    parts = {name: Result(part.scores() if part else {}, n) for name, (part, n) in metrics.parts.items()}
+    parts = {
+        name: Result(part.scores() if part else {}, n) for name, (part, n) in metrics.parts.items()
+    }
     bounds = intervals(whole, resamples) if resamples and resamples.number else {}
     return Result(whole.scores(), whole.n, bounds, parts)

@@ -49,10 +49,18 @@ _SENTENCE = "The compiler panics when a file is opened from the menu, but not wh
 
 def probes(max_length: int) -> list[str]:
     """Texts for verification: short ones, several scripts, and one longer than `max_length` tokens."""
-    return ["crash", "A man is playing a flute.", "naïve Straße 東京 🙂", _SENTENCE, _SENTENCE * max_length]
+    return [
+        "crash",
+        "A man is playing a flute.",
+        "naïve Straße 東京 🙂",
+        _SENTENCE,
+        _SENTENCE * max_length,
+    ]
 
 
-def difference(vectors: Float[np.ndarray, "text dim"], expected: Float[np.ndarray, "text dim"]) -> float:
+def difference(
+    vectors: Float[np.ndarray, "text dim"], expected: Float[np.ndarray, "text dim"]
+) -> float:
     """The largest distance between two vectors of a text, relative to the expected one's length."""
     if vectors.shape != expected.shape:
         return float("inf")
@@ -126,7 +134,9 @@ class Exported(OutputResult):
 
     def next_steps(self) -> list[tuple[str, list[str]]]:
         """How to send it to the Hub."""
-        return [("upload it to the Hub", ["hf", "upload", "OWNER/NAME", str(self.out), "--private"])]
+        return [
+            ("upload it to the Hub", ["hf", "upload", "OWNER/NAME", str(self.out), "--private"])
+        ]
 
 
 def export(
@@ -166,7 +176,9 @@ def export(
             encode = onnx_encoder(folder, encoder.settings.named_prompts, file=graph)
             loss = measure(encoder.encode, encode, task, path=out)
         rounding = difference(expected, original)
-        done = Exported(out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, interpolate)
+        done = Exported(
+            out, form, dtype, encoder.dim, merged, largest, rounding, reason, loss, interpolate
+        )
         _describe(done, encoder, source, folder, made_of or {})
     return done
 
@@ -212,9 +224,13 @@ def check(form: str, dtype: str, *, measured: bool = False) -> None:
     if form in GRAPHS:
         require_onnx()
         if dtype != "fp32":
-            raise ConfigError(f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out")
+            raise ConfigError(
+                f"--dtype {dtype}: a graph is always in fp32 or int8; leave --dtype out"
+            )
     if measured and form != INT8:
-        raise ConfigError("--data measures the loss by int8; use an int8 --format, or leave --data out")
+        raise ConfigError(
+            "--data measures the loss by int8; use an int8 --format, or leave --data out"
+        )
 
 
 def _write(
@@ -267,7 +283,14 @@ def _describe(done: Exported, encoder: Encoder, source: Path, folder: Path, made
         )
         about = card_data(card) if card.is_file() else {}
         tags = () if graph is None else ("onnx", "transformers.js")
-        write_text(folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use)
-    facts: dict[str, Any] = {**asdict(done), "out": name, "version": __version__, "made_of": made_of}
+        write_text(
+            folder / "README.md", head(name, done.dim, tags=tags, about=about) + changed + use
+        )
+    facts: dict[str, Any] = {
+        **asdict(done),
+        "out": name,
+        "version": __version__,
+        "made_of": made_of,
+    }
     run = read_object(source / RUN_FILE) or {"source": source.name}
     write_json(folder / RUN_FILE, {**run, "export": facts})

@@ -33,9 +33,13 @@ class ToolkitEncoder(InputModule):
         cls, model_name_or_path: str, *, revision: str | None = None, **_: Any
     ) -> ToolkitEncoder:
         """Load a model folder or a Hub id; sentence-transformers moves it to a device."""
-        return cls(Encoder.load(model_name_or_path, revision=revision, device="cpu", precision="fp32"))
+        return cls(
+            Encoder.load(model_name_or_path, revision=revision, device="cpu", precision="fp32")
+        )
 
-    def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, Any]:
+    def preprocess(
+        self, inputs: Sequence[Any], prompt: str | None = None, **_: Any
+    ) -> dict[str, Any]:
         """Tokenise `inputs` with a prompt; see `records.TokenBatch`."""
         store = self._encoder.tokens([str(text) for text in inputs], prompt or "")
         return dict(store.batch(np.arange(len(store))))

@@ -27,7 +27,12 @@ from aoe_train.evaluation.pair_metrics import correlation
 from aoe_train.model.backbones.load_backbone import model_class
 from aoe_train.model.backbones.packaged import quietly
 from aoe_train.model.dense_layers import dense_names, read_dense_layers
-from aoe_train.model.encoder_settings import SETTINGS_FILE, is_ran, needs_toolkit, write_sentence_transformers
+from aoe_train.model.encoder_settings import (
+    SETTINGS_FILE,
+    is_ran,
+    needs_toolkit,
+    write_sentence_transformers,
+)
 from aoe_train.model.similarity import unit
 from aoe_train.settings.prompt_settings import read_prompt
 from pairkit.base.errors import ConfigError, DataError
@@ -55,7 +60,9 @@ def require_onnx() -> None:
     """Check that the packages for writing and checking a graph are installed."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"ONNX needs {', '.join(missing)}; install with `pip install 'aoe-toolkit[onnx]'`")
+        raise ConfigError(
+            f"ONNX needs {', '.join(missing)}; install with `pip install 'aoe-toolkit[onnx]'`"
+        )
 
 
 def quantize_onnx(folder: Path) -> None:
@@ -127,10 +134,15 @@ class PaddedEncoder(nn.Module):
         """Vectors of tokens and of texts; `attention_mask` is 1 for tokens and 0 for padding."""
         layers = self.pooling == "first-last-avg"
         output = self.backbone(
-            input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers, return_dict=True
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            output_hidden_states=layers,
+            return_dict=True,
         )
         tokens = (
-            (output.hidden_states[1] + output.hidden_states[-1]) / 2 if layers else output.last_hidden_state
+            (output.hidden_states[1] + output.hidden_states[-1]) / 2
+            if layers
+            else output.last_hidden_state
         )
         vectors = pool_padded(tokens.float(), attention_mask, self.pooling)
         if self.dense is not None:
@@ -177,7 +189,9 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
         backbone.config.use_cache = False
     (folder / GRAPH).parent.mkdir()
     names = dense_names(len(settings.dense))
-    dense = read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
+    dense = (
+        read_dense_layers([model / name for name in names], settings.dense, dim) if names else None
+    )
     padded = PaddedEncoder(
         backbone, settings.pooling, normalize=settings.normalize, dense=dense, dim=settings.dim
     )
@@ -194,13 +208,17 @@ def write_onnx(folder: Path, model: Path, settings: EncoderSettings, dim: int) -
 
 def _refuse_unsupported(model: Path, settings: EncoderSettings) -> None:
     if is_ran(model):
-        reason: str | None = "the number of its recurrent steps depends on the text, but a graph's is fixed"
+        reason: str | None = (
+            "the number of its recurrent steps depends on the text, but a graph's is fixed"
+        )
     elif not settings.include_prompt:
         reason = "its pooling ignores the tokens of prompts, which a graph can't distinguish from the text"
     else:
         reason = needs_toolkit(model, settings)
     if reason is not None:
-        raise ConfigError(f"can't be exported as a graph: {reason}; use --format=sentence-transformers")
+        raise ConfigError(
+            f"can't be exported as a graph: {reason}; use --format=sentence-transformers"
+        )
 
 
 def onnx_encoder(
@@ -320,15 +338,19 @@ def measure(
     pairs = np.array([[index[text] for text in row] for row in rows])
     blocks = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
     plain, int8 = (
-        unit(np.concatenate([encode(block) for block in blocks])) for encode in (expected, quantized)
+        unit(np.concatenate([encode(block) for block in blocks]))
+        for encode in (expected, quantized)
     )
     cosines = np.einsum("ij,ij->i", plain, int8)
     before, after = (
-        np.einsum("ij,ij->i", vectors[pairs[:, 0]], vectors[pairs[:, 1]]) for vectors in (plain, int8)
+        np.einsum("ij,ij->i", vectors[pairs[:, 0]], vectors[pairs[:, 1]])
+        for vectors in (plain, int8)
     )
     source = "sample sentences" if task is None else task.name
     labels: dict[str, float] = {}
-    with np.errstate(invalid="ignore"):  # the result is NaN for constant cosines, which is refused below
+    with np.errstate(
+        invalid="ignore"
+    ):  # the result is NaN for constant cosines, which is refused below
         if task is not None:
             correlation(before, task.labels, task.name)  # refuses constant labels
             labels = {

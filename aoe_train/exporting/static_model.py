@@ -59,7 +59,13 @@ def write(
     about_axes = "" if done.dim == wide else f"on their {done.dim} principal axes "
     words = _CARD.format(**asdict(done), model=model, about=about_axes)
     words += THEIRS.format(name=name, flag=', device="cpu"')
-    facts = {**asdict(done), "out": name, "model": model, "version": __version__, "made_of": made_of}
+    facts = {
+        **asdict(done),
+        "out": name,
+        "model": model,
+        "version": __version__,
+        "made_of": made_of,
+    }
     with whole_folder(done.out) as folder:
         write_static(folder, static.tokenizer.to_str(), static.table)
         write_digests(folder, digests(texts), source)
@@ -88,7 +94,9 @@ def token_count(tokenizer: Tokenizer) -> int:
     return 1 + max(tokenizer.get_vocab(with_added_tokens=True).values())
 
 
-def token_shares(tokenizer: Tokenizer, texts: Sequence[str], longest: int | None = None) -> sparse.csr_matrix:
+def token_shares(
+    tokenizer: Tokenizer, texts: Sequence[str], longest: int | None = None
+) -> sparse.csr_matrix:
     """The relative frequency of each token in each text, float32 (text, token)."""
     ids: list[np.ndarray] = []
     for start in range(0, len(texts), _BLOCK_TEXTS):
@@ -146,7 +154,9 @@ def fit(
         return np.asarray(shares.T @ (shares @ change) + np.float32(ridge) * change).ravel()
 
     normal = LinearOperator((residual.size, residual.size), product, dtype=np.float32)
-    change, _ = cg(normal, residual.ravel(), rtol=_TOLERANCE, maxiter=_MAX_STEPS, callback=lambda _: step())
+    change, _ = cg(
+        normal, residual.ravel(), rtol=_TOLERANCE, maxiter=_MAX_STEPS, callback=lambda _: step()
+    )
     vectors: np.ndarray = start + change.reshape(residual.shape)
     return vectors
 
@@ -213,9 +223,13 @@ def distil(
     with_text = [token for token, text in enumerate(token_texts) if text]
     vectors = embed([*fitted, *test_texts, *(token_texts[token] for token in with_text)])
     if not np.isfinite(vectors).all():
-        raise DataError("distillation: some of the model's vectors contain NaN or infinity; check the model")
+        raise DataError(
+            "distillation: some of the model's vectors contain NaN or infinity; check the model"
+        )
     vectors = scaled_to_one(vectors)
-    targets, test_vectors, of_tokens = np.split(vectors, [len(fitted), len(fitted) + len(test_texts)])
+    targets, test_vectors, of_tokens = np.split(
+        vectors, [len(fitted), len(fitted) + len(test_texts)]
+    )
     axes = kept_axes(targets, dim)
     prior = np.zeros((len(token_texts), vectors.shape[1]), np.float32)
     prior[with_text] = of_tokens - of_tokens.mean(axis=0)
@@ -229,7 +243,9 @@ def distil(
     static = Static(plain, table.astype(np.float32))
     cosines = (static.encode(test_texts) * scaled_to_one(test_vectors @ axes)).sum(axis=1)
     seen = int(np.unique(shares.indices).size)
-    return static, Distilled(out, len(table), dim, len(fitted), seen, len(test_texts), float(cosines.mean()))
+    return static, Distilled(
+        out, len(table), dim, len(fitted), seen, len(test_texts), float(cosines.mean())
+    )
 
 
 def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -64,7 +64,9 @@ class BatchRunner:
                     waiting = np.array_split(batch, min(parts, len(batch)))
                     while waiting:
                         indices = waiting.pop()
-                        vectors = (self._vectors_if_memory if halve else self._vectors)(store, indices)
+                        vectors = (self._vectors_if_memory if halve else self._vectors)(
+                            store, indices
+                        )
                         if vectors is not None:
                             yield first + indices, vectors
                             continue
@@ -83,7 +85,9 @@ class BatchRunner:
 
     @cached_property
     def _products_per_token(self) -> int:
-        layers = (part for part in self._model.modules() if not isinstance(part, torch.nn.Embedding))
+        layers = (
+            part for part in self._model.modules() if not isinstance(part, torch.nn.Embedding)
+        )
         return sum(weight.numel() for layer in layers for weight in layer.parameters(recurse=False))
 
     @property

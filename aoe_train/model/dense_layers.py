@@ -56,7 +56,9 @@ class DenseLayers(nn.ModuleList):
 
     def __init__(self, layers: Sequence[DenseSettings], inputs: int) -> None:
         sizes = [inputs, *(layer.size for layer in layers)]
-        super().__init__([DenseLayer(layer, size) for layer, size in zip(layers, sizes, strict=False)])
+        super().__init__(
+            [DenseLayer(layer, size) for layer, size in zip(layers, sizes, strict=False)]
+        )
         self.dim = sizes[-1]
 
     def forward(self, vectors: Float[Tensor, "text in"]) -> Float[Tensor, "text out"]:
@@ -83,7 +85,9 @@ def dense_names(count: int) -> list[str]:
     return [f"dense_{number}" for number in range(1, count + 1)]
 
 
-def read_dense_layers(folders: Sequence[Path], layers: Sequence[DenseSettings], inputs: int) -> DenseLayers:
+def read_dense_layers(
+    folders: Sequence[Path], layers: Sequence[DenseSettings], inputs: int
+) -> DenseLayers:
     """Read trained layers."""
     with torch.device("meta"):
         dense = DenseLayers(layers, inputs)
@@ -106,7 +110,9 @@ def _read_weights(layer: nn.Module, folder: Path) -> None:
     try:
         stored = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise DataError(f"not readable ({error}); copy or download the model again", path=path) from error
+        raise DataError(
+            f"not readable ({error}); copy or download the model again", path=path
+        ) from error
     shapes = {name: tuple(weight.shape) for name, weight in layer.state_dict().items()}
     if {name: tuple(weight.shape) for name, weight in stored.items()} != shapes:
         raise DataError(
@@ -133,5 +139,7 @@ def write_dense_layers(folder: Path, dense: DenseLayers) -> None:
             **({"use_residual": True} if settings.residual else {}),  # unknown to older releases
         }
         write_json(folder / name / "config.json", config)
-        weights = {key: weight.detach().cpu().contiguous() for key, weight in layer.state_dict().items()}
+        weights = {
+            key: weight.detach().cpu().contiguous() for key, weight in layer.state_dict().items()
+        }
         write_bytes(folder / name / _WEIGHTS, save(weights))

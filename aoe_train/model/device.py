@@ -28,7 +28,10 @@ def find_device(name: str | torch.device | None) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # AssertionError: torch was built without this device
+    except (
+        RuntimeError,
+        AssertionError,
+    ) as error:  # AssertionError: torch was built without this device
         raise ConfigError(
             f"device {name} isn't available ({one_line(str(error), 100)}); use cpu, or another such as cuda:0"
         ) from error
@@ -52,7 +55,9 @@ def _not_compiled(function: Function, *, recursive: bool) -> Function:
     actions = eval_frame._FrameAction
     marked = cast("Any", function)
     callees = actions.SKIP if recursive else actions.DEFAULT
-    eval_frame.set_code_exec_strategy(marked.__code__, eval_frame._FrameExecStrategy(actions.SKIP, callees))
+    eval_frame.set_code_exec_strategy(
+        marked.__code__, eval_frame._FrameExecStrategy(actions.SKIP, callees)
+    )
     marked._torchdynamo_disable = True
     return function
 
@@ -72,7 +77,9 @@ def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, An
     }
 
 
-def downloaded(batches: Iterable[tuple[np.ndarray, Tensor]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def downloaded(
+    batches: Iterable[tuple[np.ndarray, Tensor]],
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Copy vectors to the host; each batch is awaited only after the next one was started."""
     pending: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
     for texts, vectors in batches:

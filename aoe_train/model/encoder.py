@@ -37,9 +37,20 @@ from aoe_train.model.memory import TOKENS_ACCELERATOR, batches
 from aoe_train.model.model_folder import hash_config, hash_tokenizer, hash_weights
 from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.precision import Int8Linear, use_int8, weights_dtype
-from aoe_train.model.quantization import Quantize, calibrated, checked_dim, named_quantize, quantized
+from aoe_train.model.quantization import (
+    Quantize,
+    calibrated,
+    checked_dim,
+    named_quantize,
+    quantized,
+)
 from aoe_train.model.text_model import PackedBackbone, TextBatch, TextModel
-from aoe_train.model.tokens.special_tokens import add_padding, holds_prompt, lower_casing, with_prompt
+from aoe_train.model.tokens.special_tokens import (
+    add_padding,
+    holds_prompt,
+    lower_casing,
+    with_prompt,
+)
 from aoe_train.model.tokens.tokenised import UNLIMITED, TokenStore, check_texts
 from aoe_train.settings.train_settings import EncoderSettings, EncodingPrecision
 from pairkit.base.cli.progress import Display, Listener, Progress
@@ -119,7 +130,9 @@ class Encoder:
         if isinstance(prompts := changes.get("prompts"), Mapping):
             changes["prompts"] = {**stored.get("prompts", {}), **prompts}
         settings = load_settings(EncoderSettings, flags={**stored, **changes})
-        is_plain = packing and quantization is None and not (trust_remote_code or settings.bidirectional)
+        is_plain = (
+            packing and quantization is None and not (trust_remote_code or settings.bidirectional)
+        )
         loaded = load_backbone(
             folder,
             trust_remote_code=trust_remote_code,
@@ -134,7 +147,9 @@ class Encoder:
         tokenizer = loaded.tokenizer
         if (folder / SETTINGS_FILE).is_file() and holds_prompt(tokenizer):
             tokenizer = with_prompt(tokenizer, "")  # the settings contain the same prompt
-        encoder = cls.build(loaded.backbone, tokenizer, settings, packing=packing, lower=lower, dense=dense)
+        encoder = cls.build(
+            loaded.backbone, tokenizer, settings, packing=packing, lower=lower, dense=dense
+        )
         if inference_only and not stored and encoder.settings.pooling != "avg":
             note_once(
                 "%s: stores no pooling, so texts are pooled by %s (sentence-transformers: mean); to choose,"
@@ -192,7 +207,9 @@ class Encoder:
         if not static:  # a static model's tokenizer may have no special tokens
             add_padding(tokenizer)
         use_fast_layers(backbone)
-        packed = packing and (isinstance(backbone, PackedBackbone | PackedBert) or can_pack(backbone))
+        packed = packing and (
+            isinstance(backbone, PackedBackbone | PackedBert) or can_pack(backbone)
+        )
         if dense is None and settings.dense:
             dense = new_dense_layers(settings.dense, int(backbone.config.hidden_size))
         model = TextModel(backbone, settings.pooling, packed=packed, heads=dense)
@@ -272,7 +289,9 @@ class Encoder:
             DataError: A text isn't a string, or has no tokens.
         """
         if prompt is not None and prompt_name is not None:
-            warnings.warn(f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2)
+            warnings.warn(
+                f"prompt_name {prompt_name!r} is ignored, because prompt is set", stacklevel=2
+            )
         prompts = prompt
         if prompts is None or isinstance(prompts, str):
             name = prompt_name if prompts is None else None
@@ -289,7 +308,9 @@ class Encoder:
         limit = self.settings.max_length
         self.model.eval()
         with torch.inference_mode(), Display(progress) as show:
-            whole = self._runner.vectors(self.tokens, texts, prompts, limit, batch_tokens, show, halve=halve)
+            whole = self._runner.vectors(
+                self.tokens, texts, prompts, limit, batch_tokens, show, halve=halve
+            )
             truncated = ((batch, self._truncate(rows, dim, normalize)) for batch, rows in whole)
             for batch, rows in downloaded(truncated):
                 vectors[batch] = rows
@@ -311,14 +332,20 @@ class Encoder:
         """
         return self._encode_as(self.settings.named_prompts.document, texts, options)
 
-    def _truncate(self, whole: torch.Tensor, dim: int | None, normalize: bool | None) -> torch.Tensor:
+    def _truncate(
+        self, whole: torch.Tensor, dim: int | None, normalize: bool | None
+    ) -> torch.Tensor:
         scales = self.settings.normalize if normalize is None else normalize
-        if dim is None and normalize is None:  # as in sentence-transformers: truncated after scaling
+        if (
+            dim is None and normalize is None
+        ):  # as in sentence-transformers: truncated after scaling
             return (unit(whole) if scales else whole)[:, : self.size()]
         truncated = whole[:, : self.size(dim)]
         return unit(truncated) if scales else truncated
 
-    def _encode_as(self, prompt: str, texts: str | Sequence[str], options: Mapping[str, Any]) -> np.ndarray:
+    def _encode_as(
+        self, prompt: str, texts: str | Sequence[str], options: Mapping[str, Any]
+    ) -> np.ndarray:
         has_prompt = options.get("prompt") is not None or options.get("prompt_name") is not None
         return self.encode(texts, **(options if has_prompt else {**options, "prompt": prompt}))
 
@@ -350,7 +377,11 @@ class Encoder:
         )
 
     def token_batches(
-        self, texts: Sequence[str], *, prompt: str | None = None, batch_tokens: int = TOKENS_ACCELERATOR
+        self,
+        texts: Sequence[str],
+        *,
+        prompt: str | None = None,
+        batch_tokens: int = TOKENS_ACCELERATOR,
     ) -> Iterator[tuple[np.ndarray, TextBatch]]:
         """Batches of tokens for `model`, with the texts' indices: for your own pooling.
 
@@ -366,7 +397,9 @@ class Encoder:
             numbers = torch.from_numpy(indices.copy())
             yield (
                 indices,
-                TextBatch(tokens, batch["lengths"], batch.get("prompt_lengths"), numbers, numbers[:, None]),
+                TextBatch(
+                    tokens, batch["lengths"], batch.get("prompt_lengths"), numbers, numbers[:, None]
+                ),
             )
 
     def identity(self) -> dict[str, str | dict[str, Any]]:
@@ -391,7 +424,9 @@ class Encoder:
         if self._is_int8:
             raise ConfigError(f"{folder}: an int8 model can't be saved; load it in fp32")
         if isinstance(self.model.backbone, PackedBert):
-            raise ConfigError(f"{folder}: a model loaded with inference_only can't be saved; load it without")
+            raise ConfigError(
+                f"{folder}: a model loaded with inference_only can't be saved; load it without"
+            )
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with quietly():
@@ -403,7 +438,9 @@ class Encoder:
             tokenizer = self.tokenizer
             prompt = self.settings.named_prompts.around_all
             if prompt is not None and not needs_toolkit(folder, self.settings):
-                tokenizer = with_prompt(tokenizer, prompt)  # readers don't support words after the text
+                tokenizer = with_prompt(
+                    tokenizer, prompt
+                )  # readers don't support words after the text
             tokenizer.save_pretrained(folder)
         name_base(folder, self.model.backbone)
         if self.model.heads is not None:

@@ -73,8 +73,12 @@ def stored_settings(folder: Path) -> dict[str, Any]:
         return read_sentence_transformers(folder)
     stored = read_object(path)
     if stored.pop("format", None) != _FORMAT:
-        raise DataError(f"not format {_FORMAT}; use the release of aoe-toolkit that wrote it", path=path)
-    if (words := stored.pop("prompt", None)) is not None:  # older folders have one prompt without a name
+        raise DataError(
+            f"not format {_FORMAT}; use the release of aoe-toolkit that wrote it", path=path
+        )
+    if (
+        words := stored.pop("prompt", None)
+    ) is not None:  # older folders have one prompt without a name
         stored |= {"prompts": {DEFAULT: words}, "default_prompt_name": DEFAULT}
     try:
         return load_settings(EncoderSettings, below=stored).model_dump()
@@ -92,7 +96,9 @@ def stored_dense_layers(
     if layers != settings.dense:
         raise ConfigError(f"{folder}: has its own dense layers; leave encoder.dense out")
     is_ours = (folder / SETTINGS_FILE).is_file()
-    folders = [folder / name for name in dense_names(len(layers))] if is_ours else dense_folders(folder)
+    folders = (
+        [folder / name for name in dense_names(len(layers))] if is_ours else dense_folders(folder)
+    )
     return read_dense_layers(folders, layers, int(backbone.config.hidden_size))
 
 
@@ -108,15 +114,23 @@ def resolved(settings: EncoderSettings, backbone: PreTrainedModel) -> EncoderSet
     elif pooling == "auto":  # the token that attends to the whole text
         pooling = "last" if is_causal(backbone) else "cls"
     if packed is not None and pooling not in packed.poolings:
-        raise ConfigError(f"pooling {pooling}: expected {', '.join(packed.poolings)} for a {packed.title}")
+        raise ConfigError(
+            f"pooling {pooling}: expected {', '.join(packed.poolings)} for a {packed.title}"
+        )
     if packed is None and pooling == "cells":
-        raise ConfigError("pooling cells: only a Recurrent Attention Network has cells; use avg or cls")
+        raise ConfigError(
+            "pooling cells: only a Recurrent Attention Network has cells; use avg or cls"
+        )
     if pooling == "cells" and not settings.include_prompt:
-        raise ConfigError("include_prompt is false, but cells mix prompt and text; use another pooling")
+        raise ConfigError(
+            "include_prompt is false, but cells mix prompt and text; use another pooling"
+        )
     positions = getattr(backbone.config, "max_position_embeddings", None)
     limit = None if positions is None else int(positions) - position_offset(backbone)
     if settings.max_length is not None and limit is not None and settings.max_length > limit:
-        raise ConfigError(f"max_length {settings.max_length}: this backbone reads at most {limit} tokens")
+        raise ConfigError(
+            f"max_length {settings.max_length}: this backbone reads at most {limit} tokens"
+        )
     max_length = settings.max_length or min(limit or _MAX_LENGTH, _MAX_LENGTH)
     return settings.model_copy(update={"pooling": pooling, "max_length": max_length})
 
@@ -138,11 +152,15 @@ def needs_toolkit(folder: Path, settings: EncoderSettings) -> str | None:
     if settings.long_text != "truncate":
         return f"it reads long texts in {settings.long_text}"
     is_adapter = (folder / ADAPTERS_FILE).exists()
-    if is_adapter and (settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"):
+    if is_adapter and (
+        settings.bidirectional or settings.layers or settings.pooling == "first-last-avg"
+    ):
         return "its folder contains only adapters"
     prompts = settings.named_prompts
     if prompts.after_text is not None and prompts.around_all is None:
-        return f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
+        return (
+            f"its prompt {prompts.after_text!r} has words after the text, and it has other prompts"
+        )
     return None
 
 
@@ -156,14 +174,19 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
     requirements = {}
     if needs_toolkit(folder, settings):
         modules = [_Module(OUR_MODULE)]
-        requirements["aoe-toolkit"] = {"specifier": ">=0.1", "reason": "The model's code is in this package."}
+        requirements["aoe-toolkit"] = {
+            "specifier": ">=0.1",
+            "reason": "The model's code is in this package.",
+        }
     else:
         modules = [_Module("Transformer"), *_pooling(folder, settings, dim)]
         modules += [_Module("Dense", path=name) for name in dense_names(len(settings.dense))]
         length = {} if settings.max_length is None else {"max_seq_length": settings.max_length}
         states = {"config_args": {"output_hidden_states": True}}
         states = states if settings.pooling == "first-last-avg" else {}
-        write_json(folder / "sentence_bert_config.json", {"do_lower_case": False, **length, **states})
+        write_json(
+            folder / "sentence_bert_config.json", {"do_lower_case": False, **length, **states}
+        )
     if settings.bidirectional:
         reason = "Older releases mask later tokens without a warning."
         requirements["transformers"] = {"specifier": ">=5.2", "reason": reason}
@@ -184,9 +207,13 @@ def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token d
     """Write a static model: a text's vector is the mean of its tokens' vectors, scaled to length 1."""
     write_text(folder / "tokenizer.json", tokenizer)
     table = np.ascontiguousarray(table)
-    _write(folder, [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")])
+    _write(
+        folder,
+        [_Module("StaticEmbedding", weights={"embedding.weight": table}), _Module("Normalize")],
+    )
     write_json(
-        folder / MODEL_FILE, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+        folder / MODEL_FILE,
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
     )
 
 
@@ -209,7 +236,9 @@ def read_sentence_transformers(folder: Path) -> dict[str, Any]:
     static = kinds[0] == "StaticEmbedding"
     first = ["StaticEmbedding"] if static else ["Transformer", "Pooling"]
     expected = [*first, *["Dense"] * kinds.count("Dense"), "Normalize"]
-    unsupported = [module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected]
+    unsupported = [
+        module.type for module, kind in zip(modules, kinds, strict=True) if kind not in expected
+    ]
     if unsupported or kinds not in (expected, expected[:-1]):
         raise ConfigError(
             f"{folder}: its sentence-transformers modules are {', '.join(kinds)}; expected Transformer and"
@@ -260,7 +289,9 @@ def _pooling(folder: Path, settings: EncoderSettings, dim: int) -> list[_Module]
         from transformers import AutoConfig  # knows the setting's name in each architecture
 
         layers = int(AutoConfig.from_pretrained(folder, trust_remote_code=False).num_hidden_layers)
-        weights = np.zeros(layers + 1, dtype=np.float32)  # the first weight is the embedding layer's
+        weights = np.zeros(
+            layers + 1, dtype=np.float32
+        )  # the first weight is the embedding layer's
         weights[[1, layers]] = 1
         shape = {"word_embedding_dimension": dim, "num_hidden_layers": layers, "layer_start": 0}
         modules.insert(0, _Module("WeightedLayerPooling", shape, {"layer_weights": weights}))
@@ -284,7 +315,9 @@ def _write(folder: Path, modules: list[_Module]) -> None:
 
 def dense_folders(folder: Path) -> list[Path]:
     """The folders of the dense layers of a sentence-transformers model, in order."""
-    return [folder / module.path for module in read_modules(folder) if KINDS.get(module.type) == "Dense"]
+    return [
+        folder / module.path for module in read_modules(folder) if KINDS.get(module.type) == "Dense"
+    ]
 
 
 def _read_dense(folder: Path) -> list[dict[str, Any]]:
@@ -292,7 +325,10 @@ def _read_dense(folder: Path) -> list[dict[str, Any]]:
     for layer_folder in dense_folders(folder):
         path = layer_folder / "config.json"
         dense = decode(DenseConfig, read_json(path), path)
-        unsupported = {dense.module_input_name, dense.module_output_name} - {None, "sentence_embedding"}
+        unsupported = {dense.module_input_name, dense.module_output_name} - {
+            None,
+            "sentence_embedding",
+        }
         if unsupported:
             raise ConfigError(
                 f"{layer_folder}: a Dense layer on {one_line(str(min(map(str, unsupported))), 80)}; expected"
@@ -307,10 +343,16 @@ def _read_dense(folder: Path) -> list[dict[str, Any]]:
 def _read_pooling(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     config = decode(PoolingConfig, read_json(path), path)
-    known = {mode: name for name, (mode, *more) in _MODES.items() if not more and name != "first-last-avg"}
+    known = {
+        mode: name
+        for name, (mode, *more) in _MODES.items()
+        if not more and name != "first-last-avg"
+    }
     known |= {mode.partition("_tok")[0]: name for mode, name in known.items()}
     if len(config.modes) != 1 or config.modes[0] not in known:
-        raise ConfigError(f"{path}: pooling {config.modes}; expected one of {', '.join(sorted(known))}")
+        raise ConfigError(
+            f"{path}: pooling {config.modes}; expected one of {', '.join(sorted(known))}"
+        )
     left_out = {} if config.include_prompt else {"include_prompt": False}
     return {"pooling": known[config.modes[0]], **left_out}
 
@@ -323,7 +365,9 @@ def _read_static(folder: Path) -> dict[str, Any]:
         return {"pooling": "avg"}
     length = cut.get("max_length") if isinstance(cut, dict) else None
     if not isinstance(length, int) or length < 1 or cut.get("direction", "Right") != "Right":
-        raise ConfigError(f"{path}: truncation {one_line(str(cut), 80)}; expected truncation on the right")
+        raise ConfigError(
+            f"{path}: truncation {one_line(str(cut), 80)}; expected truncation on the right"
+        )
     return {"pooling": "avg", "max_length": length}
 
 
@@ -335,8 +379,13 @@ def _read_transformer(folder: Path) -> dict[str, Any]:
             " feature-extraction"
         )
     length = config.max_seq_length
-    if not length and (limit := _number(folder / "tokenizer_config.json", "model_max_length")) < _UNLIMITED:
-        length = min(limit, _number(folder / "config.json", "max_position_embeddings"))  # in new releases
+    if (
+        not length
+        and (limit := _number(folder / "tokenizer_config.json", "model_max_length")) < _UNLIMITED
+    ):
+        length = min(
+            limit, _number(folder / "config.json", "max_position_embeddings")
+        )  # in new releases
     stored = {"max_length": length, "do_lower_case": config.do_lower_case}
     return {name: value for name, value in stored.items() if value}
 

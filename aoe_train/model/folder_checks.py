@@ -29,7 +29,9 @@ class Foreign(BaseModel):
     """Base of untrusted JSON: exact types, and only listed keys."""
 
     # defer_build: a run needs few of these classes, and building all takes a tenth of a second.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 F = TypeVar("F", bound=BaseModel)
@@ -71,7 +73,9 @@ def mapped_array(path: Path, remedy: str) -> np.ndarray:
 
     try:
         array: np.ndarray = open_memmap(path, mode="r")
-    except Exception as error:  # numpy evaluates the header as a Python literal, which can raise anything
+    except (
+        Exception
+    ) as error:  # numpy evaluates the header as a Python literal, which can raise anything
         raise DataError(f"not readable ({one_line(str(error))}); {remedy}", path=path) from error
     return array
 
@@ -108,7 +112,13 @@ _MODULES = {
 KINDS = {
     f"sentence_transformers.{parent}.{kind}": kind
     for kind, path in _MODULES.items()
-    for parent in ("models", f"models.{kind}", path, path.rpartition(".")[0], "sentence_transformer.modules")
+    for parent in (
+        "models",
+        f"models.{kind}",
+        path,
+        path.rpartition(".")[0],
+        "sentence_transformer.modules",
+    )
 }
 
 Size = Annotated[int, Field(ge=1, le=_MAX_SIZE)]
@@ -186,7 +196,11 @@ class PoolingConfig(Foreign):
         if self.pooling_mode:
             return [self.pooling_mode] if isinstance(self.pooling_mode, str) else self.pooling_mode
         prefix = "pooling_mode_"
-        return [key.removeprefix(prefix) for key, value in self if key.startswith(prefix) and value is True]
+        return [
+            key.removeprefix(prefix)
+            for key, value in self
+            if key.startswith(prefix) and value is True
+        ]
 
 
 class DenseConfig(Foreign):
@@ -227,7 +241,9 @@ def read_modules(folder: Path) -> list[Listed]:
 def read_transformer(folder: Path) -> TransformerConfig:
     """A transformer's settings; older releases named the file after the architecture."""
     files = sorted(folder.glob("sentence_*_config.json"))
-    return read_settings(TransformerConfig, files[0] if files else folder / "sentence_bert_config.json")
+    return read_settings(
+        TransformerConfig, files[0] if files else folder / "sentence_bert_config.json"
+    )
 
 
 def read_settings(model: type[F], path: Path) -> F:
@@ -238,7 +254,14 @@ def read_settings(model: type[F], path: Path) -> F:
 ADAPTERS_FILE = "adapter_config.json"
 # Any other name may be a repository of kernels that transformers would download and run.
 _IMPLEMENTATIONS = {
-    *("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention"),
+    *(
+        "eager",
+        "sdpa",
+        "flash_attention_2",
+        "flash_attention_3",
+        "flash_attention_4",
+        "flex_attention",
+    ),
     *("grouped_mm", "batched_mm"),
 }
 # What config.json may count at most, as a library makes an object of each before it reads the weights.
@@ -247,13 +270,30 @@ _KERNELS = ("use_kernels", "kernel_config")
 _QUANTIZERS = (None, "bitsandbytes")  # others download kernels, or need training data
 # Settings of plain low-rank adapters. Others import modules by name; they may only be present if unset.
 _LORA = {
-    *("peft_type", "base_model_name_or_path", "revision", "task_type", "auto_mapping", "peft_version"),
+    *(
+        "peft_type",
+        "base_model_name_or_path",
+        "revision",
+        "task_type",
+        "auto_mapping",
+        "peft_version",
+    ),
     *("inference_mode", "r", "lora_alpha", "lora_dropout", "bias", "fan_in_fan_out", "use_rslora"),
-    *("use_dora", "lora_bias", "init_lora_weights", "target_modules", "rank_pattern", "alpha_pattern"),
+    *(
+        "use_dora",
+        "lora_bias",
+        "init_lora_weights",
+        "target_modules",
+        "rank_pattern",
+        "alpha_pattern",
+    ),
     *("layers_to_transform", "layers_pattern"),
 }
 _UNSET: tuple[Any, ...] = (None, False, {}, [], "")
-_DEFAULTS = {"megatron_core": "megatron.core", "qalora_group_size": 16}  # peft writes these, with no effect
+_DEFAULTS = {
+    "megatron_core": "megatron.core",
+    "qalora_group_size": 16,
+}  # peft writes these, with no effect
 
 
 def check_settings(folder: Path) -> None:
@@ -273,7 +313,9 @@ def check_settings(folder: Path) -> None:
         if key in ("quantization_config", "compression_config") and isinstance(value, dict):
             method = value.get("quant_method")
             if method not in _QUANTIZERS:
-                raise ConfigError(f"{path}: weights quantized by {method!r}; expected bitsandbytes, or none")
+                raise ConfigError(
+                    f"{path}: weights quantized by {method!r}; expected bitsandbytes, or none"
+                )
     _check_adapters(folder / ADAPTERS_FILE)
     read_object(folder / "tokenizer_config.json")
 
@@ -282,7 +324,9 @@ def _check_adapters(path: Path) -> None:
     config = read_object(path)
     remedy = "only plain low-rank adapters are supported; merge these into their base"
     for key, value in config.items():
-        is_unset = any(value is off or (value == off and type(value) is type(off)) for off in _UNSET)
+        is_unset = any(
+            value is off or (value == off and type(value) is type(off)) for off in _UNSET
+        )
         if key not in _LORA and not is_unset and _DEFAULTS.get(key) != value:
             raise ConfigError(f"{path}: {key} is set; {remedy}")
     if config and config.get("peft_type") != "LORA":

@@ -56,7 +56,9 @@ def share_memory_among_threads() -> None:
 
 
 def _set_malloc_options(options: dict[int, int]) -> None:
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
+    mallopt = (
+        getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
+    )
     if mallopt is not None:
         for option, value in options.items():
             mallopt(option, value)
@@ -85,7 +87,9 @@ def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        within = int(np.searchsorted(np.cumsum(lengths[order[start : start + budget]]), budget, side="right"))
+        within = int(
+            np.searchsorted(np.cumsum(lengths[order[start : start + budget]]), budget, side="right")
+        )
         stop = start + max(1, within)
         yield order[start:stop][::-1]  # ascending, as packed sequences are
         start = stop

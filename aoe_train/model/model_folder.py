@@ -46,7 +46,10 @@ class OutputResult:
     @classmethod
     def from_facts(cls, out: Path, facts: Mapping[str, Any]) -> Self:
         """The result that a folder's run.json records."""
-        return cls(**{field.name: facts.get(field.name) for field in fields(cast("Any", cls))} | {"out": out})
+        return cls(
+            **{field.name: facts.get(field.name) for field in fields(cast("Any", cls))}
+            | {"out": out}
+        )
 
 
 RUN_FILE = "run.json"
@@ -57,7 +60,9 @@ def work_beside(out: Path) -> Path:
     """The working folder of a run: `OUT.work`."""
     check_place(out, "a model", "model")
     if out.is_dir() and any(out.iterdir()) and read_run(out) is None:
-        raise ConfigError(f"{out}: contains other files than a model of `aoe train`; choose another --out")
+        raise ConfigError(
+            f"{out}: contains other files than a model of `aoe train`; choose another --out"
+        )
     return out.with_name(out.name + ".work")
 
 
@@ -94,7 +99,9 @@ def exported_there(out: Path, command: str) -> dict[str, Any] | None:
     return facts
 
 
-def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool) -> dict[str, Any] | None:
+def begin_or_go_on(
+    out: Path, work: Path, origin: Mapping[str, Any], *, fresh: bool
+) -> dict[str, Any] | None:
     """Prepare the working folder for a run; returns the record of a finished one."""
     if fresh:
         clear(work)
@@ -112,7 +119,9 @@ def begin_or_go_on(out: Path, work: Path, origin: Mapping[str, Any], *, fresh: b
 
 def mark_diverged(work: Path, origin: Mapping[str, Any], message: str) -> None:
     """Record that this run diverged, so that it isn't resumed."""
-    write_json(work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message})
+    write_json(
+        work / RUN_FILE, {"made_by": _MADE_BY + "train", "origin": origin, "diverged": message}
+    )
 
 
 def clear(work: Path) -> None:
@@ -129,7 +138,9 @@ def hash_examples(examples: Examples) -> str:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
     for array in (examples.rows, examples.labels):
         if array is not None:
-            digest.update(np.ascontiguousarray(array).reshape(-1).data)  # no copy: it may be mapped from disk
+            digest.update(
+                np.ascontiguousarray(array).reshape(-1).data
+            )  # no copy: it may be mapped from disk
     return digest.hexdigest()
 
 
@@ -167,11 +178,15 @@ def hash_files(source: Source | None) -> dict[str, str]:
     """SHA-256 of a data source's files by name; empty for a Hub dataset or rows in memory."""
     if not isinstance(source, str | Path):
         return {}
-    from pairkit.dataset.reading.parts import files_of  # imports polars, which encoding doesn't need
+    from pairkit.dataset.reading.parts import (
+        files_of,
+    )  # imports polars, which encoding doesn't need
 
     files = files_of(source)
     root = (
-        source if Path(source).is_dir() else os.path.commonpath([str(file.parent) for file in files] or ["."])
+        source
+        if Path(source).is_dir()
+        else os.path.commonpath([str(file.parent) for file in files] or ["."])
     )
     return {str(file.relative_to(root)): sha256(file) for file in files}
 

@@ -80,7 +80,11 @@ def training_note(precision: Precision, device: torch.device) -> str | None:
     """A note if training would be faster in another precision."""
     if note := slow_precision(precision, device):
         return note
-    if device.type != "cpu" or precision != "auto" or (relative := product_time(torch.bfloat16)) > _FASTER:
+    if (
+        device.type != "cpu"
+        or precision != "auto"
+        or (relative := product_time(torch.bfloat16)) > _FASTER
+    ):
         return None
     return (
         f"training in fp32, the default on a CPU; on this one products take {relative:.2f} of the time in"
@@ -129,10 +133,14 @@ def weights_dtype(precision: EncodingPrecision, device: torch.device) -> torch.d
         raise ConfigError(f"precision {precision!r}: expected {', '.join(PRECISIONS)}")
     if precision == "int8":
         if device.type != "cpu":
-            raise ConfigError(f"precision int8: only available on a CPU, not {device.type}; use bf16 or fp32")
+            raise ConfigError(
+                f"precision int8: only available on a CPU, not {device.type}; use bf16 or fp32"
+            )
         supported = "onednn" in torch.backends.quantized.supported_engines
         if not (supported and hasattr(torch.ops.onednn, "qlinear_pointwise")):
-            raise ConfigError("precision int8: this build of torch lacks oneDNN's int8 products; use fp32")
+            raise ConfigError(
+                "precision int8: this build of torch lacks oneDNN's int8 products; use fp32"
+            )
         return torch.float32
     return DTYPES[_computed(precision, device)]
 
@@ -176,7 +184,9 @@ def to_codes(x: Float[Tensor, "*batch in"], lower: float | None = None) -> RowCo
         scales = rows.amax(-1, keepdim=True).clamp_(min=_MIN_SCALE).div_(_MAX_UNSIGNED)
         return RowCodes(rows.div_(scales).round_().to(torch.uint8), 0, scales, x.shape[:-1])
     scales = _scales(rows, _MAX_SIGNED)
-    codes = rows.div(scales).add_(_ZERO_POINT + 0.5).to(torch.uint8)  # the cast truncates, so this rounds
+    codes = (
+        rows.div(scales).add_(_ZERO_POINT + 0.5).to(torch.uint8)
+    )  # the cast truncates, so this rounds
     return RowCodes(codes, _ZERO_POINT, scales, x.shape[:-1])
 
 
@@ -191,7 +201,9 @@ def _scales(rows: Float[Tensor, "row in"], max_code: int) -> Float[Tensor, "row 
 def largest_weight_code() -> int:
     """127, or 64 on x86 without VNNI, where sums of two products saturate at 16 bits."""
     rows = torch.full((1, 64), _MAX_UNSIGNED, dtype=torch.uint8)
-    packed = torch.ops.onednn.qlinear_prepack(torch.full((1, 64), _MAX_SIGNED, dtype=torch.int8), None)
+    packed = torch.ops.onednn.qlinear_prepack(
+        torch.full((1, 64), _MAX_SIGNED, dtype=torch.int8), None
+    )
     scale = torch.ones(1)
     zero_bias = torch.zeros(1, dtype=torch.int64)
     product = torch.ops.onednn.qlinear_pointwise(
@@ -212,7 +224,11 @@ class Int8Linear(nn.Module):
         codes = rows.div(scales).round_().to(torch.int8)
         self.weight = nn.Parameter(codes, requires_grad=False)
         self.scales = nn.Parameter(scales.flatten(), requires_grad=False)
-        bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
+        bias = (
+            layer.weight.new_zeros(layer.out_features)
+            if layer.bias is None
+            else layer.bias.detach()
+        )
         self.lower_bound: float | None = getattr(layer, "input_lower_bound", None)
         if self.lower_bound is not None:
             bias = bias + self.lower_bound * (codes.float() * scales).sum(1).to(bias.dtype)
@@ -228,7 +244,18 @@ class Int8Linear(nn.Module):
         """Apply the layer to rows that are codes already."""
         dtype = self.bias.dtype
         output: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(rows.codes, 1.0, rows.zero, self._packed, self.scales, self._zeros, None, 1.0, 0, dtype),
+            *(
+                rows.codes,
+                1.0,
+                rows.zero,
+                self._packed,
+                self.scales,
+                self._zeros,
+                None,
+                1.0,
+                0,
+                dtype,
+            ),
             *("none", [], ""),
         )
         torch.addcmul(self.bias, output, rows.scales.to(dtype), out=output)

@@ -35,7 +35,9 @@ def checked_dim(dim: int | None, whole: int) -> int:
     if dim is None:
         return whole
     if not 1 <= dim <= whole:
-        raise ConfigError(f"dim {dim}: this model's vectors have {whole} dimensions; expected 1 to {whole}")
+        raise ConfigError(
+            f"dim {dim}: this model's vectors have {whole} dimensions; expected 1 to {whole}"
+        )
     return dim
 
 
@@ -64,11 +66,15 @@ def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
     """The ranges of a calibration set (any, dim), which may be the two rows of `value_ranges`."""
     vectors = np.atleast_2d(calibration)
     if vectors.shape[1:] != (dim,):
-        raise ConfigError(f"calibration: its vectors have {vectors.shape[-1]} dimensions; expected {dim}")
+        raise ConfigError(
+            f"calibration: its vectors have {vectors.shape[-1]} dimensions; expected {dim}"
+        )
     return value_ranges([vectors])
 
 
-def quantized(vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None = None) -> np.ndarray:
+def quantized(
+    vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None = None
+) -> np.ndarray:
     """Quantize vectors to (text, `width_of`) of a type in `DTYPES`."""
     if quantize == "float32":
         return vectors.astype(DTYPES["float32"], copy=False)
@@ -82,7 +88,9 @@ def quantized(vectors: np.ndarray, quantize: Quantize, ranges: np.ndarray | None
     return bits if quantize == "ubinary" else (bits ^ np.uint8(0x80)).view(np.int8)  # less 128
 
 
-def restored(codes: np.ndarray, quantize: Quantize, dim: int, ranges: np.ndarray | None = None) -> np.ndarray:
+def restored(
+    codes: np.ndarray, quantize: Quantize, dim: int, ranges: np.ndarray | None = None
+) -> np.ndarray:
     """Dequantize to float32 (text, dim): int8 codes to the middle of their step, bits to 1 or -1."""
     if quantize == "float32":
         return codes

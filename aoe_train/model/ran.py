@@ -67,7 +67,9 @@ class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     def validate_sizes(self) -> None:
         """Refuse invalid sizes."""
         if self.head_dim % 2:
-            raise ValueError(f"head_dim {self.head_dim} is odd; rotary positions rotate pairs of dimensions")
+            raise ValueError(
+                f"head_dim {self.head_dim} is odd; rotary positions rotate pairs of dimensions"
+            )
         if not 1 <= self.min_window_size <= self.window_size:
             raise ValueError(
                 f"min_window_size {self.min_window_size}: expected 1 to window_size, {self.window_size}"
@@ -77,7 +79,9 @@ class RanConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
 Rotary = tuple[Float[Tensor, "slot half"], Float[Tensor, "slot half"]]
 
 
-def normalise(x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle) -> Float[Tensor, "... dim"]:
+def normalise(
+    x: Float[Tensor, "... dim"], eps: float, style: LayerNormStyle
+) -> Float[Tensor, "... dim"]:
     """Layer normalisation without parameters; `second-moment` divides by sqrt(mean(x²) + eps)."""
     if style == "standard":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
@@ -117,7 +121,9 @@ class GatedLinearUnit(nn.Module):
 
 def rotary_table(slots: int, head_dim: int, base: float, device: torch.device) -> Rotary:
     """Cosine and sine of each slot's angles, one per pair of adjacent dimensions."""
-    frequencies = base ** (-torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim)
+    frequencies = base ** (
+        -torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim
+    )
     angles = torch.arange(slots, device=device)[:, None] * frequencies
     return angles.cos(), angles.sin()
 
@@ -129,7 +135,11 @@ def rotate(
     cos, sin = (table[: x.shape[2]] for table in rotary)
     even = x[..., ::2]
     odd = x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1).flatten(-2).to(x.dtype)
+    return (
+        torch.stack([even * cos - odd * sin, odd * cos + even * sin], dim=-1)
+        .flatten(-2)
+        .to(x.dtype)
+    )
 
 
 @dataclass(frozen=True)
@@ -155,7 +165,9 @@ class WindowAttention(nn.Module):
         self.glu = GatedLinearUnit(config.hidden_size)
         self.norm = RanLayerNorm(config)
 
-    def forward(self, x: Float[Tensor, "slot dim"], step: Step, rotary: Rotary) -> Float[Tensor, "slot dim"]:
+    def forward(
+        self, x: Float[Tensor, "slot dim"], step: Step, rotary: Rotary
+    ) -> Float[Tensor, "slot dim"]:
         """Attend within each row of the step; in every window positions start at 0, the memory."""
         grid = step.grid(F.silu(self.qkv(x))).unflatten(-1, (3, self.heads, -1))  # type: ignore[no-untyped-call]
         q, k, v = grid.permute(2, 0, 3, 1, 4)
@@ -214,7 +226,10 @@ class MemoryReview(GradientCheckpointingLayer):  # type: ignore[no-untyped-call]
         self.norm = RanLayerNorm(config)
 
     def forward(
-        self, tokens: Float[Tensor, "token dim"], cells: Float[Tensor, "cell dim"], layout: WindowLayout
+        self,
+        tokens: Float[Tensor, "token dim"],
+        cells: Float[Tensor, "cell dim"],
+        layout: WindowLayout,
     ) -> Float[Tensor, "token dim"]:
         """Process the steps in turn, so that only the scores of one window per text are in memory."""
         query = F.silu(self.query(tokens))
@@ -305,11 +320,15 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         )
         self.norm = RanLayerNorm(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.layers = nn.ModuleList(RanLayer(config, index) for index in range(config.num_hidden_layers))
+        self.layers = nn.ModuleList(
+            RanLayer(config, index) for index in range(config.num_hidden_layers)
+        )
         self.post_init()  # type: ignore[no-untyped-call]
 
     def forward_packed(
-        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"]
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"] | Int[Tensor, " piece"],
     ) -> RanPackedOutput:
         """Encode consecutive sequences without padding."""
         layout = WindowLayout.of(
@@ -317,7 +336,9 @@ class RanModel(PackedBackbone, RanPreTrainedModel):  # type: ignore[no-untyped-c
         )
         tokens = self.dropout(self.norm(self.embed_tokens(input_ids[layout.order])))
         widest = max(step.width for step in layout.steps)
-        rotary = rotary_table(widest, self.config.head_dim, self.config.rotary_base, input_ids.device)
+        rotary = rotary_table(
+            widest, self.config.head_dim, self.config.rotary_base, input_ids.device
+        )
         memory = tokens.new_zeros(len(lengths), self.config.hidden_size)
         for layer in self.layers:
             tokens, cells, memory = layer(tokens, memory, layout, rotary)

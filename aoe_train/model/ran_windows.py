@@ -31,7 +31,9 @@ class Step:
         filled = empty.index_copy(0, self._last(len(packed)), packed)
         return filled.view(self.rows, self.width, -1)
 
-    def packed(self, grid: Float[Tensor, "row slot dim"], *, tokens: int) -> Float[Tensor, "slot dim"]:
+    def packed(
+        self, grid: Float[Tensor, "row slot dim"], *, tokens: int
+    ) -> Float[Tensor, "slot dim"]:
         """Select the last `tokens` of `index` from the grid."""
         return grid.flatten(0, 1).index_select(0, self._last(tokens))
 
@@ -104,7 +106,9 @@ def _step(
     return Step(rows, width, index, _filled(sizes + 1, device)), begins[row] + within
 
 
-def _filled(counts: Int[Tensor, " row"], device: torch.device) -> Bool[Tensor, "row 1 1 slot"] | None:
+def _filled(
+    counts: Int[Tensor, " row"], device: torch.device
+) -> Bool[Tensor, "row 1 1 slot"] | None:
     """A mask of the first `counts` slots of each row; None if no row has padding."""
     if bool((counts == counts[0]).all()):
         return None

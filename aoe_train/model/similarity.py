@@ -53,7 +53,9 @@ def all_similarities(queries: np.ndarray, texts: np.ndarray, similarity: Similar
     import torch
 
     order = 2.0 if similarity == "euclidean" else 1.0
-    distances: np.ndarray = torch.cdist(torch.from_numpy(queries), torch.from_numpy(texts), order).numpy()
+    distances: np.ndarray = torch.cdist(
+        torch.from_numpy(queries), torch.from_numpy(texts), order
+    ).numpy()
     return -distances
 
 

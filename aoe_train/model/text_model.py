@@ -41,7 +41,9 @@ def pool(
         return mean(last[ends - 1], pieces)
     tokens = sums(lengths, pieces)
     if pooling == "max":
-        return torch.segment_reduce(last, "max", lengths=tokens, unsafe=True)  # unsafe: checks would sync
+        return torch.segment_reduce(
+            last, "max", lengths=tokens, unsafe=True
+        )  # unsafe: checks would sync
     if pooling == "avg":
         return mean(last, tokens)
     if pooling == "weighted-mean":
@@ -66,7 +68,9 @@ def _weighted_mean(
     return mean(rows * weights, tokens) / mean(weights, tokens)
 
 
-def mean(rows: Float[Tensor, "part dim"], counts: Int[Tensor, " text"]) -> Float[Tensor, "text dim"]:
+def mean(
+    rows: Float[Tensor, "part dim"], counts: Int[Tensor, " text"]
+) -> Float[Tensor, "text dim"]:
     """The mean of each text's rows; `counts` are the consecutive rows of each text."""
     owners = torch.repeat_interleave(
         torch.arange(len(counts), device=rows.device), counts, output_size=len(rows)
@@ -102,7 +106,9 @@ class TextBatch(NamedTuple):
 
     def vectors(self, model: TextModel) -> Float[Tensor, "text dim"]:
         """The texts' vectors, computed with `encoder.model` or a copy of it."""
-        vectors: Tensor = model(self.input_ids, self.lengths, np.ones_like(self.lengths), self.prompt_lengths)
+        vectors: Tensor = model(
+            self.input_ids, self.lengths, np.ones_like(self.lengths), self.prompt_lengths
+        )
         return vectors
 
     def states(self, model: TextModel) -> Float[Tensor, "token hidden"]:
@@ -160,7 +166,12 @@ class TextModel(nn.Module):
     """The network that training optimises and encoding runs."""
 
     def __init__(
-        self, backbone: PreTrainedModel, pooling: str, *, packed: bool, heads: DenseLayers | None = None
+        self,
+        backbone: PreTrainedModel,
+        pooling: str,
+        *,
+        packed: bool,
+        heads: DenseLayers | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
@@ -203,7 +214,11 @@ class TextModel(nn.Module):
 
     @only_callees_compiled
     def states(
-        self, input_ids: Int[Tensor, " token"], lengths: Int[np.ndarray, " piece"], *, every: bool = False
+        self,
+        input_ids: Int[Tensor, " token"],
+        lengths: Int[np.ndarray, " piece"],
+        *,
+        every: bool = False,
     ) -> tuple[Float[Tensor, "token dim"], ...]:
         """The last layer's hidden states, or all layers' if the pooling or `every` needs them."""
         if isinstance(self.backbone, PackedBackbone):
@@ -224,7 +239,9 @@ class TextModel(nn.Module):
         skipped = None
         if prompt_lengths is not None:
             left_out = np.minimum(prompt_lengths, lengths - 1)  # at least one token must remain
-            kept = upload_numbers(ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out), device)
+            kept = upload_numbers(
+                ranges(np.cumsum(lengths) - lengths + left_out, lengths - left_out), device
+            )
             states = tuple(state[kept] for state in states)
             lengths = lengths - left_out
             skipped = upload_numbers(left_out, device)
@@ -232,7 +249,9 @@ class TextModel(nn.Module):
         counts = upload_numbers(pieces, device)
         if layers:
             depths = [*((*states[:n], self._normed(states[n])) for n in layers), states]
-            pooled = torch.stack([pool(each, sizes, counts, self.pooling, skipped) for each in depths], dim=1)
+            pooled = torch.stack(
+                [pool(each, sizes, counts, self.pooling, skipped) for each in depths], dim=1
+            )
         else:
             pooled = pool(states, sizes, counts, self.pooling, skipped)
         return self._dense(pooled)
@@ -242,7 +261,9 @@ class TextModel(nn.Module):
     ) -> Float[Tensor, "text dim"]:
         """Vectors of packed texts whose `sizes` only the device knows, for CUDA graphs."""
         packed = Sequences.on_device(sizes, len(input_ids), longest)
-        states = run_packed(self.backbone, input_ids, packed, layers=self.pooling == "first-last-avg")
+        states = run_packed(
+            self.backbone, input_ids, packed, layers=self.pooling == "first-last-avg"
+        )
         return self._dense(pool(states, sizes, torch.ones_like(sizes), self.pooling))
 
     def _dense(self, pooled: Tensor) -> Tensor:
@@ -256,7 +277,9 @@ class TextModel(nn.Module):
             return run_packed(self.backbone, input_ids, lengths.tolist(), layers=every)
         ascending = np.argsort(lengths, kind="stable")
         order = ranges((np.cumsum(lengths) - lengths)[ascending], lengths[ascending])
-        forth, back = (upload_numbers(indices, input_ids.device) for indices in (order, np.argsort(order)))
+        forth, back = (
+            upload_numbers(indices, input_ids.device) for indices in (order, np.argsort(order))
+        )
         states = self._states(input_ids[forth], lengths[ascending], every=every)
         return tuple(state[back] for state in states)
 
@@ -267,14 +290,18 @@ class TextModel(nn.Module):
 
     @only_callees_compiled
     def _padded(self, input_ids: Tensor, lengths: np.ndarray, *, every: bool) -> tuple[Tensor, ...]:
-        if input_ids.device.type == "cpu" and len(lengths) > _PADDED_TOGETHER:  # padding costs time there
+        if (
+            input_ids.device.type == "cpu" and len(lengths) > _PADDED_TOGETHER
+        ):  # padding costs time there
             ends = np.arange(_PADDED_TOGETHER, len(lengths), _PADDED_TOGETHER)
             sizes = np.split(lengths, ends)
             tokens = torch.split(input_ids, [int(group.sum()) for group in sizes])
             parts = [self._padded(*group, every=every) for group in zip(tokens, sizes, strict=True)]
             return tuple(map(torch.cat, zip(*parts, strict=True)))
         shape = len(lengths), int(lengths.max())
-        slots = upload_numbers(np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device)
+        slots = upload_numbers(
+            np.flatnonzero(np.arange(shape[1]) < lengths[:, None]), input_ids.device
+        )
         # The mask hides padding, but some models derive positions from the padding token's id.
         padding = int(getattr(self.backbone.config, "pad_token_id", None) or 0)
         ids = input_ids.new_full(shape, padding)

@@ -49,7 +49,9 @@ def in_batch_part(context: LossContext) -> Loss:
 def contrastive_part(context: LossContext) -> Loss:
     """The part `contrastive`."""
     settings = context.settings
-    return _part(context, "contrastive", hard_negatives=settings.hard_negatives, symmetric=settings.symmetric)
+    return _part(
+        context, "contrastive", hard_negatives=settings.hard_negatives, symmetric=settings.symmetric
+    )
 
 
 def _part(context: LossContext, name: str, **how: bool) -> Loss:
@@ -120,7 +122,9 @@ def contrastive_loss(
             excluded = excluded | guide.too_near(guide.first, guide.first)
         blocks.append((queries @ queries.T, excluded))
     if contrast_positives:
-        excluded = _same_side(texts, positive, 1) | false_negatives(texts[:anchors], positive) | ~positive
+        excluded = (
+            _same_side(texts, positive, 1) | false_negatives(texts[:anchors], positive) | ~positive
+        )
         if guide is not None:
             excluded = excluded | guide.too_near(guide.second[:anchors], guide.second[:anchors])
         blocks.append((partners @ partners.T, excluded))
@@ -141,7 +145,9 @@ def false_negatives(
     That is the case if both are the same text, if they form a positive pair of the batch in either order, or
     if the second text is absent. Callers handle the diagonal.
     """
-    return _known_similar(texts, positive, texts[: len(positive), 0], texts[:, 1]) | (texts[:, 1] == ABSENT)
+    return _known_similar(texts, positive, texts[: len(positive), 0], texts[:, 1]) | (
+        texts[:, 1] == ABSENT
+    )
 
 
 def _same_side(
@@ -168,7 +174,9 @@ def _known_similar(
     similar.index_put_((first * positive, second * positive), torch.ones_like(positive))
     indices = torch.searchsorted(known, others.contiguous()).clamp_max(len(known) - 1)
     is_known = known[indices] == others  # a negative may occur in no positive pair
-    return (similar | similar.T)[torch.searchsorted(known, of_pairs.contiguous())][:, indices] & is_known
+    return (similar | similar.T)[torch.searchsorted(known, of_pairs.contiguous())][
+        :, indices
+    ] & is_known
 
 
 def _partner_loss(

@@ -100,6 +100,8 @@ def unit(vectors: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
     return vectors / torch.where(lengths < TINY, torch.ones_like(lengths), lengths)
 
 
-def cosine(first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]) -> Float[Tensor, " pair"]:
+def cosine(
+    first: Float[Tensor, "pair dim"], second: Float[Tensor, "pair dim"]
+) -> Float[Tensor, " pair"]:
     """Cosine of each pair."""
     return (unit(first) * unit(second)).sum(-1)

@@ -98,15 +98,21 @@ class _Loss(nn.Module):
         )
         self._config = config if guide is None else {**config, "guide": guide}
 
-    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
+    def forward(
+        self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None
+    ) -> Tensor:
         """The loss of a batch."""
         features = list(sentence_features)
         guided = None if self.guide is None else self._guide_vectors(self.guide, features)
-        vectors = torch.stack([self.model(column)["sentence_embedding"] for column in features], dim=1)
+        vectors = torch.stack(
+            [self.model(column)["sentence_embedding"] for column in features], dim=1
+        )
         return self.compute_loss_from_embeddings(vectors, labels, _numbers(features), guided)
 
     @torch.no_grad()
-    def _guide_vectors(self, guide: SentenceTransformer, features: list[dict[str, Tensor]]) -> Tensor:
+    def _guide_vectors(
+        self, guide: SentenceTransformer, features: list[dict[str, Tensor]]
+    ) -> Tensor:
         """The guide's vectors (row, column, guide), from the model's tokens if both tokenise the same way."""
         if self._shares_tokens:
             columns = [dict(column) for column in features]  # copies, since the guide adds keys
@@ -148,7 +154,9 @@ class _Loss(nn.Module):
                 f"{type(self).__name__}: found labels from {low:g} to {high:g}; expected 0 to 1: divide them"
                 " by the scale's maximum, such as 5 for STS-B"
             )
-        loss: Tensor = self.objective(vectors, pair_labels, texts, BatchTeachers(guide=guided))["loss"]
+        loss: Tensor = self.objective(vectors, pair_labels, texts, BatchTeachers(guide=guided))[
+            "loss"
+        ]
         return loss
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -192,7 +200,9 @@ class CoSENTLoss(_Loss):
 
     citation = _COSENT
 
-    def __init__(self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0) -> None:
+    def __init__(
+        self, model: SentenceTransformer, *, tau: float = 0.05, margin: float = 0.0
+    ) -> None:
         """Set temperature and margin."""
         config = {"tau": tau, "margin": margin}
         super().__init__(model, config, weights={"cosent": 1}, tau={"cosent": tau}, margin=margin)
@@ -242,13 +252,20 @@ def _numbers(features: list[dict[str, Tensor]]) -> Int[Tensor, "row column"] | N
     """Text numbers, a hash of the tokens; None if the features aren't padded tokens."""
     if not all(_is_padded(column) for column in features):
         return None
-    return torch.stack([_hashes(column["input_ids"], column["attention_mask"]) for column in features], dim=1)
+    return torch.stack(
+        [_hashes(column["input_ids"], column["attention_mask"]) for column in features], dim=1
+    )
 
 
 def _is_padded(column: Mapping[str, Any]) -> bool:
     ids = column.get("input_ids")
     mask = column.get("attention_mask")
-    return isinstance(ids, Tensor) and isinstance(mask, Tensor) and ids.ndim == 2 and ids.shape == mask.shape
+    return (
+        isinstance(ids, Tensor)
+        and isinstance(mask, Tensor)
+        and ids.ndim == 2
+        and ids.shape == mask.shape
+    )
 
 
 def _hashes(ids: Int[Tensor, "row token"], mask: Int[Tensor, "row token"]) -> Int[Tensor, " row"]:

@@ -155,7 +155,9 @@ def check_loss_function(function: LossFunction) -> None:
         )
     called = function.forward if isinstance(function, nn.Module) else function
     if inspect.iscoroutinefunction(called):
-        raise ConfigError(f"objective {qualified_name(function)}: is async; expected a plain function")
+        raise ConfigError(
+            f"objective {qualified_name(function)}: is async; expected a plain function"
+        )
     try:
         signature = inspect.signature(called).replace(return_annotation=inspect.Signature.empty)
     except (TypeError, ValueError):  # functions in C have no signature
@@ -185,7 +187,9 @@ def qualified_name(function: Callable[..., Any]) -> str:
 class LayerwiseObjective(nn.Module):
     """An objective of the last layer and earlier ones, which share the weights of trainable parts (sbert)."""
 
-    def __init__(self, objective: nn.Module, settings: ObjectiveSettings, layers: Sequence[int]) -> None:
+    def __init__(
+        self, objective: nn.Module, settings: ObjectiveSettings, layers: Sequence[int]
+    ) -> None:
         """Wrap the objective of a single layer."""
         super().__init__()
         self.objective = objective
@@ -205,12 +209,17 @@ class LayerwiseObjective(nn.Module):
         parts = self.objective(last, labels, texts, *batch_teachers)
         losses = [self.objective(each, labels, texts, *batch_teachers)["loss"] for each in earlier]
         loss = parts["loss"]
-        loss = loss + torch.stack([w * each for w, each in zip(self.weights, losses, strict=True)]).mean()
+        loss = (
+            loss
+            + torch.stack([w * each for w, each in zip(self.weights, losses, strict=True)]).mean()
+        )
         parts |= {f"layer_{n}": each.detach() for n, each in zip(self.layers, losses, strict=True)}
         if self.settings.align:
             tau = self.settings.align_tau
             present = texts != ABSENT
-            align = torch.stack([divergence(each, last.detach(), present, tau) for each in earlier]).mean()
+            align = torch.stack(
+                [divergence(each, last.detach(), present, tau) for each in earlier]
+            ).mean()
             loss = loss + self.settings.align * align
             parts["align"] = align.detach()
         return {**parts, "loss": loss}
@@ -254,7 +263,9 @@ class MatryoshkaObjective(nn.Module):
     size; a user's module is shared by all sizes.
     """
 
-    def __init__(self, objectives: Mapping[int, SingleObjective], weights: Mapping[int, float]) -> None:
+    def __init__(
+        self, objectives: Mapping[int, SingleObjective], weights: Mapping[int, float]
+    ) -> None:
         """Combine the objectives of all sizes."""
         super().__init__()
         self._objectives = objectives
@@ -266,14 +277,20 @@ class MatryoshkaObjective(nn.Module):
     def forward(self, vectors: Float[Tensor, "row column dim"], *batch: Any) -> dict[str, Tensor]:
         """The total "loss", each part summed over sizes, and each size's loss as "loss_128"."""
         by_size = {
-            size: objective(vectors[..., :size], *batch) for size, objective in self._objectives.items()
+            size: objective(vectors[..., :size], *batch)
+            for size, objective in self._objectives.items()
         }
         names = dict.fromkeys(name for parts in by_size.values() for name in parts)
         sums = {
-            name: torch.stack([self._weights[size] * parts[name] for size, parts in by_size.items()]).sum()
+            name: torch.stack(
+                [self._weights[size] * parts[name] for size, parts in by_size.items()]
+            ).sum()
             for name in names
         }
-        return {**sums, **{f"loss_{size}": parts["loss"].detach() for size, parts in by_size.items()}}
+        return {
+            **sums,
+            **{f"loss_{size}": parts["loss"].detach() for size, parts in by_size.items()},
+        }
 
 
 def make_objective(
@@ -291,7 +308,9 @@ def make_objective(
     custom = None if custom_loss is None else CustomObjective(custom_loss)
 
     def of_size(size: int) -> SingleObjective:
-        return custom or Objective(settings, dim=size, kind=kind, label_range=label_range, teachers=teachers)
+        return custom or Objective(
+            settings, dim=size, kind=kind, label_range=label_range, teachers=teachers
+        )
 
     objective: SingleObjective | MatryoshkaObjective
     if settings.dims:

@@ -91,7 +91,9 @@ def check_objective(
         positive_threshold(settings, kind, label_range)
 
 
-def check_teacher_use(settings: ObjectiveSettings, *, dim: int, kind: Kind, teachers: TeacherInfo) -> None:
+def check_teacher_use(
+    settings: ObjectiveSettings, *, dim: int, kind: Kind, teachers: TeacherInfo
+) -> None:
     """Refuse a guide or teacher that no part uses, and parts that lack theirs."""
     active = settings.weights.active
     taught = [part for part in active if part in TAUGHT]
@@ -113,7 +115,11 @@ def check_teacher_use(settings: ObjectiveSettings, *, dim: int, kind: Kind, teac
             "objective.score_form kl: found a teacher's scores of single pairs, expected its vectors; give"
             " --teacher, or use mse or ranking"
         )
-    if teachers.teacher_dim is not None and settings.projection == "principal" and dim > teachers.teacher_dim:
+    if (
+        teachers.teacher_dim is not None
+        and settings.projection == "principal"
+        and dim > teachers.teacher_dim
+    ):
         raise ConfigError(
             f"objective.projection principal: the teacher's vectors have {teachers.teacher_dim} numbers,"
             f" fewer than the backbone's {dim}; use learned"
@@ -148,7 +154,9 @@ def check_dims(settings: ObjectiveSettings, dim: int, *, custom: bool) -> None:
         raise ConfigError(f"objective.dims: lacks the full size {dim}; add it")
 
 
-def positive_threshold(settings: ObjectiveSettings, kind: Kind, label_range: LabelRange | None) -> float:
+def positive_threshold(
+    settings: ObjectiveSettings, kind: Kind, label_range: LabelRange | None
+) -> float:
     """The lowest label of a positive row."""
     if kind != "graded":
         return 0.5
@@ -167,10 +175,14 @@ def positive_threshold(settings: ObjectiveSettings, kind: Kind, label_range: Lab
 
 def _bounds(label_range: LabelRange | None, who: str) -> LabelRange:
     if label_range is None:
-        raise ConfigError(f"{who}: the range of graded labels is unknown; give the lowest and highest label")
+        raise ConfigError(
+            f"{who}: the range of graded labels is unknown; give the lowest and highest label"
+        )
     low, high = label_range
     if not low < high:
-        raise ConfigError(f"{who}: found labels from {low:g} to {high:g}, expected at least two values")
+        raise ConfigError(
+            f"{who}: found labels from {low:g} to {high:g}, expected at least two values"
+        )
     return low, high
 
 

@@ -41,17 +41,26 @@ class LossPart(NamedTuple):
 
 
 PARTS: Mapping[str, LossPart] = {
-    "cosent": LossPart("ranking_losses.cosent_part", "ranking", 0.05, "the cosine-ranking loss (CoSENT)"),
-    "in_batch": LossPart("contrastive.in_batch_part", "batch", 0.05, "the loss over in-batch negatives"),
+    "cosent": LossPart(
+        "ranking_losses.cosent_part", "ranking", 0.05, "the cosine-ranking loss (CoSENT)"
+    ),
+    "in_batch": LossPart(
+        "contrastive.in_batch_part", "batch", 0.05, "the loss over in-batch negatives"
+    ),
     # The reference library uses a temperature of 0.05 since 2024.
     "angle": LossPart("ranking_losses.angle_part", "ranking", 1.0, "the angle-ranking loss"),
     "contrastive": LossPart("contrastive.contrastive_part", "batch", 0.05, "the contrastive loss"),
-    "sbert": LossPart("ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression loss"),
+    "sbert": LossPart(
+        "ranking_losses.sbert_part", "ranking", None, "SBERT's softmax or regression loss"
+    ),
     "embed_distill": LossPart(
         "distillation.EmbedDistillation", "teacher", None, "the distance from the teacher's vectors"
     ),
     "score_distill": LossPart(
-        "distillation.score_distill_part", "teacher", 0.05, "the loss on the teacher's scores of pairs"
+        "distillation.score_distill_part",
+        "teacher",
+        0.05,
+        "the loss on the teacher's scores of pairs",
     ),
     "margin_mse": LossPart(
         "distillation.margin_mse_part",
@@ -143,20 +152,27 @@ class ObjectiveSettings(Settings):
         le=2,
     )
     positive_from: float | None = setting(
-        None, "Lowest graded label of a positive, in in_batch and contrastive. Default: 0.8 of the range."
+        None,
+        "Lowest graded label of a positive, in in_batch and contrastive. Default: 0.8 of the range.",
     )
-    hard_negatives: bool = setting(True, "Use the rows' negative texts as candidates in contrastive.")
+    hard_negatives: bool = setting(
+        True, "Use the rows' negative texts as candidates in contrastive."
+    )
     duplicates: Literal["exclude", "positive", "negative"] = setting(
         "exclude",
         "What copies of a positive elsewhere in the batch are in in_batch and contrastive: exclude (left "
         "out), positive (as in the arXiv paper) or negative.",
     )
-    symmetric: bool = setting(False, "Also rank the first texts for each second text in contrastive.")
+    symmetric: bool = setting(
+        False, "Also rank the first texts for each second text in contrastive."
+    )
     contrast_anchors: bool = setting(
-        False, "In in_batch and contrastive, use other rows' first texts as negatives of the first text."
+        False,
+        "In in_batch and contrastive, use other rows' first texts as negatives of the first text.",
     )
     contrast_positives: bool = setting(
-        False, "In in_batch and contrastive, use other rows' positives as negatives of the positive."
+        False,
+        "In in_batch and contrastive, use other rows' positives as negatives of the positive.",
     )
     guide_margin: float = setting(
         0.0,
@@ -165,7 +181,8 @@ class ObjectiveSettings(Settings):
         le=2,
     )
     guide_margin_strategy: Literal["absolute", "relative"] = setting(
-        "absolute", "Unit of `guide_margin`: absolute, or relative to the similarity of the positive."
+        "absolute",
+        "Unit of `guide_margin`: absolute, or relative to the similarity of the positive.",
     )
     embed_form: Literal["cosine", "mse"] = setting(
         "cosine", "Distance in embed_distill: cosine (1 - cosine) or mse (mean squared error)."
@@ -186,8 +203,8 @@ class ObjectiveSettings(Settings):
         "Train for truncation to these vector sizes, such as 384,128,32 (Matryoshka). They must include "
         "the full size. Default: full size only.",
     )
-    dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = setting(
-        (), "Weight of the loss of each size in `dims`. Default: 1."
+    dim_weights: Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_numbers)] = (
+        setting((), "Weight of the loss of each size in `dims`. Default: 1.")
     )
     layers: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers_or_word)

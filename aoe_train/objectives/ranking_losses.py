@@ -41,7 +41,9 @@ def angle_reference(
     imaginary parts. That is sqrt(2) |cos(X, Y rotated by 45 degrees)|, which is 1 for X = Y.
     """
     real, imaginary = unit(second).chunk(2, dim=-1)
-    rotated = torch.cat([real - imaginary, real + imaginary], dim=-1)  # by 45 degrees, times sqrt(2)
+    rotated = torch.cat(
+        [real - imaginary, real + imaginary], dim=-1
+    )  # by 45 degrees, times sqrt(2)
     return (unit(first) * rotated).sum(-1).abs()
 
 
@@ -67,7 +69,9 @@ def ranking_loss(
     smaller = torch.searchsorted(ordered, ordered)  # number of strictly smaller labels
     absent = torch.zeros_like(order, dtype=torch.bool) if present is None else ~present[order]
     counted = scaled.masked_fill(absent, -torch.inf)
-    below = F.pad(counted.logcumsumexp(0), (1, 0), value=-torch.inf)  # [n]: over the n smallest labels
+    below = F.pad(
+        counted.logcumsumexp(0), (1, 0), value=-torch.inf
+    )  # [n]: over the n smallest labels
     terms = (below[smaller] - scaled).masked_fill(absent, -torch.inf)
     return F.pad(terms, (1, 0)).logsumexp(0)  # the padding is the 1 in the logarithm
 

@@ -96,7 +96,9 @@ class ReadingReport:
     conflicts: int = 0  # pairs with different labels
     conflicting_rows: int = 0  # left out because of such conflicts
     written: int = 0  # rows marked as having a text written by an LLM or by rules
-    left_out: Mapping[str, int] = field(default_factory=dict)  # texts that are not trained on, by reason
+    left_out: Mapping[str, int] = field(
+        default_factory=dict
+    )  # texts that are not trained on, by reason
     bad_rows: pl.DataFrame | None = field(default=None, compare=False)  # lack a text or label
 
     def record(self) -> dict[str, Any]:
@@ -152,11 +154,15 @@ class Examples:
 
     texts: Sequence[str]  # each once, or once for each of its prompts
     rows: np.ndarray
-    labels: np.ndarray | None  # float32 (row,) of pairs: 0 or 1 if `binary`; if `graded`, larger is closer
+    labels: (
+        np.ndarray | None
+    )  # float32 (row,) of pairs: 0 or 1 if `binary`; if `graded`, larger is closer
     kind: Kind
     reading: ReadingReport = EMPTY_REPORT
     prompts: str | Sequence[str] = ""  # for all texts, or one for each
-    content_ids: np.ndarray | None = None  # int64 (text,); equal texts with other prompts have equal ids
+    content_ids: np.ndarray | None = (
+        None  # int64 (text,); equal texts with other prompts have equal ids
+    )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -193,5 +199,7 @@ class Batch(TokenBatch):
     labels: NotRequired[Float[Tensor, " row"]]
     guide: NotRequired[Float[Tensor, "row column guide"]]
     teacher: NotRequired[Float[Tensor, "row column teacher"]]
-    scores: NotRequired[Float[Tensor, "row other"]]  # of a row's first text with each other text, by a file
+    scores: NotRequired[
+        Float[Tensor, "row other"]
+    ]  # of a row's first text with each other text, by a file
     dataset: NotRequired[int]  # its index, the same on all ranks; absent if there is only one

@@ -36,7 +36,14 @@ from aoe_train.searching.index_rows import (
     joined,
     read_index,
 )
-from aoe_train.searching.nearest import IndexKind, IndexVectors, Searcher, build, check_kind, nearest
+from aoe_train.searching.nearest import (
+    IndexKind,
+    IndexVectors,
+    Searcher,
+    build,
+    check_kind,
+    nearest,
+)
 from aoe_train.settings.train_settings import Purpose
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.errors import ConfigError, DataError, spoken_notes
@@ -51,7 +58,9 @@ MANY = 200_000  # rows from which a faiss index is the default
 _RECALL_QUERIES, _RECALL_RANK = 200, 10
 _SEED = 7
 _EXAMPLE_QUERIES, _EXAMPLES, _SHOWN = 100, 10, 90
-_WORDS_MATTER = "words change the first result of these texts (`--by` and `--weight` of aoe search):"
+_WORDS_MATTER = (
+    "words change the first result of these texts (`--by` and `--weight` of aoe search):"
+)
 _LABELS = "text ", "model", "both "
 
 
@@ -101,7 +110,9 @@ class Indexed(OutputResult):
         """Number of texts, size and recall."""
         left_out = f", {self.empty:,} rows without text left out" if self.empty else ""
         purpose = f" for {self.purpose}" if self.purpose else ""
-        earlier = f"{self.missing:,} of the texts are not in this input; --remove-missing removes them"
+        earlier = (
+            f"{self.missing:,} of the texts are not in this input; --remove-missing removes them"
+        )
         return [
             f"{self.rows:,} texts{purpose}, {self.encoded:,} encoded now{left_out};"
             f" {self.bytes / self.rows:,.0f} bytes per text; {self.kind} finds {self.recall:.1%} of the ten"
@@ -128,7 +139,9 @@ class Indexed(OutputResult):
 def check_place(out: Path) -> None:
     """Refuse to replace anything but an index, before reading the input."""
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or is_index(out))):
-        raise ConfigError(f"{out}: exists, but isn't an index of `aoe index`; choose another folder")
+        raise ConfigError(
+            f"{out}: exists, but isn't an index of `aoe index`; choose another folder"
+        )
 
 
 def make(
@@ -152,7 +165,9 @@ def make(
     if earlier is not None:
         before = earlier.about.model_dump()
         now = {"text": list(rows.columns), "vectors": quantize, "kind": kind or before["kind"]}
-        now["model"] = before["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
+        now["model"] = (
+            before["model"] if same_model(probe, earlier.probe) else f"{model}, other weights"
+        )
         is_same(out, before, now, now.keys(), fresh=False)
         purpose = purpose or before["purpose"]
         others = earlier.rows.join(frame, on=HASH, how="anti", maintain_order="left")
@@ -227,7 +242,9 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
     for place in shuffled[:_EXAMPLE_QUERIES]:
         (text,) = index.texts([place])
         (vector,) = index.searched.rows(slice(place, place + 1))
-        others = np.delete(np.arange(len(index)), place)  # the text itself would set the scale of words
+        others = np.delete(
+            np.arange(len(index)), place
+        )  # the text itself would set the scale of words
         by_model, by_both = (
             index.ranker.ranked(text, vector, 1, others, by=by).places for by in ("model", "both")
         )
@@ -252,7 +269,9 @@ def measure(vectors: IndexVectors, searcher: Searcher) -> float:
     queries = vectors.rows(np.sort(sample))
     exact = nearest(vectors, queries, _RECALL_RANK + 1).places[:, 1:]  # without the query itself
     approximate = searcher.nearest(queries, _RECALL_RANK + 1).places
-    hits = sum(np.isin(row[row >= 0], places).sum() for row, places in zip(exact, approximate, strict=True))
+    hits = sum(
+        np.isin(row[row >= 0], places).sum() for row, places in zip(exact, approximate, strict=True)
+    )
     return float(hits / max((exact >= 0).sum(), 1))
 
 
@@ -270,7 +289,9 @@ def _added(others: pl.DataFrame, frame: pl.DataFrame, out: Path) -> pl.DataFrame
     try:
         return pl.concat([others, frame], how="diagonal_relaxed")
     except pl.exceptions.PolarsError as error:
-        raise ConfigError(f"{out}: has columns of other types ({one_line(str(error))}); {REPLACE}") from error
+        raise ConfigError(
+            f"{out}: has columns of other types ({one_line(str(error))}); {REPLACE}"
+        ) from error
 
 
 def _vectors(
@@ -282,12 +303,16 @@ def _vectors(
     if earlier is not None and earlier.about.vectors == "float32":
         row_of = {digest: row for row, digest in enumerate(earlier.rows[HASH])}
         reused = earlier.vectors.rows(slice(None))
-    missing = dict.fromkeys(text for text, digest in zip(texts, hashes, strict=True) if digest not in row_of)
+    missing = dict.fromkeys(
+        text for text, digest in zip(texts, hashes, strict=True) if digest not in row_of
+    )
     new = reused
     if missing:
         new = embedder.encode(list(missing), embedder.prompts.document)
         if not np.isfinite(new).all():
-            raise DataError(f"{embedder.name}: some vectors contain NaN or infinity; check the model")
+            raise DataError(
+                f"{embedder.name}: some vectors contain NaN or infinity; check the model"
+            )
         new = scaled_to_one(new)
     if len(missing) == len(texts):
         return new, len(missing)

@@ -32,8 +32,12 @@ def chunk_rows(
     encoder = local_encoder(embedder)
     longest = (encoder and encoder.settings.max_length) or _MAX_WORDS
     if chunk_tokens is not None and chunk_tokens > longest:
-        raise ConfigError(f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens")
-    added = int(count_tokens(embedder, [_SHORTEST], prompt)[0]) - 1  # by the prompt and special tokens
+        raise ConfigError(
+            f"--chunk-tokens {chunk_tokens}: {embedder.name} reads at most {longest} tokens"
+        )
+    added = (
+        int(count_tokens(embedder, [_SHORTEST], prompt)[0]) - 1
+    )  # by the prompt and special tokens
     max_tokens = (chunk_tokens or min(longest, _MAX_TOKENS)) - added
 
     def count(texts: Sequence[str]) -> Sequence[int]:

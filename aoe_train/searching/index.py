@@ -18,7 +18,15 @@ from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.model.collection import Collection
 from aoe_train.model.similarity import scaled_to_one
 from aoe_train.searching.index_rows import HIDDEN, as_json, joined, read_index, row_ids, with_rows
-from aoe_train.searching.ranking import By, RankedRows, Ranker, allowed, candidates, checked, sortable
+from aoe_train.searching.ranking import (
+    By,
+    RankedRows,
+    Ranker,
+    allowed,
+    candidates,
+    checked,
+    sortable,
+)
 from pairkit.base.cli.progress import Display, Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import ConfigError, DataError
@@ -77,7 +85,10 @@ class SearchHits(Printed, list[IndexHit]):
         for hit in self:
             cosine = "" if hit.cosine is None else f"{hit.cosine:.3f}"
             table.add_row(
-                f"{hit.score:.3f}", cosine, one_line(str(hit.key), _SHOWN), one_line(hit.text, _SHOWN)
+                f"{hit.score:.3f}",
+                cosine,
+                one_line(str(hit.key), _SHOWN),
+                one_line(hit.text, _SHOWN),
             )
         return table
 
@@ -228,10 +239,14 @@ class SearchIndex:
         text = argument("text", text, str)
         top = argument("top", top, int)
         query = SearchQuery(text, top, where or {}, before or {}, by, weight)
-        vector = None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
+        vector = (
+            None if checked(top, by, weight) == "words" or not text.strip() else self._vector(text)
+        )
         return self.search_together([(query, vector)])[0]
 
-    def search_together(self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]) -> list[SearchHits]:
+    def search_together(
+        self, calls: Sequence[tuple[SearchQuery, np.ndarray | None]]
+    ) -> list[SearchHits]:
         """The hits of several queries with their vectors (None if by words), in one pass over the index.
 
         Raises:
@@ -320,11 +335,15 @@ class SearchIndex:
                 vectors = self._query_vectors(places, texts)
                 for (place, older), text, vector in zip(block, texts, vectors, strict=True):
                     rows = np.delete(np.arange(size), place) if older is None else older
-                    rankings[place] = self.ranker.ranked(text, vector, top, rows, by=kind, weight=weight)
+                    rankings[place] = self.ranker.ranked(
+                        text, vector, top, rows, by=kind, weight=weight
+                    )
                 show(Progress("search for each text", len(rankings), dated))
             show(Progress("search for each text", dated, dated, ended=True))
         names = list(dict.fromkeys((self.key_column, before or self.key_column)))
-        return BatchSearch(_hit_table(self.keyed_rows().select(names), rankings), dated, size - dated)
+        return BatchSearch(
+            _hit_table(self.keyed_rows().select(names), rankings), dated, size - dated
+        )
 
     def _query_vectors(self, places: np.ndarray, texts: Sequence[str]) -> np.ndarray:
         """Query vectors of length 1 of some texts of the index, (text, dim)."""
@@ -384,5 +403,6 @@ def _score_columns(ranked: RankedRows) -> list[list[Any]]:
     """Scores, cosines and BM25 scores of hits; None for those that a ranking lacks."""
     unknown = [None] * len(ranked.places)
     return [
-        unknown if each is None else each.tolist() for each in (ranked.scores, ranked.cosines, ranked.words)
+        unknown if each is None else each.tolist()
+        for each in (ranked.scores, ranked.cosines, ranked.words)
     ]

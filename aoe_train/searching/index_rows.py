@@ -82,7 +82,9 @@ def recorded_model(folder: Path) -> str:
     if model != IN_MEMORY and not model.startswith(".."):
         return model
     if not (folder / model).is_dir():
-        raise ConfigError(f"{folder}: its model, {one_line(model)}, isn't there; give it as --model")
+        raise ConfigError(
+            f"{folder}: its model, {one_line(model)}, isn't there; give it as --model"
+        )
     return str(folder / model)
 
 
@@ -168,7 +170,9 @@ class TextRows:
 def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> TextRows:
     """Read the rows of all tables of a source, in order."""
     tables = [
-        _with_origin(part, column_roles) for parts in parts_of(source, lines=True).values() for part in parts
+        _with_origin(part, column_roles)
+        for parts in parts_of(source, lines=True).values()
+        for part in parts
     ]
     table = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame(schema=[*_ORIGIN])
     origins = table.select(_ORIGIN)
@@ -178,8 +182,14 @@ def read_rows(source: Source, column_roles: Mapping[str, str] | None = None) -> 
     text_roles = {role: name for role, name in (column_roles or {}).items() if role != _ID}
     columns = _columns(frame, where, text_roles)
     if odd := [name for name, dtype in frame.schema.items() if not _is_text(dtype)]:
-        note_once("%s: left out the columns %s, whose values have no text form", where, ", ".join(odd))
-    nested = [column for column in frame.drop(odd) if column.dtype.is_nested() and not _is_list(column.dtype)]
+        note_once(
+            "%s: left out the columns %s, whose values have no text form", where, ", ".join(odd)
+        )
+    nested = [
+        column
+        for column in frame.drop(odd)
+        if column.dtype.is_nested() and not _is_list(column.dtype)
+    ]
     frame = frame.drop(odd).with_columns(map(column_as_json, nested))
     frame = frame.with_columns(
         pl.Series(name, [text and without_tags(text, where) for text in frame[name]], pl.String)
@@ -203,20 +213,26 @@ def _with_origin(part: TablePart, column_roles: Mapping[str, str] | None) -> pl.
 
 def _key(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None) -> str | None:
     """The column of keys: as given, or of this name."""
-    names = [name for name, dtype in frame.schema.items() if _is_text(dtype) and not dtype.is_nested()]
+    names = [
+        name for name, dtype in frame.schema.items() if _is_text(dtype) and not dtype.is_nested()
+    ]
     if column_roles is None or _ID not in column_roles:
         return KEY if KEY in names else None
     key = column_roles[_ID]
     if key not in names:
         shown = one_line(", ".join(names))
-        raise DataError(f"no column {key!r} of numbers or texts for {_ID}; there are {shown}", path=where)
+        raise DataError(
+            f"no column {key!r} of numbers or texts for {_ID}; there are {shown}", path=where
+        )
     return key
 
 
 def joined(frame: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     """The text of each row."""
     parts = [as_written(frame[name]).fill_null("").to_list() for name in columns]
-    return ["\n\n".join(part for part in row if not is_blank(part)) for row in zip(*parts, strict=True)]
+    return [
+        "\n\n".join(part for part in row if not is_blank(part)) for row in zip(*parts, strict=True)
+    ]
 
 
 def _is_text(dtype: Any) -> bool:
@@ -233,7 +249,9 @@ def row_ids(rows: pl.DataFrame, key: str | None) -> pl.Series:
     """What identifies each row for people, named by its column: a key, or the row's number in its file."""
     is_chunk = _CHUNK_COLUMNS.issubset(rows.columns)
     usual = ("place",) if is_chunk else _ID_COLUMNS
-    names = [name for name in (key, *usual) if name in rows.columns and not rows.schema[name].is_nested()]
+    names = [
+        name for name in (key, *usual) if name in rows.columns and not rows.schema[name].is_nested()
+    ]
     numbers = _row_numbers(rows)
     if not names:
         return numbers
@@ -270,13 +288,17 @@ def _json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _columns(frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None) -> tuple[str, ...]:
+def _columns(
+    frame: pl.DataFrame, where: str, column_roles: Mapping[str, str] | None
+) -> tuple[str, ...]:
     """The columns that form a text."""
     names = frame.columns
     columns = tuple[str, ...]()
     if column_roles.keys() != {"text"} if column_roles else "text" not in map(str.lower, names):
         roles = document_roles(frame, where, column_roles, needed=False)
-        columns = tuple(roles[role] for role in ("title", "body", "question", "answer") if role in roles)
+        columns = tuple(
+            roles[role] for role in ("title", "body", "question", "answer") if role in roles
+        )
     columns = columns or (text_column(names, where, column_roles, frame.iter_rows(named=True)),)
     for name in columns:
         dtype = frame.schema[name]

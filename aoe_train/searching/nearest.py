@@ -51,9 +51,15 @@ class IndexVectors:
     def rows(self, places: slice | Int[np.ndarray, " row"]) -> Float[np.ndarray, "row dim"]:
         """Some vectors in float32."""
         stored = np.asarray(self._stored[places])
-        return stored if self._ranges is None else restored(stored, "int8", stored.shape[1], self._ranges)
+        return (
+            stored
+            if self._ranges is None
+            else restored(stored, "int8", stored.shape[1], self._ranges)
+        )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Float[np.ndarray, "row dim"]:
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> Float[np.ndarray, "row dim"]:
         """All vectors in float32, for `np.asarray`."""
         return np.array(self.rows(slice(None)), dtype, copy=copy)
 
@@ -73,13 +79,17 @@ def nearest(
     # Contiguous rows are read as slices, which avoids a copy.
     first: int | None = 0
     if places is not None:
-        first = int(places[0]) if len(places) and places[-1] - places[0] + 1 == len(places) else None
+        first = (
+            int(places[0]) if len(places) and places[-1] - places[0] + 1 == len(places) else None
+        )
     scores = np.empty((len(queries), 0), np.float32)
     best = np.empty((len(queries), 0), np.int64)
     for start in range(0, total, _BLOCK_VECTORS):
         stop = min(start + _BLOCK_VECTORS, total)
         block = np.arange(start, stop) if places is None else places[start:stop]
-        products = queries @ vectors.rows(block if first is None else slice(first + start, first + stop)).T
+        products = (
+            queries @ vectors.rows(block if first is None else slice(first + start, first + stop)).T
+        )
         scores = np.concatenate([scores, products], axis=1)
         best = np.concatenate([best, np.broadcast_to(block, products.shape)], axis=1)
         scores, best = _highest(scores, best, count)
@@ -149,11 +159,15 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
-        index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexHNSWSQ(
+            dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, faiss.METRIC_INNER_PRODUCT
+        )
         index.hnsw.efConstruction = _EF_CONSTRUCTION
         sample: slice | np.ndarray = slice(None)
         if len(vectors) > _TRAINED_ON:
-            sample = np.sort(np.random.default_rng(_SEED).choice(len(vectors), _TRAINED_ON, replace=False))
+            sample = np.sort(
+                np.random.default_rng(_SEED).choice(len(vectors), _TRAINED_ON, replace=False)
+            )
         index.train(vectors.rows(sample))
         for start in range(0, len(vectors), _BLOCK_VECTORS):
             index.add(vectors.rows(slice(start, start + _BLOCK_VECTORS)))
@@ -180,7 +194,9 @@ def read(folder: Path, kind: IndexKind, shape: tuple[int, int]) -> Any:
     except RuntimeError as error:  # faiss raises it for all unreadable files
         raise DataError("not readable; build the index again", path=path) from error
     if (index.ntotal, index.d) != shape or not hasattr(index, "hnsw"):
-        raise DataError(f"isn't hnsw of {shape[0]:,} x {shape[1]:,}; build the index again", path=path)
+        raise DataError(
+            f"isn't hnsw of {shape[0]:,} x {shape[1]:,}; build the index again", path=path
+        )
     return index
 
 

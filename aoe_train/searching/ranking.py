@@ -92,12 +92,16 @@ class Ranker:
         return RankedRows(places, both, cosines, self._shares(text, scores[places]))
 
     def nearest(
-        self, vectors: Float[np.ndarray, "query dim"], count: int, allowed: Int[np.ndarray, " row"] | None
+        self,
+        vectors: Float[np.ndarray, "query dim"],
+        count: int,
+        allowed: Int[np.ndarray, " row"] | None,
     ) -> list[RankedRows]:
         """The `count` nearest rows of each vector."""
         neighbours = self.searcher.nearest(vectors, min(count, self._about.rows), allowed)
         rows = [
-            (places[places >= 0], scores[places >= 0]) for scores, places in zip(*neighbours, strict=True)
+            (places[places >= 0], scores[places >= 0])
+            for scores, places in zip(*neighbours, strict=True)
         ]
         return [RankedRows(places, cosines, cosines) for places, cosines in rows]
 
@@ -175,7 +179,9 @@ def sortable(rows: pl.DataFrame, name: str) -> pl.Series:
     """A column by which rows are ordered: texts as numbers if all that are not missing are, as in CSV."""
     column = _column(rows, "before", name)
     if column.dtype.is_nested():
-        raise ConfigError(f"before {name}: contains lists; choose a column of numbers, times or texts")
+        raise ConfigError(
+            f"before {name}: contains lists; choose a column of numbers, times or texts"
+        )
     if column.dtype != pl.String:
         return column
     column = column.set(column.str.contains(MISSING).fill_null(value=False), None)
@@ -205,11 +211,15 @@ def _comparable(column: pl.Series, text: str) -> tuple[pl.Series, Any]:
     try:
         if column.dtype.is_numeric():
             number = float(text)
-            return column, int(text) if text.lstrip("-").isdecimal() and abs(number) < 2**63 else number
+            return column, int(text) if text.lstrip("-").isdecimal() and abs(
+                number
+            ) < 2**63 else number
         if column.dtype not in (pl.Date, pl.Datetime):
             return column.cast(pl.String), text.lower() if column.dtype == pl.Boolean else text
         expected = "a time such as 2015, 2015-05-31 or 2015-05-31T09:30"
-        time = datetime.fromisoformat(text + "0000-01-01"[len(text) :])  # the beginning of a year or month
+        time = datetime.fromisoformat(
+            text + "0000-01-01"[len(text) :]
+        )  # the beginning of a year or month
         utc = time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
         return column.cast(pl.Datetime("us")), utc
     except (ValueError, OverflowError) as error:

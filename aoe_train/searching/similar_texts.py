@@ -31,7 +31,10 @@ _SHOWN, _MEMBERS = 100, 5  # characters per text, texts per group
 # The default minimum; benchmarks/duplicate_thresholds.py has the measurements.
 _SAMPLE = 1000  # texts whose nearest neighbours choose it
 _DEVIATIONS = 0.75  # above their mean cosine
-_LEAST, _MOST = 0.6, 0.99  # else texts without near-duplicates would have some, and equal texts none
+_LEAST, _MOST = (
+    0.6,
+    0.99,
+)  # else texts without near-duplicates would have some, and equal texts none
 _FEW, _OF_FEW = 20, 0.8  # fewer texts have no distribution; their minimum
 
 
@@ -101,20 +104,30 @@ class NearDuplicates:
         """Counts of pairs and groups, and the threshold."""
         groups = f" in {len(self.groups):,} groups" if self.within else ""
         more = f"; {self.full:,} texts have more: raise --neighbours" if self.full else ""
-        pairs = f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups} with a cosine of at least"
+        pairs = (
+            f"{len(self.pairs):,} pairs of {self.texts:,} texts{groups} with a cosine of at least"
+        )
         pairs += f" {self.min_cosine:g}{more}"
         if self.highest is not None:
             lower = math.floor(50 * self.highest) / 50
             return [pairs, f"the highest cosine is {self.highest:.3f}; try --min-cosine {lower:g}"]
         if not self.chosen:
             return [pairs]
-        return [pairs, "the minimum was chosen by the cosines of these texts; --min-cosine sets another"]
+        return [
+            pairs,
+            "the minimum was chosen by the cosines of these texts; --min-cosine sets another",
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `aoe duplicates --json`."""
         groups = [self.queries.keys(group) for group in self.groups]
         pairs = [as_json(pair) for part in self._parts() for pair in part.iter_rows(named=True)]
-        counts = {"texts": self.texts, "full": self.full, "min_cosine": self.min_cosine, "groups": groups}
+        counts = {
+            "texts": self.texts,
+            "full": self.full,
+            "min_cosine": self.min_cosine,
+            "groups": groups,
+        }
         return {**as_json(counts), "pairs": pairs}
 
     def write(self, out: str | Path) -> None:
@@ -134,9 +147,13 @@ class NearDuplicates:
         from pairkit.base.cli.result_table import ResultTable
 
         if self.within:
-            table = ResultTable("group", "texts", "cosine", self.queries.key_column, "text", left=("text",))
+            table = ResultTable(
+                "group", "texts", "cosine", self.queries.key_column, "text", left=("text",)
+            )
             for number, group in enumerate(self.groups[:rows], 1):
-                lowest = float(self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min())
+                lowest = float(
+                    self.pairs.filter(pl.col("place1").is_in(group))["cosine"].to_numpy().min()
+                )
                 counts = (f"{number:,}", f"{len(group):,}", f"{lowest:.3f}")
                 first, *others = _shown(self.queries, group[:_MEMBERS])
                 table.add_row(*counts, *first)
@@ -174,7 +191,9 @@ class _Pairs(NamedTuple):
 
 
 _NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-_Blocks = Iterator[tuple[int, np.ndarray, _Pairs]]  # finished texts, a text for each of its neighbours, pairs
+_Blocks = Iterator[
+    tuple[int, np.ndarray, _Pairs]
+]  # finished texts, a text for each of its neighbours, pairs
 
 
 @dataclass(frozen=True)
@@ -233,7 +252,11 @@ class TextComparison:
 
         first, second, cosine = _nearest_of_each([kept, *new], neighbours, within=self.within)
         order = np.lexsort((second, first, -cosine))
-        ordered = {"place1": first[order], "place2": second[order], "cosine": np.minimum(cosine[order], 1)}
+        ordered = {
+            "place1": first[order],
+            "place2": second[order],
+            "cosine": np.minimum(cosine[order], 1),
+        }
         return ordered, int((counts > neighbours).sum())
 
     def _compared(self, min_cosine: float) -> _Blocks:
@@ -252,11 +275,15 @@ class TextComparison:
 
     def _searched(self, min_cosine: float, neighbours: int) -> _Blocks:
         """The similar pairs that a faiss index finds; some of them twice."""
-        count = min(neighbours + 1 + self.within, len(self.vectors))  # + 1 shows whether there are more
+        count = min(
+            neighbours + 1 + self.within, len(self.vectors)
+        )  # + 1 shows whether there are more
         for start in range(0, len(self.queries), _BLOCK_QUERIES):
             block = self.queries.rows(slice(start, start + _BLOCK_QUERIES))
             nearest = self.searcher.nearest(block, count)
-            rows = np.broadcast_to(np.arange(start, start + len(block))[:, None], nearest.places.shape)
+            rows = np.broadcast_to(
+                np.arange(start, start + len(block))[:, None], nearest.places.shape
+            )
             is_similar = (nearest.scores >= min_cosine) & (nearest.places >= 0)
             if self.within:
                 is_similar &= nearest.places != rows

@@ -33,11 +33,15 @@ class Prompt(NamedTuple):
 def read_prompt(words: str) -> Prompt:
     """Split a prompt at `{text}`."""
     if (count := words.count(PLACE)) > 1:
-        raise ConfigError(f"prompt {one_line(words, 80)!r}: has {PLACE} {count} times; expected once at most")
+        raise ConfigError(
+            f"prompt {one_line(words, 80)!r}: has {PLACE} {count} times; expected once at most"
+        )
     try:
         words.encode()
     except UnicodeEncodeError as error:
-        raise ConfigError(f"prompt {words!r}: has a lone surrogate; expected valid Unicode") from error
+        raise ConfigError(
+            f"prompt {words!r}: has a lone surrogate; expected valid Unicode"
+        ) from error
     before, _, after = words.partition(PLACE)
     return Prompt(before, after)
 
@@ -104,4 +108,6 @@ class NamedPrompts:
     @property
     def after_text(self) -> str | None:
         """The name of a prompt with words after the text, if there is one."""
-        return next((name for name, words in self.prompts.items() if read_prompt(words).after), None)
+        return next(
+            (name for name, words in self.prompts.items() if read_prompt(words).after), None
+        )

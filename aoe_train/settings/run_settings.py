@@ -34,9 +34,12 @@ class DataSettings(Settings):
         "recognised by value.",
     )
     label_range: LabelRange | None = setting(
-        None, "Lowest and highest score, which become 0 and 1. Default: 0 to 1 or 0 to 5, as recognised."
+        None,
+        "Lowest and highest score, which become 0 and 1. Default: 0 to 1 or 0 to 5, as recognised.",
     )
-    bad_rows: OnBadRows = setting("error", "What to do with rows that lack a text or label: error or skip.")
+    bad_rows: OnBadRows = setting(
+        "error", "What to do with rows that lack a text or label: error or skip."
+    )
     conflicts: Conflicts = setting(
         "keep",
         "What to do with pairs that have different labels: keep, drop, first (keep the rows that agree "
@@ -71,7 +74,9 @@ class MixSettings(Settings):
         "next epoch continues the others) or longest (each dataset was seen at least once, shorter ones "
         "repeat). Default: longest for proportional, shortest for round-robin.",
     )
-    dev: str | None = setting(None, "The dev set that chooses the best weights. Default: the mean of all.")
+    dev: str | None = setting(
+        None, "The dev set that chooses the best weights. Default: the mean of all."
+    )
 
     @property
     def until(self) -> Literal["once", "shortest", "longest"]:
@@ -104,7 +109,9 @@ class BatchSettings(Settings):
         "fit into max_tokens).",
     )
     max_tokens: int | None = setting(
-        None, "Maximum number of tokens in a batch of all processes; only for the strategy tokens.", ge=1
+        None,
+        "Maximum number of tokens in a batch of all processes; only for the strategy tokens.",
+        ge=1,
     )
 
     @model_validator(mode="after")
@@ -144,14 +151,21 @@ class OptimSettings(Settings):
         "Peak learning rate. Default: by rows and backbone; {default} with presets that end in -paper.",
         gt=0,
     )
-    scheduler: str = setting("linear", "Learning rate schedule by its name in transformers, such as cosine.")
+    scheduler: str = setting(
+        "linear", "Learning rate schedule by its name in transformers, such as cosine."
+    )
     warmup: float = setting(
-        0.1, "Warm-up of the learning rate: share of the steps, or a number of steps if 1 or more.", ge=0
+        0.1,
+        "Warm-up of the learning rate: share of the steps, or a number of steps if 1 or more.",
+        ge=0,
     )
     weight_decay: float = setting(0.0, "Weight decay of AdamW.", ge=0)
     max_grad_norm: float = setting(1.0, "Clip gradients to this norm; 0: no clipping.", ge=0)
     average: float = setting(
-        0.0, "Average the weights over this last share of the run; 0: take the last weights.", ge=0, le=1
+        0.0,
+        "Average the weights over this last share of the run; 0: take the last weights.",
+        ge=0,
+        le=1,
     )
     top_layers: int | None = setting(
         None, "Train the last N layers only and freeze the rest. Default: all layers.", ge=1
@@ -194,21 +208,31 @@ class RunSettings(Settings):
     chunk: int | None = setting(
         None, "Maximum number of texts to embed at once, for batches larger than memory.", ge=1
     )
-    shard: bool = setting(False, "Shard weights, gradients and optimiser state over the processes (FSDP).")
-    gradient_checkpointing: bool = setting(False, "Recompute layers in the backward pass to save memory.")
+    shard: bool = setting(
+        False, "Shard weights, gradients and optimiser state over the processes (FSDP)."
+    )
+    gradient_checkpointing: bool = setting(
+        False, "Recompute layers in the backward pass to save memory."
+    )
     deterministic: bool = setting(
         False, "Use only deterministic kernels; slower on a GPU, no effect on a CPU."
     )
-    trainer: dict[str, Any] = setting({}, "Additional TrainingArguments of transformers, such as optim.")
+    trainer: dict[str, Any] = setting(
+        {}, "Additional TrainingArguments of transformers, such as optim."
+    )
 
 
 class LogSettings(Settings):
     """Logs and checkpoints of a run; no effect on the result."""
 
     steps: int = setting(10, "Number of steps between log entries.", ge=1)
-    report_to: Names = setting((), "Services that also receive the log, such as tensorboard or wandb.")
+    report_to: Names = setting(
+        (), "Services that also receive the log, such as tensorboard or wandb."
+    )
     checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints.", ge=0)
-    checkpoint_steps: int | None = setting(None, "Steps between checkpoints, instead of minutes.", ge=1)
+    checkpoint_steps: int | None = setting(
+        None, "Steps between checkpoints, instead of minutes.", ge=1
+    )
     training_texts: bool = setting(
         True, "Store hashes of training texts and pairs, so that `aoe evaluate` can find overlaps."
     )
@@ -251,7 +275,9 @@ class TeacherSettings(TeacherModelSettings):
         le=1,
     )
     neighbours: int | None = setting(
-        None, "Number of mutual nearest neighbours that are averaged. Default: by number of texts.", ge=1
+        None,
+        "Number of mutual nearest neighbours that are averaged. Default: by number of texts.",
+        ge=1,
     )
     lexical_weight: float | None = setting(
         None, "Weight of lexical similarity (TF-IDF), 0 to 1. Default: by `purpose`.", ge=0, lt=1
@@ -262,7 +288,8 @@ class TeacherSettings(TeacherModelSettings):
         "or pairs with a score. `score_distill` and `margin_mse` learn them. Default: none.",
     )
     score_range: LabelRange | None = setting(
-        None, "Lowest and highest teacher score, which become 0 and 1, such as -10,10. Default: not rescaled."
+        None,
+        "Lowest and highest teacher score, which become 0 and 1, such as -10,10. Default: not rescaled.",
     )
 
 
@@ -271,6 +298,7 @@ class CardSettings(Settings):
 
     license: str = setting("unknown", "Licence id of the Hub, such as apache-2.0.")
     language: Names = setting(
-        (), "Languages of the texts, such as en. Default: detected in the training texts by py3langid."
+        (),
+        "Languages of the texts, such as en. Default: detected in the training texts by py3langid.",
     )
     base_model: str | None = setting(None, "Hub id of the backbone, if it is a local folder.")

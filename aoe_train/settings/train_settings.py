@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from aoe_train.objectives.objective_settings import PRESETS as OBJECTIVES
 from aoe_train.objectives.objective_settings import ObjectiveSettings
@@ -27,7 +34,9 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.settings import Settings, setting, split_at_commas
 from pairkit.dataset.labels import LabelRange, LabelValues
 
-Pooling = Literal["auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean", "cells"]
+Pooling = Literal[
+    "auto", "cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean", "cells"
+]
 Purpose = Literal["group", "search", "match"]
 LongText = Literal["truncate", "chunks"]
 EncodingPrecision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
@@ -39,7 +48,9 @@ Tree = dict[str, Any]
 def named_precision(given: str | None) -> EncodingPrecision:
     """Check the name of a precision for encoding; None is `auto`."""
     if given is not None and given not in PRECISIONS:
-        raise ConfigError(f"--precision {given}: expected {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
+        raise ConfigError(
+            f"--precision {given}: expected {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"
+        )
     return cast("EncodingPrecision", given or "auto")
 
 
@@ -71,7 +82,9 @@ class DenseSettings(Settings):
     size: int = setting(..., "Number of output dimensions.", ge=1, le=1 << 20)
     activation: Activation = setting("identity", "Activation function of the layer.")
     bias: bool = setting(True, "Add a learned bias to the output.")
-    residual: bool = setting(False, "Add the input to the output, by a learned matrix if sizes differ.")
+    residual: bool = setting(
+        False, "Add the input to the output, by a learned matrix if sizes differ."
+    )
 
 
 def _layers(value: object) -> object:
@@ -96,9 +109,12 @@ class EncoderSettings(Settings):
         ge=4,
     )
     long_text: LongText = setting(
-        "truncate", "What to do with a text longer than max_length: truncate, or split it into chunks."
+        "truncate",
+        "What to do with a text longer than max_length: truncate, or split it into chunks.",
     )
-    overlap: int = setting(0, "Number of tokens that neighbouring chunks share, at most half a chunk.", ge=0)
+    overlap: int = setting(
+        0, "Number of tokens that neighbouring chunks share, at most half a chunk.", ge=0
+    )
     prompts: dict[str, str] = setting(
         {},
         'Prompts by name, before a text or around {text}, such as {query = "query: ", document = "passage: '
@@ -147,7 +163,8 @@ class LoraSettings(Settings):
     alpha: int = setting(32, "Scale of the adapters' product B A, divided by the rank.", ge=1)
     dropout: float = setting(0.1, "Dropout probability on the inputs of the adapters.", ge=0, lt=1)
     targets: Literal["auto"] | Names = setting(
-        "auto", 'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.'
+        "auto",
+        'Names of the linear layers to adapt, such as `q_proj`; "auto" adapts all of the backbone\'s.',
     )
     four_bit: bool = setting(
         False, "Store the frozen weights in 4 bits (QLoRA); needs CUDA and bitsandbytes."
@@ -188,9 +205,15 @@ _DOMAIN: Tree = {
 # the objectives' names leave all but the objective to it, and the papers' presets leave nothing to it.
 PRESETS: Mapping[str, Tree] = {
     AUTO: {},
-    **{name: {"objective": given.model_dump(exclude_unset=True)} for name, given in OBJECTIVES.items()},
     **{
-        name + PAPERS: {"objective": merged(given.model_dump(), _PAPERS_OBJECTIVES.get(name, {})), **_PAPERS}
+        name: {"objective": given.model_dump(exclude_unset=True)}
+        for name, given in OBJECTIVES.items()
+    },
+    **{
+        name + PAPERS: {
+            "objective": merged(given.model_dump(), _PAPERS_OBJECTIVES.get(name, {})),
+            **_PAPERS,
+        }
         for name, given in OBJECTIVES.items()
     },
     DOMAIN: _DOMAIN,
@@ -211,28 +234,39 @@ class DatasetSettings(Settings):
     """Settings of one dataset or dev set that differ from the run's."""
 
     data: str | None = setting(None, "Training rows of this dataset, as `--data NAME=DATA`.")
-    dev_data: str | None = setting(None, "Held-out rows of this dataset, as `--dev-data NAME=DATA`.")
+    dev_data: str | None = setting(
+        None, "Held-out rows of this dataset, as `--dev-data NAME=DATA`."
+    )
     columns: dict[str, str] | None = setting(
         None,
         'Roles of the columns, such as {anchor = "question", positive = "answer"}. Default: `--columns`.',
     )
-    labels: LabelValues | None = setting(None, "Number for each label of the dataset. Default: data.labels.")
+    labels: LabelValues | None = setting(
+        None, "Number for each label of the dataset. Default: data.labels."
+    )
     label_range: LabelRange | None = setting(
-        None, "Lowest and highest score of this dataset, which become 0 and 1. Default: data.label_range."
+        None,
+        "Lowest and highest score of this dataset, which become 0 and 1. Default: data.label_range.",
     )
     conflicts: Conflicts | None = setting(
         None, "What to do with pairs that have different labels. Default: data.conflicts."
     )
     weight: float = setting(1.0, "Relative frequency of this dataset in the mixture.", gt=0)
     batch_size: int | None = setting(
-        None, "Number of this dataset's rows in a batch of each process. Default: optim.batch_size.", ge=2
+        None,
+        "Number of this dataset's rows in a batch of each process. Default: optim.batch_size.",
+        ge=2,
     )
     prompts: str | dict[str, str] | None = setting(
-        None, "Prompts of this dataset and its dev set, one or by column. Default: the run's `prompts`."
+        None,
+        "Prompts of this dataset and its dev set, one or by column. Default: the run's `prompts`.",
     )
-    preset: PresetName | None = setting(None, "Objective of this dataset. Default: the run's `preset`.")
+    preset: PresetName | None = setting(
+        None, "Objective of this dataset. Default: the run's `preset`."
+    )
     objective: ObjectiveSettings = setting(
-        ObjectiveSettings(), "Loss parts of this dataset and their options; unset keys are the run's."
+        ObjectiveSettings(),
+        "Loss parts of this dataset and their options; unset keys are the run's.",
     )
 
 
@@ -310,7 +344,13 @@ class TrainSettings(Settings):
             run["prompts"] = section["prompts"]
         if section.get("batch_size") is not None:
             run = merged(run, {"optim": {"batch_size": section["batch_size"]}})
-        data = {name: section[name] for name in DataSettings.model_fields if section.get(name) is not None}
+        data = {
+            name: section[name]
+            for name in DataSettings.model_fields
+            if section.get(name) is not None
+        }
         return TrainSettings.model_validate(
-            merged(run, {"data": run.get("data", {}) | data, "objective": section.get("objective", {})})
+            merged(
+                run, {"data": run.get("data", {}) | data, "objective": section.get("objective", {})}
+            )
         )

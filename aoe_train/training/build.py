@@ -127,7 +127,9 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
             for sets in (data.train, data.dev)
         )
         _set_trained_weights(encoder, settings)
-        datasets = [_dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()]
+        datasets = [
+            _dataset(name, rows, encoder, loaded, outputs[name]) for name, rows in train.items()
+        ]
         model = _model(encoder, datasets, loaded)
         batches = Mixture(
             [dataset.batches for dataset in datasets],
@@ -209,7 +211,9 @@ def _model(encoder: Encoder, datasets: Sequence[Dataset], loaded: Loaded) -> Pai
     losses = [_loss(dataset, loaded, encoder, layers) for dataset in datasets]
     # The training loop moves it, too, but a dry run has none, and sharding comes before it.
     loss = (nn.ModuleList(losses) if len(losses) > 1 else losses[0]).to(args.device)
-    return PairModel(encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers)
+    return PairModel(
+        encoder.model, loss, chunk=settings.run.chunk, dim=encoder.settings.dim, layers=layers
+    )
 
 
 def _dataset(
@@ -231,7 +235,12 @@ def _dataset(
     teacher = teacher_outputs.teacher
     if isinstance(teacher, NeighbourTeacher):
         batches: Batches = NeighbourBatches(
-            examples, store.lengths, size, teacher.nearest, seed=settings.seed, world=args.world_size
+            examples,
+            store.lengths,
+            size,
+            teacher.nearest,
+            seed=settings.seed,
+            world=args.world_size,
         )
     else:
         batches = Batches(
@@ -258,7 +267,9 @@ def _loss(dataset: Dataset, loaded: Loaded, encoder: Encoder, layers: tuple[int,
             settings.objective,
             dim=encoder.dim,
             kind=examples.kind,
-            label_range=None if labels is None else score_scale(float(labels.min()), float(labels.max())),
+            label_range=None
+            if labels is None
+            else score_scale(float(labels.min()), float(labels.max())),
             custom_loss=custom_loss,
             teachers=_teacher_info(settings, encoder, dataset.teacher_outputs, examples),
             layers=layers,

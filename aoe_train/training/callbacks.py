@@ -135,7 +135,9 @@ class SavePolicy:
             due = self._is_due()
             self.stops = self._stop_requested()
         elif logs:
-            flags = torch.tensor([is_main() and self._is_due(), self._stop_requested()], dtype=torch.int32)
+            flags = torch.tensor(
+                [is_main() and self._is_due(), self._stop_requested()], dtype=torch.int32
+            )
             flags = flags.to(device)
             torch.distributed.all_reduce(flags, torch.distributed.ReduceOp.MAX)
             due, self.stops = map(bool, flags.tolist())
@@ -186,7 +188,9 @@ class WeightAverage:
         if self.mean is None:
             self.mean = {name: weight.clone() for name, weight in weights.items()}
         else:
-            torch._foreach_lerp_([self.mean[name] for name in weights], list(weights.values()), 1 / count)
+            torch._foreach_lerp_(
+                [self.mean[name] for name in weights], list(weights.values()), 1 / count
+            )
 
     @torch.no_grad()
     def chosen(self, model: nn.Module) -> dict[str, Tensor] | None:
@@ -222,7 +226,11 @@ def _swap(weights: dict[str, Tensor], model: nn.Module) -> None:
 
 
 def open_trackers(
-    callbacks: Sequence[TrainerCallback], process: Process, args: TrainingArguments, name: str, step: int
+    callbacks: Sequence[TrainerCallback],
+    process: Process,
+    args: TrainingArguments,
+    name: str,
+    step: int,
 ) -> None:
     """Open the trackers of a run that starts after `step`, and print the location of each."""
     root = process.work.with_suffix(".runs")
@@ -241,7 +249,9 @@ def open_trackers(
             from trackio.utils import TRACKIO_DIR
 
             args.run_name = args.run_name or name  # the callback resumes the run of this name
-            say(f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {args.project}`")
+            say(
+                f"trackio: reporting to {TRACKIO_DIR}; view it with `trackio show --project {args.project}`"
+            )
 
 
 def _open_wandb(wandb: Any, args: TrainingArguments, root: Path, name: str) -> str:
@@ -253,7 +263,13 @@ def _open_wandb(wandb: Any, args: TrainingArguments, root: Path, name: str) -> s
         folder.mkdir(parents=True, exist_ok=True)
         project = os.environ.get("WANDB_PROJECT") or args.project
         try:
-            wandb.init(id=name, resume="allow", name=args.run_name or name, project=project, dir=str(folder))
+            wandb.init(
+                id=name,
+                resume="allow",
+                name=args.run_name or name,
+                project=project,
+                dir=str(folder),
+            )
         except Error as error:
             reason = one_line(str(error), 200).rstrip(".")
             raise ConfigError(

@@ -63,7 +63,10 @@ def save(run: TrainingRun) -> None:
         stateful: Any = [each for each in run.events.callbacks if isinstance(each, ExportableState)]
         weights = {"weights": trained_weights(model), "best": run.best, "average": run.average.mean}
         content = {
-            **{name: each and gather_weights(each, main=process.is_main) for name, each in weights.items()},
+            **{
+                name: each and gather_weights(each, main=process.is_main)
+                for name, each in weights.items()
+            },
             "optimiser": optimiser_state(model, run.step.optimiser),
             "schedule": run.step.schedule.state_dict(),
             "scaler": None if scaler is None else scaler.state_dict(),  # with fp16
@@ -94,7 +97,9 @@ def restore(run: TrainingRun, checkpoint: Path) -> None:
     if run.best is not None and is_sharded(model):
         run.best = {name: shard_like(weight, trained[name]) for name, weight in run.best.items()}
     if (mean := content["average"]) is not None:
-        run.average.mean = {name: shard_like(weight, trained[name]) for name, weight in mean.items()}
+        run.average.mean = {
+            name: shard_like(weight, trained[name]) for name, weight in mean.items()
+        }
     run.clock.seconds += content["seconds"]
     run.name = content["name"]
     run.losses.restore(content["losses"], run.built.args.device)
@@ -175,7 +180,9 @@ def _restored_history(history: str, callbacks: Sequence[TrainerCallback]) -> Tra
     states: Any = state.stateful_callbacks
     for name, saved in states.items():
         same_type = (callback for callback in callbacks if type(callback).__name__ == name)
-        for callback, each in zip(same_type, saved if isinstance(saved, list) else [saved], strict=False):
+        for callback, each in zip(
+            same_type, saved if isinstance(saved, list) else [saved], strict=False
+        ):
             for attribute, value in each.get("attributes", {}).items():
                 setattr(callback, attribute, value)
     return state

@@ -76,7 +76,9 @@ class Fitted:
     keeps_model: bool  # whether the weights are the trained ones, not the backbone's
 
 
-def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]) -> Fitted:
+def fit(
+    built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Callable[[], bool]
+) -> Fitted:
     """Train to the end, restore the best weights, and compare the model with its backbone."""
     loaded = built.loaded
     model = built.model
@@ -87,7 +89,9 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
     encode = partial(_encode, built)
     similarity = built.encoder.settings.similarity_fn_name
     before: DevScores | None = on_main(score) if score else None
-    texts = sample_texts(rows.texts for rows in (*built.data.train.values(), *built.data.dev.values()))
+    texts = sample_texts(
+        rows.texts for rows in (*built.data.train.values(), *built.data.dev.values())
+    )
     collapse = CollapseCheck(encode, texts, before=on_main(lambda: spread(encode(texts))))
     if judged is not None and is_main:
         judged_before = judged.score(encode, similarity)
@@ -107,12 +111,20 @@ def fit(built: Built, callbacks: Sequence[TrainerCallback], stop_requested: Call
     dev_gain = None
     gain = None
     can_resample = sum(map(len, built.data.dev.values())) <= MOST_RESAMPLED
-    if score is not None and can_resample and loaded.sources.dev_metric is None and not settings.run.shard:
+    if (
+        score is not None
+        and can_resample
+        and loaded.sources.dev_metric is None
+        and not settings.run.shard
+    ):
         dev_gain = on_main(lambda: score().ahead_of(before, seed=settings.seed))
     if judged is not None:
         gain = on_main(
             lambda: judged.gain(
-                judged.score(encode, similarity), judged_before, built.data.train.values(), seed=settings.seed
+                judged.score(encode, similarity),
+                judged_before,
+                built.data.train.values(),
+                seed=settings.seed,
             )
         )
     keeps_model = gain is None or settings.optim.if_not_better == "model" or gain.word == "better"
@@ -159,7 +171,9 @@ def run_epochs(run: TrainingRun) -> None:
         if events.control.should_training_stop:
             break
     runtime = time.perf_counter() - start
-    run.log({"train_runtime": runtime, "train_steps_per_second": (state.global_step - first) / runtime})
+    run.log(
+        {"train_runtime": runtime, "train_steps_per_second": (state.global_step - first) / runtime}
+    )
     events("on_train_end")
     run.show(ended=True)
 
@@ -178,7 +192,9 @@ def _batches_of_steps(run: TrainingRun, epoch: int) -> Iterator[list[dict[str, A
     batches = iter(skip_first_batches(loader, done * accumulation) if done else loader)
     for step in range(done, run.built.steps_an_epoch):
         group = list(islice(batches, accumulation))
-        if random_state is not None and step == done != 0:  # starting an epoch draws a random number
+        if (
+            random_state is not None and step == done != 0
+        ):  # starting an epoch draws a random number
             checkpoints.restore_random_state(random_state, args.device)
         yield group
 
@@ -245,7 +261,9 @@ def _begin(
     events("on_init_end")
     name = f"{process.work.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     clock = Stopwatch()
-    return TrainingRun(built, step, events, policy, average, losses, collapse, clock, score, before, name)
+    return TrainingRun(
+        built, step, events, policy, average, losses, collapse, clock, score, before, name
+    )
 
 
 @contextmanager
@@ -268,7 +286,9 @@ def _resume(run: TrainingRun) -> None:
         process.say(f"{process.work}: continuing after step {checkpoints.step_of(newest)}")
         checkpoints.restore(run, newest)
     if process.is_main:
-        open_trackers(run.events.callbacks, process, run.built.args, run.name, run.state.global_step)
+        open_trackers(
+            run.events.callbacks, process, run.built.args, run.name, run.state.global_step
+        )
 
 
 def _save_sound_weights(run: TrainingRun) -> str:
@@ -314,7 +334,9 @@ def _dev_scorer(built: Built) -> Callable[[], DevScores] | None:
                 return DevScores({"dev": own_metric(metric, encoder)})
             # Processes of a sharded model must run the same batches, so none may halve one after an error.
             encode = partial(encoder.encode, halve=not settings.run.shard, progress=progress)
-            return dev_scores(encode, sets, encoder.settings.similarity_fn_name, chosen=settings.mix.dev)
+            return dev_scores(
+                encode, sets, encoder.settings.similarity_fn_name, chosen=settings.mix.dev
+            )
 
     return score
 

@@ -95,7 +95,9 @@ def load(sources: Sources, settings: TrainSettings, process: Process) -> Loaded:
     with stage(f"load {sources.backbone}", show):
         encoder, filled = load_backbone(sources, settings, device)
     if encoder.folder is not None:
-        read_digests(encoder.folder)  # refuse a damaged file before training, after which it is inherited
+        read_digests(
+            encoder.folder
+        )  # refuse a damaged file before training, after which it is inherited
     if line := format_decoder_choices(settings, filled):
         say(line)
 
@@ -167,7 +169,9 @@ def _facts(
     author = author or author_of_run
     written = (written and author != "people") or 2 * rows.reading.written > len(rows)
     anchors = [rows.texts[int(text)] for text in rows.rows[:, 0]] if author == "rules" else []
-    return DatasetFacts(rows.kind, len(rows), written, auc, author, first_person_share(anchors), neighbours)
+    return DatasetFacts(
+        rows.kind, len(rows), written, auc, author, first_person_share(anchors), neighbours
+    )
 
 
 def _warnings(
@@ -175,7 +179,10 @@ def _warnings(
 ) -> Iterator[str | None]:
     """Warnings of rows that make a model worse, unused prompts, and similarities trained only in part."""
     yield language_warning(encoder.tokenizer, rows.texts, sources.backbone)
-    if rows.kind in ("single", "triplet") and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS:
+    if (
+        rows.kind in ("single", "triplet")
+        and (texts := len(set(rows.rows[:, 0].tolist()))) < FEW_TEXTS
+    ):
         yield f"warning: {name}: only {texts} texts; use hundreds, as few can make the model worse"
     unused = [prompt for prompt, words in encoder.settings.prompts.items() if words]
     if unused and settings.prompts is None and encoder.settings.default_prompt_name is None:
@@ -201,7 +208,12 @@ def _trained_on(data: Data) -> Iterator[str]:
 
 
 def _backbone_auc(
-    sources: Sources, data: Data, encoder: Encoder, settings: TrainSettings, say: Say, show: Listener
+    sources: Sources,
+    data: Data,
+    encoder: Encoder,
+    settings: TrainSettings,
+    say: Say,
+    show: Listener,
 ) -> float | None:
     """The backbone's AUC on a sample of the pairs, if their labels are 0 and 1."""
     ((name, rows),) = data.train.items()
@@ -215,7 +227,9 @@ def _backbone_auc(
         rows=indices.reshape(len(chosen), -1),
         labels=None if rows.labels is None else rows.labels[chosen],
     )
-    sample = run_prompts(settings, encoder.settings, {name: sample}, data.dev).of(name).applied(sample)
+    sample = (
+        run_prompts(settings, encoder.settings, {name: sample}, data.dev).of(name).applied(sample)
+    )
     if sample.labels is None or len(np.unique(sample.labels)) < 2:
         return None
 
@@ -236,7 +250,9 @@ def _backbone_auc(
     return auc
 
 
-def load_backbone(sources: Sources, settings: TrainSettings, device: Any) -> tuple[Encoder, TrainSettings]:
+def load_backbone(
+    sources: Sources, settings: TrainSettings, device: Any
+) -> tuple[Encoder, TrainSettings]:
     """The backbone (float32; frozen under adapters in the run's precision), and defaults for decoders."""
     check_pin(sources.backbone, sources.revision, trust_remote_code=sources.trust_remote_code)
     folder = find_folder(sources.backbone, revision=sources.revision)
@@ -291,6 +307,8 @@ def read_authorship(source: Source) -> tuple[bool, Author | None]:
             run = read_object(folder / "run.json")
             if str(run.get("made_by")).startswith("label "):
                 llms = run.get("llms")
-                kinds = {llm.get("kind") for llm in llms.values()} if isinstance(llms, dict) else set()
+                kinds = (
+                    {llm.get("kind") for llm in llms.values()} if isinstance(llms, dict) else set()
+                )
                 return True, "rules" if kinds == {"wordnet"} else None
     return False, None

@@ -123,7 +123,9 @@ class Diverged(ConfigError):  # noqa: N818 - names the event
 
 def sample_texts(collections: Iterable[Sequence[str]]) -> list[str]:
     """Distinct texts for a `CollapseCheck`, some of each collection."""
-    sample = [text for texts in collections for text in texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]]
+    sample = [
+        text for texts in collections for text in texts[:: max(1, len(texts) // _TEXTS)][:_TEXTS]
+    ]
     return list(dict.fromkeys(sample))
 
 

@@ -23,9 +23,17 @@ if TYPE_CHECKING:
     from aoe_train.training.train_record import DatasetRecord, RunRecord
 _TAGS = ("sentence-transformers", "feature-extraction", "sentence-similarity", "angle", "aoe")
 # Names of dev metrics on the Hub, as in sentence-transformers' evaluators.
-_HUB_METRICS = {"spearman": "spearman_cosine", "triplet_accuracy": "cosine_accuracy", "mrr": "cosine_mrr"}
+_HUB_METRICS = {
+    "spearman": "spearman_cosine",
+    "triplet_accuracy": "cosine_accuracy",
+    "mrr": "cosine_mrr",
+}
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_NUMBERS = {"binary": "pairs labelled 0 or 1", "graded": "graded pairs", "positive": "positive pairs"}
+_NUMBERS = {
+    "binary": "pairs labelled 0 or 1",
+    "graded": "graded pairs",
+    "positive": "positive pairs",
+}
 _NUMBERS |= {"triplet": "triplets", "single": "single texts"}
 
 
@@ -41,12 +49,17 @@ def model_card(name: str, record: RunRecord, settings: TrainSettings, dim: int) 
         license_id=about.license,
         language=about.language or record.languages,
         base_model=about.base_model or (packaged.hub_id if packaged else hub_id(backbone)),
-        datasets=dict.fromkeys(filter(None, (hub_id(name.partition(":")[0]) for name in sources.values()))),
+        datasets=dict.fromkeys(
+            filter(None, (hub_id(name.partition(":")[0]) for name in sources.values()))
+        ),
         results=_measured(record),
     )
     sections = [
         *([("", _BACKBONE)] if record.result.kept == "backbone" else []),
-        ("", f"Maps a text to a vector of {dim} numbers; texts with similar meaning have similar vectors."),
+        (
+            "",
+            f"Maps a text to a vector of {dim} numbers; texts with similar meaning have similar vectors.",
+        ),
         ("Use", _use(record.encoder)),
         ("Training data", _data(record, settings)),
         ("Objective", "\n\n".join([_objectives(record, settings), *_teachers(record, settings)])),
@@ -149,7 +162,10 @@ def prompts_note(prompts: NamedPrompts) -> str:
         return f"The tokenizer adds the prompt `{prompt}` to each text; don't add it yourself."
     if not any(prompts.prompts.values()):
         return ""
-    rows = [(f"`{name}`", f"`{prompt}`" if prompt else "(none)") for name, prompt in prompts.prompts.items()]
+    rows = [
+        (f"`{name}`", f"`{prompt}`" if prompt else "(none)")
+        for name, prompt in prompts.prompts.items()
+    ]
     default = f" The default is `{prompts.default}`." if prompts.default else ""
     return (
         "The model was trained with prompts: choose one with `encode(texts, prompt_name=...)`; `encode_query`"
@@ -207,7 +223,9 @@ def _data(record: RunRecord, settings: TrainSettings) -> str:
     elif dev := sum(record.dev_sets.values()):
         lines.append(f"{dev:,} held-out rows chose the best weights.")
     if truncated := record.batches["truncated_texts"]:
-        lines.append(f"{truncated:,} texts longer than {record.encoder.max_length} tokens were truncated.")
+        lines.append(
+            f"{truncated:,} texts longer than {record.encoder.max_length} tokens were truncated."
+        )
     if record.training_texts:
         lines.append(_HASHES)
     return " ".join(lines)
@@ -222,7 +240,9 @@ def _rows(dataset: DatasetRecord, source: str) -> str:
     if labels := reading.get("labels"):
         lines.append(f"Labels: {_code(labels)}.")
     if left_out := reading.get("left_out"):
-        reasons = ", ".join(f"{number:,} {_code(why.replace('_', ' '))}" for why, number in left_out.items())
+        reasons = ", ".join(
+            f"{number:,} {_code(why.replace('_', ' '))}" for why, number in left_out.items()
+        )
         lines.append(f"Rows left out: {reasons}.")
     if conflicts := reading.get("conflicts"):
         lines.append(f"{conflicts:,} pairs had different labels.")
@@ -277,7 +297,8 @@ def _objective(objective: ObjectiveSettings, custom: str | None) -> str:
     if objective.score_form == "mse":  # doesn't rank
         taus.pop("score_distill", None)
     rows = [
-        (part, f"{weight:g}", f"{taus[part]:g}" if part in taus else "–") for part, weight in parts.items()
+        (part, f"{weight:g}", f"{taus[part]:g}" if part in taus else "–")
+        for part, weight in parts.items()
     ]
     forms = {"embed_distill": objective.embed_form, "score_distill": objective.score_form}
     named = [f"Form of {part}: `{form}`." for part, form in forms.items() if part in parts]
@@ -299,7 +320,9 @@ def _teachers(record: RunRecord, settings: TrainSettings) -> Iterator[str]:
             f" {teacher['dim']} numbers, SHA-256 of its {what} `{teacher[what][:16]}…`."
         )
         if prompts := [
-            f"{column} {_code(words)}" for column, words in teacher.get("prompts", {}).items() if words
+            f"{column} {_code(words)}"
+            for column, words in teacher.get("prompts", {}).items()
+            if words
         ]:
             line += f" Its prompts: {', '.join(prompts)}."
         if role == "guide":
@@ -333,7 +356,10 @@ def _settings(record: RunRecord, settings: TrainSettings) -> str:
         ("seed", str(settings.seed)),
         ("LoRA", "yes" if settings.lora else "no"),
     ]
-    return table(("setting", "value"), rows) + "\n\n`run.json` has all settings and the hashes of all inputs."
+    return (
+        table(("setting", "value"), rows)
+        + "\n\n`run.json` has all settings and the hashes of all inputs."
+    )
 
 
 def _results(record: RunRecord) -> str:
@@ -343,7 +369,9 @@ def _results(record: RunRecord) -> str:
     pairs = _base(str(record.sources.judged))
     kept = f"The weights are the {record.result.kept}'s."
     if not gain.is_judged:
-        return f"{_dev_results(record)}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
+        return (
+            f"{_dev_results(record)}\n\nThe judged pairs of `{pairs}` show no gain: {gain}. {kept}"
+        )
     low, high = gain.ahead.interval
     corrected = "" if gain.reliability == 1 else ", including the uncertainty of the labels"
     return (
@@ -361,10 +389,15 @@ def _dev_results(record: RunRecord) -> str:
     columns = ["eval_dev", *(f"eval_dev.{name}" for name in sets)]
     before = [result.dev_before, *(dev.before for dev in sets.values())]
     scores = {"before training": before}
-    scores |= {f"step {each['step']}": [each[name] for name in columns] for each in record.dev_history[-10:]}
+    scores |= {
+        f"step {each['step']}": [each[name] for name in columns]
+        for each in record.dev_history[-10:]
+    }
     head = ["weights", f"{result.dev_metric} on {result.dev_set or 'held-out rows'}"]
     head += [f"{name}: {dev.metric}" for name, dev in sets.items()]
-    results = table(head, [[weights, *(f"{score:.4f}" for score in row)] for weights, row in scores.items()])
+    results = table(
+        head, [[weights, *(f"{score:.4f}" for score in row)] for weights, row in scores.items()]
+    )
     if result.kept == "backbone":
         return results
     return f"{results}\n\nThe weights are those of step {record.best_step}."
@@ -372,4 +405,8 @@ def _dev_results(record: RunRecord) -> str:
 
 def _base(source: str) -> str:
     """The last part of a path, since the rest is private to this machine."""
-    return source.rstrip("/").rpartition("/")[2] if source.startswith(("/", "./", "../", "~")) else source
+    return (
+        source.rstrip("/").rpartition("/")[2]
+        if source.startswith(("/", "./", "../", "~"))
+        else source
+    )

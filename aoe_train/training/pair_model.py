@@ -71,7 +71,9 @@ class PairModel(nn.Module):
             return {"loss": loss} if isinstance(loss, Tensor) else loss
         prompts = () if prompt_lengths is None else (prompt_lengths,)
         vectors = self.embed(input_ids, lengths, pieces, *prompts)
-        return self._loss(vectors, rows, texts, labels, BatchTeachers(guide, teacher, scores), dataset)
+        return self._loss(
+            vectors, rows, texts, labels, BatchTeachers(guide, teacher, scores), dataset
+        )
 
     def fixed_shape(
         self,
@@ -84,7 +86,9 @@ class PairModel(nn.Module):
         longest: int,
     ) -> dict[str, Tensor]:
         """As `forward`, for texts of one piece whose `sizes` only the device knows; see `step_graphs`."""
-        return self._loss(self.text_model.fixed_shape(input_ids, sizes, longest), rows, texts, labels)
+        return self._loss(
+            self.text_model.fixed_shape(input_ids, sizes, longest), rows, texts, labels
+        )
 
     @uncompiled  # cheap, and different for each batch and process
     def _loss(
@@ -96,8 +100,12 @@ class PairModel(nn.Module):
         batch_teachers: BatchTeachers = NO_BATCH_TEACHERS,
         dataset: int | None = None,
     ) -> dict[str, Tensor]:
-        numbers = texts[rows].masked_fill(rows == ABSENT, ABSENT)  # absent texts have arbitrary vectors
-        objective = self.objective if dataset is None else cast("nn.ModuleList", self.objective)[dataset]
+        numbers = texts[rows].masked_fill(
+            rows == ABSENT, ABSENT
+        )  # absent texts have arbitrary vectors
+        objective = (
+            self.objective if dataset is None else cast("nn.ModuleList", self.objective)[dataset]
+        )
         return objective(  # type: ignore[no-any-return]
             gather_rows(vectors[..., : self.dim][rows]),
             None if labels is None else gather_rows(labels),
@@ -138,7 +146,12 @@ def split_texts(
         counts = pieces[first : first + size]
         chunk = slice(piece, piece + counts.sum())
         sizes = lengths[chunk]
-        yield input_ids[token : token + sizes.sum()], sizes, counts, *(numbers[chunk] for numbers in by_piece)
+        yield (
+            input_ids[token : token + sizes.sum()],
+            sizes,
+            counts,
+            *(numbers[chunk] for numbers in by_piece),
+        )
         token += sizes.sum()
         piece += counts.sum()
 
@@ -162,7 +175,9 @@ class TextObjective(nn.Module, ABC):
         """Write additional files of the model into its folder."""
 
 
-def prepare_objective(objective: TextObjective, encoder: Encoder, kind: Kind, seed: int) -> TextObjective:
+def prepare_objective(
+    objective: TextObjective, encoder: Encoder, kind: Kind, seed: int
+) -> TextObjective:
     """Prepare the objective for an encoder."""
     with torch.random.fork_rng():  # its initial weights must not change the run's dropout
         torch.manual_seed(seed)
@@ -179,7 +194,9 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
         return
     unsupported = {
         "several datasets": sources.several,
-        "a guide or teacher": bool(settings.guide.model or settings.teacher.model or settings.teacher.scores),
+        "a guide or teacher": bool(
+            settings.guide.model or settings.teacher.model or settings.teacher.scores
+        ),
         "dims and layers": bool(settings.objective.dims or settings.objective.layers),
         "run.chunk": settings.run.chunk is not None,
         "run.shard": settings.run.shard,
@@ -187,4 +204,6 @@ def check_loss_functions(sources: Sources, settings: TrainSettings) -> None:
     }
     for option, is_set in unsupported.items():
         if is_set:
-            raise ConfigError(f"objective: a TextObjective doesn't support {option}; leave one of them out")
+            raise ConfigError(
+                f"objective: a TextObjective doesn't support {option}; leave one of them out"
+            )

@@ -129,7 +129,9 @@ def shard(model: nn.Module) -> None:
             fully_shard(layer, mesh=mesh)
         whole_model = fully_shard(model, mesh=mesh)
     except ValueError as error:
-        raise ConfigError(f"run.shard: this model can't be sharded ({error}); leave it out") from error
+        raise ConfigError(
+            f"run.shard: this model can't be sharded ({error}); leave it out"
+        ) from error
     if hasattr(whole_model, "set_reduce_scatter_unused_params"):  # newer releases of torch
         # All processes must reduce a weight even if only some used it, such as an expert's.
         whole_model.set_reduce_scatter_unused_params(True)
@@ -166,7 +168,9 @@ def unsharded_root(model: nn.Module) -> Iterator[None]:
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
     """The trained weights by name; frozen ones come with the backbone."""
-    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
+    return {
+        name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad
+    }
 
 
 def copy_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -251,4 +251,6 @@ def _attends_by_flash(text_model: Any, device: torch.device) -> bool:
     if not text_model.packed or isinstance(backbone, PackedBackbone):
         return False
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return has_flash(device) and is_for_flash(torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta"))
+    return has_flash(device) and is_for_flash(
+        torch.empty(1, 1, dim, dtype=torch.bfloat16, device="meta")
+    )

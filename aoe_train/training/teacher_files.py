@@ -35,7 +35,9 @@ def scores_from_file(
 ) -> npt.NDArray[np.float32]:
     """The scores (row, other column) of each row's first text with each of its others."""
     if examples.kind == "single":
-        raise ConfigError("teacher.scores: found single texts, expected pairs or triplets; use --teacher")
+        raise ConfigError(
+            "teacher.scores: found single texts, expected pairs or triplets; use --teacher"
+        )
     known = _read_scores(path)
     low, high = scale or (0.0, 1.0)
     scores = np.full((len(examples), examples.rows.shape[1] - 1), np.nan, np.float32)
@@ -63,7 +65,9 @@ def _read_scores(path: Path) -> dict[_Pair, float]:
     start = first_row(path)
     roles = find_roles(table, str(path))
     numbered = table.with_row_index(ROW, offset=start)
-    rows = to_rows(numbered, Roles(roles.text1, roles.text2, negatives=roles.negatives), str(path)).drop(ROW)
+    rows = to_rows(
+        numbered, Roles(roles.text1, roles.text2, negatives=roles.negatives), str(path)
+    ).drop(ROW)
     column = SCORES if SCORES in table.columns else roles.label
     if not column:
         raise DataError(
@@ -104,7 +108,9 @@ def _as_lists(column: pl.Series, path: Path, start: int) -> list[list[float]]:
         column = column.cast(pl.Float64, strict=False).reshape((-1, 1))
     lists: list[list[float] | None] = column.to_list()
     for row, scores in enumerate(lists, start):
-        if scores is None or not all(isinstance(each, int | float) and np.isfinite(each) for each in scores):
+        if scores is None or not all(
+            isinstance(each, int | float) and np.isfinite(each) for each in scores
+        ):
             raise DataError(
                 f"{one_line(column.name)} is not a number; expected scores, as lists for rows with negatives"
                 " (JSON lines or Parquet)",
@@ -141,7 +147,9 @@ def vectors_from_file(path: Path, texts: Sequence[str]) -> npt.NDArray[np.float3
 
 def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     if not isinstance(vectors.dtype, pl.List | pl.Array):
-        raise DataError(f"{_VECTOR} has no lists of numbers; expected a vector in each row", path=path)
+        raise DataError(
+            f"{_VECTOR} has no lists of numbers; expected a vector in each row", path=path
+        )
     lists = vectors.cast(pl.List(pl.Float32), strict=False)
     lengths = lists.list.len().fill_null(0).to_numpy()
     wrong = (lengths != lengths[0]) | (lengths == 0)
@@ -152,5 +160,7 @@ def _matrix(vectors: pl.Series, path: Path) -> npt.NDArray[np.float32]:
     matrix: npt.NDArray[np.float32] = lists.explode().to_numpy().reshape(len(lists), -1)
     if not (finite := np.isfinite(matrix).all(axis=1)).all():
         row = first_row(path) + int(finite.argmin())
-        raise DataError(f"{_VECTOR} has NaN, infinity or null; expected numbers", path=path, row=row)
+        raise DataError(
+            f"{_VECTOR} has NaN, infinity or null; expected numbers", path=path, row=row
+        )
     return matrix

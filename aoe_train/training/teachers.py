@@ -41,7 +41,9 @@ _SCORE_PARTS = ("margin_mse", "score_distill")
 class Teacher:
     """A guide or a teacher; one process loads it to identify it, and the others get the identity."""
 
-    def __init__(self, role: Role, settings: TeacherModelSettings, backbone: Encoder | None = None) -> None:
+    def __init__(
+        self, role: Role, settings: TeacherModelSettings, backbone: Encoder | None = None
+    ) -> None:
         """Check its settings; `backbone` is that of the run, before training, if it teaches itself."""
         self.role = role
         self.name = settings.model or ""
@@ -77,7 +79,9 @@ class Teacher:
         if self.file is None:
             return {**self.encoder.identity(), "dim": self.encoder.dim}
         if not self.file.is_file():
-            raise ConfigError(f"{self.role} {self.name}: no such file; give a model, or a file of vectors")
+            raise ConfigError(
+                f"{self.role} {self.name}: no such file; give a model, or a file of vectors"
+            )
         return {"file": sha256(self.file)}
 
     @property
@@ -98,7 +102,11 @@ class Teacher:
             return [""] * examples.rows.shape[1]
         known = settings.named_prompts
         has_anchors = examples.kind in ("positive", "triplet")
-        if self._settings.prompts is None and has_anchors and {QUERY, *DOCUMENTS} & known.prompts.keys():
+        if (
+            self._settings.prompts is None
+            and has_anchors
+            and {QUERY, *DOCUMENTS} & known.prompts.keys()
+        ):
             return [known.query, *[known.document] * (examples.rows.shape[1] - 1)]
         try:
             return column_prompts(self._settings.prompts, settings, [examples]).by_column(examples)
@@ -127,7 +135,11 @@ class Teacher:
 
     def record(self, examples: Examples, dim: int) -> dict[str, Any]:
         """Its entry in run.json, which the card shows."""
-        record: dict[str, Any] = {"model": self.name, "revision": self._settings.revision, "dim": dim}
+        record: dict[str, Any] = {
+            "model": self.name,
+            "revision": self._settings.revision,
+            "dim": dim,
+        }
         settings = self._encoder_settings
         if settings is None:
             return {**record, **self.identity}
@@ -149,7 +161,9 @@ def scores_identity(teacher: TeacherSettings) -> dict[str, Any]:
     """The hash of the given scores, for run.json; empty without scores."""
     if teacher.scores is None:
         if teacher.score_range is not None:
-            raise ConfigError("teacher.score_range has no effect without --teacher-scores; leave it out")
+            raise ConfigError(
+                "teacher.score_range has no effect without --teacher-scores; leave it out"
+            )
         return {}
     path = Path(teacher.scores)
     if not path.is_file():
@@ -167,17 +181,24 @@ def load_teachers(
 ) -> list[Teacher]:
     """The guide and teacher of a run, identified by rank 0; datasets in `custom` have the user's own loss."""
     teachers = []
-    sections: dict[Role, TeacherModelSettings] = {"guide": settings.guide, "teacher": settings.teacher}
+    sections: dict[Role, TeacherModelSettings] = {
+        "guide": settings.guide,
+        "teacher": settings.teacher,
+    }
     for role, section in sections.items():
         if section.model is not None:
             teachers.append(Teacher(role, section))
         elif section.revision or section.prompts:
-            raise ConfigError(f"{role}: has settings but no model; give --{role}, or leave them out")
+            raise ConfigError(
+                f"{role}: has settings but no model; give --{role}, or leave them out"
+            )
         elif section is settings.teacher and settings.teacher.smoothing is not None:
             prompted = section.model_copy(update={"prompts": settings.prompts})
             teachers.append(Teacher(role, prompted, encoder))
     with stage("load guide and teacher", show) if teachers else nullcontext():
-        identities: list[Mapping[str, Any]] = on_main(lambda: [teacher.identify() for teacher in teachers])
+        identities: list[Mapping[str, Any]] = on_main(
+            lambda: [teacher.identify() for teacher in teachers]
+        )
     for teacher, identity in zip(teachers, identities, strict=True):
         teacher.identity = identity
     for name, rows in data.train.items():
@@ -221,7 +242,9 @@ def precompute_vectors(
             if placeholders and teacher.dim is not None:
                 zeros = np.zeros((1, teacher.dim), np.float32)
                 column = ColumnVectors(zeros, np.zeros(len(examples), np.int64))
-                vectors[name][teacher.role] = TeacherVectors([column] * max(2, examples.rows.shape[1]))
+                vectors[name][teacher.role] = TeacherVectors(
+                    [column] * max(2, examples.rows.shape[1])
+                )
             else:
                 vectors[name][teacher.role] = _vectors(teacher, examples, cache, show)
             if teacher.role == "teacher" and settings.smoothing is not None:
@@ -251,6 +274,8 @@ def _vectors(teacher: Teacher, examples: Examples, cache: Path, show: Listener) 
             cached = TextVectors(texts, teacher.identity, prompt, folder=cache)
             vectors = cached.load_or_make(lambda: teacher.encoder, show)
         indices = flat.reshape(rows.shape)
-        by_column |= {column: ColumnVectors(vectors, indices[:, at]) for at, column in enumerate(columns)}
+        by_column |= {
+            column: ColumnVectors(vectors, indices[:, at]) for at, column in enumerate(columns)
+        }
     views = 2 if examples.kind == "single" else 1  # a single text is its own positive
     return TeacherVectors([by_column[column] for column in range(len(prompts))] * views)

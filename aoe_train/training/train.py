@@ -31,7 +31,12 @@ from aoe_train.training.model_card import model_card
 from aoe_train.training.pair_model import check_loss_functions
 from aoe_train.training.processes import on_main, wait_for_all
 from aoe_train.training.train_record import RunRecord, format_run_choices, origin, run_record
-from aoe_train.training.training_arguments import Process, idle_processors, memory_advice, start_processes
+from aoe_train.training.training_arguments import (
+    Process,
+    idle_processors,
+    memory_advice,
+    start_processes,
+)
 from pairkit.base.cli.progress import Display, Listener
 from pairkit.base.system.files import whole_folder, write_json, write_text
 from pairkit.dataset.records import joined, write_bad_rows
@@ -58,7 +63,10 @@ def train(
     check_judged(sources.judged, settings)
     args = start_processes(settings, work := work_beside(sources.out))
     is_main = args.process_index == 0
-    with working_folder(work) if is_main else nullcontext(), Display(progress if is_main else False) as show:
+    with (
+        working_folder(work) if is_main else nullcontext(),
+        Display(progress if is_main else False) as show,
+    ):
         process = Process(args, work, say if is_main else silent, show)
         if note := idle_processors(args):
             process.say(note)
@@ -71,12 +79,16 @@ def train(
         return record
 
 
-def _continued(loaded: Loaded, *, fresh: bool, callbacks: Sequence[TrainerCallback]) -> dict[str, Any]:
+def _continued(
+    loaded: Loaded, *, fresh: bool, callbacks: Sequence[TrainerCallback]
+) -> dict[str, Any]:
     """The record of a finished run, or of a new one, which continues from its newest checkpoint."""
     process = loaded.process
     out = loaded.sources.out
     identity: dict[str, Any] = on_main(lambda: origin(loaded))
-    record: dict[str, Any] | None = on_main(lambda: begin_or_go_on(out, process.work, identity, fresh=fresh))
+    record: dict[str, Any] | None = on_main(
+        lambda: begin_or_go_on(out, process.work, identity, fresh=fresh)
+    )
     if record is not None:
         process.say(f"{out}: already finished; give --fresh to train again")
         return record
@@ -111,6 +123,8 @@ def _write(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         if loaded.settings.log.training_texts:
             trained = data.train.values() if record.training_texts else ()
             write_digests(folder, training_digests(trained), loaded.encoder.folder)
-        write_text(folder / "README.md", model_card(out.name, record, loaded.settings, built.encoder.dim))
+        write_text(
+            folder / "README.md", model_card(out.name, record, loaded.settings, built.encoder.dim)
+        )
         write_json(folder / RUN_FILE, record.to_dict())
     return record

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 _PROBES = 4  # timed steps, after a warm-up step
 _MIB = 1 << 20
-_GPU_NOTE = "measured without CUDA graphs; a GPU trains more rows a second with a larger --batch-size"
+_GPU_NOTE = (
+    "measured without CUDA graphs; a GPU trains more rows a second with a larger --batch-size"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,9 +156,13 @@ def plan(sources: Sources, settings: TrainSettings, *, progress: bool | Listener
             "steps": math.ceil(batches / settings.optim.accumulation),
             "parameters": {
                 "total": sum(
-                    each.numel() for each in built.model.state_dict().values() if each.is_floating_point()
+                    each.numel()
+                    for each in built.model.state_dict().values()
+                    if each.is_floating_point()
                 ),
-                "trained": sum(each.numel() for each in built.model.parameters() if each.requires_grad),
+                "trained": sum(
+                    each.numel() for each in built.model.parameters() if each.requires_grad
+                ),
             },
             "memory_mb": memory,
             "seconds": round(batches * seconds_a_batch, 3),
@@ -180,7 +186,9 @@ def _dataset_lines(record: Mapping[str, Any]) -> dict[str, str]:
 def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
     labels = ", ".join(f"{label}: {count:,}" for label, count in record["labels"].items())
     reading = record["reading"]
-    left_out = ", ".join(f"{count:,} {one_line(reason, 40)}" for reason, count in reading["left_out"].items())
+    left_out = ", ".join(
+        f"{count:,} {one_line(reason, 40)}" for reason, count in reading["left_out"].items()
+    )
     return {
         "rows": f"{record['rows']:,} ({record['kind']}), {record['texts']:,} distinct texts",
         "labels": labels or "none",
@@ -188,11 +196,15 @@ def _row_lines(record: Mapping[str, Any]) -> dict[str, str]:
         "rows left out": left_out or "none",
         "pairs with different labels": f"{reading['conflicts']:,}",
         **({"negatives": negatives_in_words(counts)} if (counts := record["negatives"]) else {}),
-        "objective": " + ".join(f"{weight:g} {part}" for part, weight in record["objective"].items()),
+        "objective": " + ".join(
+            f"{weight:g} {part}" for part, weight in record["objective"].items()
+        ),
     }
 
 
-def _dataset(rows: Examples, settings: TrainSettings, custom_loss: LossFunction | None) -> dict[str, Any]:
+def _dataset(
+    rows: Examples, settings: TrainSettings, custom_loss: LossFunction | None
+) -> dict[str, Any]:
     """A dataset's rows and objective for the record."""
     return {
         "rows": len(rows),
@@ -210,7 +222,9 @@ def _labels(labels: np.ndarray | None) -> dict[str, int]:
     if labels is None:
         return {}
     distinct, counts = np.unique(np.floor(labels).astype(np.int64), return_counts=True)
-    return {str(label): count for label, count in zip(distinct.tolist(), counts.tolist(), strict=True)}
+    return {
+        str(label): count for label, count in zip(distinct.tolist(), counts.tolist(), strict=True)
+    }
 
 
 def _memory(built: Built) -> dict[str, float]:
@@ -225,9 +239,16 @@ def _memory(built: Built) -> dict[str, float]:
     with autocast(args):
         activations = saved_bytes(model, batch)
     copies = (optim.interpolate != 1) + (optim.average > 0)
-    if args.device.type == "cpu":  # in a run on a GPU the backbone's and the best weights are in host memory
+    if (
+        args.device.type == "cpu"
+    ):  # in a run on a GPU the backbone's and the best weights are in host memory
         copies += (built.loaded.judged is not None) + bool(built.data.dev)
-    sizes = {"weights": weights, "gradients": trained, "optimiser": 2 * trained, "copies": copies * trained}
+    sizes = {
+        "weights": weights,
+        "gradients": trained,
+        "optimiser": 2 * trained,
+        "copies": copies * trained,
+    }
     sizes["activations"] = activations
     return {name: round(size / _MIB, 1) for name, size in sizes.items()}
 
@@ -271,7 +292,9 @@ def saved_bytes(model: PairModel, batch: Mapping[str, Any]) -> int:
     saved = _saved(lambda: model(**batch), weights)
     if model.chunk is not None and len(batch["pieces"]) > model.chunk:
         prompts = [batch["prompt_lengths"]] if "prompt_lengths" in batch else []
-        chunks = split_texts(batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *prompts)
+        chunks = split_texts(
+            batch["input_ids"], batch["lengths"], batch["pieces"], model.chunk, *prompts
+        )
         *_, longest = chunks  # texts are sorted by length
         saved += _saved(lambda: model.text_model(*longest), weights)
     return saved

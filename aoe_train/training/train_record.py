@@ -15,7 +15,13 @@ from aoe_train.data.examples import negative_counts
 from aoe_train.data.mixture import describe, format_epoch_share
 from aoe_train.evaluation.score import Gain
 from aoe_train.evaluation.tasks import defined
-from aoe_train.model.model_folder import hash_examples, hash_files, hash_tokenizer, hash_weights, versions
+from aoe_train.model.model_folder import (
+    hash_examples,
+    hash_files,
+    hash_tokenizer,
+    hash_weights,
+    versions,
+)
 from aoe_train.objectives.objective import loss_weights, qualified_name
 from aoe_train.settings.train_settings import PAPERS, EncoderSettings
 from aoe_train.training.teachers import scores_identity
@@ -112,7 +118,9 @@ class RunRecord(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """The object of run.json."""
-        return self.model_dump(exclude_unset=True) | {"encoder": self.encoder.model_dump(mode="json")}
+        return self.model_dump(exclude_unset=True) | {
+            "encoder": self.encoder.model_dump(mode="json")
+        }
 
 
 _ADVISED = {"guide": {"model", "revision"}, "teacher": {"model", "revision", "scores"}}
@@ -125,7 +133,9 @@ def origin(loaded: Loaded) -> dict[str, Any]:
     encoder = loaded.encoder
     judged = loaded.judged
     names = {name: qualified_name(loss) for name, loss in sources.losses.items()}
-    settings = loaded.settings.model_dump(mode="json", exclude={"log": True, "card": True, **_ADVISED})
+    settings = loaded.settings.model_dump(
+        mode="json", exclude={"log": True, "card": True, **_ADVISED}
+    )
     for section in settings["datasets"].values():  # the rows' hashes replace their paths
         section.pop("data"), section.pop("dev_data")
     metric = sources.dev_metric
@@ -142,7 +152,9 @@ def origin(loaded: Loaded) -> dict[str, Any]:
         "names": [*data.train, *data.dev] if max(len(data.train), len(data.dev)) > 1 else [],
         "backbone": hash_weights(encoder.model),
         "tokenizer": hash_tokenizer(encoder.tokenizer),
-        "prompts": encoder.settings.model_dump(include={"prompts", "default_prompt_name", "include_prompt"}),
+        "prompts": encoder.settings.model_dump(
+            include={"prompts", "default_prompt_name", "include_prompt"}
+        ),
         "precision": "no" if loaded.precision == "fp32" else loaded.precision,
         "processes": loaded.process.args.world_size,
     }
@@ -155,7 +167,10 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
     loaded = built.loaded
     sources = loaded.sources
     history = [  # gradient norms that overflowed, as in fp16's first steps, become None
-        {name: defined(value) if isinstance(value, float) else value for name, value in entry.items()}
+        {
+            name: defined(value) if isinstance(value, float) else value
+            for name, value in entry.items()
+        }
         for entry in state.log_history
     ]
     dev_history = [entry for entry in history if "eval_dev" in entry]
@@ -166,7 +181,9 @@ def run_record(fitted: Fitted, origin: Mapping[str, Any]) -> RunRecord:
         sources=SourceNames(
             data={name: source_name(source) for name, source in sources.data.items()},
             backbone=sources.backbone,
-            dev_data={name: source_name(source) for name, source in (sources.dev_data or {}).items()},
+            dev_data={
+                name: source_name(source) for name, source in (sources.dev_data or {}).items()
+            },
             judged=None if sources.judged is None else source_name(sources.judged),
         ),
         files={
@@ -203,7 +220,9 @@ def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultR
     before = fitted.before
     keeps_model = fitted.keeps_model
     loaded = fitted.built.loaded
-    pairs = rows_trained(fitted.built.batches, state.global_step, loaded.settings.optim.accumulation)
+    pairs = rows_trained(
+        fitted.built.batches, state.global_step, loaded.settings.optim.accumulation
+    )
     optional: dict[str, Any] = {}
     if before is not None and len(before.by_set) > 1:
         best = [entry for entry in dev_history if entry["step"] == state.best_global_step]
@@ -218,7 +237,10 @@ def _result(fitted: Fitted, dev_history: Sequence[Mapping[str, Any]]) -> ResultR
     if keeps_model and fitted.dev_gain is not None:
         optional["dev_gain"] = fitted.dev_gain
     if fitted.gain is not None:
-        optional["judged"] = {**fitted.gain.to_dict(), "kept": "model" if keeps_model else "backbone"}
+        optional["judged"] = {
+            **fitted.gain.to_dict(),
+            "kept": "model" if keeps_model else "backbone",
+        }
     return ResultRecord(
         out=str(loaded.sources.out),
         steps=state.global_step,
@@ -238,7 +260,9 @@ def _teachers(built: Built) -> dict[str, dict[str, Any]]:
     rows = next(iter(built.loaded.data.train.values()))
     dataset = built.datasets[0]
     records: dict[str, dict[str, Any]] = {
-        teacher.role: teacher.record(rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim)
+        teacher.role: teacher.record(
+            rows, teacher.dim or dataset.teacher_outputs.vectors[teacher.role].dim
+        )
         for teacher in built.loaded.teachers
     }
     if (scores := built.loaded.settings.teacher.scores) is not None:
@@ -265,7 +289,9 @@ def format_run_choices(built: Built) -> Iterator[str]:
             yield format_choices(settings, rows.kind, rows=len(rows), seen=seen, parts=parts)
         return
     for number, dataset in enumerate(built.datasets):
-        parts = loss_weights(loaded.datasets[dataset.name].objective, loaded.sources.losses.get(dataset.name))
+        parts = loss_weights(
+            loaded.datasets[dataset.name].objective, loaded.sources.losses.get(dataset.name)
+        )
         yield (
             f"{dataset.name}: {len(dataset.examples):,} {dataset.examples.kind} rows: {' + '.join(parts)};"
             f" {format_epoch_share(built.batches.epoch_share(number))}"

@@ -40,10 +40,23 @@ _PASSED_ON = {
     *("run_name", "project", "logging_first_step"),
 }
 _SHARDING = {"fsdp", "fsdp_config", "deepspeed", "parallelism_config"}
-_SHARDING_LAUNCHED = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "ACCELERATE_USE_PARALLELISM_CONFIG")
+_SHARDING_LAUNCHED = (
+    "ACCELERATE_USE_FSDP",
+    "ACCELERATE_USE_DEEPSPEED",
+    "ACCELERATE_USE_PARALLELISM_CONFIG",
+)
 _USE_SHARD = "not supported; use FSDP with --set run.shard=true under torchrun"
-_SHARDED_OPTIMISERS = ("adamw_torch", "adamw_torch_fused")  # optimisers that support sharded weights
-_OPTIMISERS = ("adamw", "adafactor", "sgd", "adagrad", "rmsprop")  # others need more arguments than a name
+_SHARDED_OPTIMISERS = (
+    "adamw_torch",
+    "adamw_torch_fused",
+)  # optimisers that support sharded weights
+_OPTIMISERS = (
+    "adamw",
+    "adafactor",
+    "sgd",
+    "adagrad",
+    "rmsprop",
+)  # others need more arguments than a name
 
 
 @dataclass(frozen=True)
@@ -188,7 +201,9 @@ def _check_shard(settings: TrainSettings, args: TrainingArguments) -> None:
     if not run.shard:
         return
     if args.world_size == 1:
-        raise ConfigError("run.shard: needs several processes; start with `torchrun --nproc-per-node 2`")
+        raise ConfigError(
+            "run.shard: needs several processes; start with `torchrun --nproc-per-node 2`"
+        )
     unsupported = {
         "run.chunk, as processes may have different numbers of chunks": run.chunk,
         "run.compile": run.compile,
@@ -208,14 +223,18 @@ def _check_reports(names: Sequence[str]) -> None:
         except ValueError as error:
             raise ConfigError(f"log.report_to {name!r}: {one_line(str(error), 300)}") from error
         if name not in get_available_reporting_integrations():  # type: ignore[no-untyped-call]
-            raise ConfigError(f"log.report_to {name!r}: its package is not installed; pip install {name}")
+            raise ConfigError(
+                f"log.report_to {name!r}: its package is not installed; pip install {name}"
+            )
 
 
 def _check_trainer(options: dict[str, Any]) -> None:
     if sharding := sorted(options.keys() & _SHARDING):
         raise ConfigError(f"run.trainer.{sharding[0]}: {_USE_SHARD}")
     if unknown := sorted(options.keys() - _PASSED_ON):
-        raise ConfigError(f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_PASSED_ON))}")
+        raise ConfigError(
+            f"run.trainer.{unknown[0]}: expected one of {', '.join(sorted(_PASSED_ON))}"
+        )
     optimiser = str(options.get("optim", _OPTIMISERS[0]))
     if not optimiser.startswith(_OPTIMISERS):
         raise ConfigError(

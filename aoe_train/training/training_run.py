@@ -22,7 +22,13 @@ from transformers import Trainer, TrainerControl, TrainerState, get_scheduler
 
 from aoe_train.model.device import upload_batch
 from aoe_train.training.loss_log import Diverged, gradient_problem
-from aoe_train.training.processes import copy_weights, is_sharded, on_main, trained_weights, unsharded_root
+from aoe_train.training.processes import (
+    copy_weights,
+    is_sharded,
+    on_main,
+    trained_weights,
+    unsharded_root,
+)
 from aoe_train.training.step_graphs import make_step_graphs
 from aoe_train.training.training_arguments import METRIC
 from pairkit.base.cli.progress import Progress
@@ -88,7 +94,9 @@ class OptimiserStep:
         """Clip the gradient, and return its norm before; None if the run doesn't clip."""
         if self._args.max_grad_norm <= 0:
             return None
-        norm: Any = self.accelerator.clip_grad_norm_(self._wrapped.parameters(), self._args.max_grad_norm)
+        norm: Any = self.accelerator.clip_grad_norm_(
+            self._wrapped.parameters(), self._args.max_grad_norm
+        )
         return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # type: ignore[no-any-return]
 
     def advance(self) -> float:
@@ -140,11 +148,15 @@ def _optimiser(model: nn.Module, args: TrainingArguments) -> torch.optim.Optimiz
     return optimiser
 
 
-def _wrapped(model: nn.Module, accelerator: Accelerator, args: TrainingArguments) -> tuple[nn.Module, Any]:
+def _wrapped(
+    model: nn.Module, accelerator: Accelerator, args: TrainingArguments
+) -> tuple[nn.Module, Any]:
     """The model, prepared for precision and processes, and its optimiser."""
     optimiser = _optimiser(model, args)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)  # a matter for accelerate
+        warnings.filterwarnings(
+            "ignore", "`broadcast_buffers`", FutureWarning
+        )  # a matter for accelerate
         if not is_sharded(model):
             wrapped, prepared = accelerator.prepare(model, optimiser)
             return wrapped, prepared
@@ -156,12 +168,17 @@ def _wrapped(model: nn.Module, accelerator: Accelerator, args: TrainingArguments
 def _accelerator(args: TrainingArguments) -> Accelerator:
     """The accelerator with a run's precision, DDP options and compiler."""
     ddp = DistributedDataParallelKwargs(
-        find_unused_parameters=args.ddp_find_unused_parameters, broadcast_buffers=args.ddp_broadcast_buffers
+        find_unused_parameters=args.ddp_find_unused_parameters,
+        broadcast_buffers=args.ddp_broadcast_buffers,
     )
     return Accelerator(
         mixed_precision=args.mixed_precision,
-        gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),  # our loop accumulates
-        dynamo_plugin=TorchDynamoPlugin(backend=args.torch_compile_backend, mode=args.torch_compile_mode),
+        gradient_accumulation_plugin=GradientAccumulationPlugin(
+            num_steps=1
+        ),  # our loop accumulates
+        dynamo_plugin=TorchDynamoPlugin(
+            backend=args.torch_compile_backend, mode=args.torch_compile_mode
+        ),
         kwargs_handlers=[ddp],
     )
 
@@ -198,7 +215,9 @@ class Events:
         for flag in _RESET.get(event, ()):
             setattr(self.control, flag, False)
         for callback in self.callbacks:
-            control = getattr(callback, event)(self._args, self.state, self.control, **self._objects, **seen)
+            control = getattr(callback, event)(
+                self._args, self.state, self.control, **self._objects, **seen
+            )
             self.control = self.control if control is None else control
 
 
@@ -214,10 +233,14 @@ class TrainingRun:
     losses: LossLog  # not logged yet
     collapse: CollapseCheck
     clock: Stopwatch  # training time without evaluation and checkpoints
-    score: Callable[[], DevScores] | None  # called on rank 0, or on all ranks if the model is sharded
+    score: (
+        Callable[[], DevScores] | None
+    )  # called on rank 0, or on all ranks if the model is sharded
     before: DevScores | None  # of the backbone
     name: str  # in reports
-    best: dict[str, Tensor] | None = None  # weights; in memory, so that an evaluation writes nothing
+    best: dict[str, Tensor] | None = (
+        None  # weights; in memory, so that an evaluation writes nothing
+    )
     sound: Path | None = None  # the newest checkpoint that has not diverged
     random_state: dict[str, Any] | None = None  # of a checkpoint, with which the next epoch starts
     logged: int = 0  # step of the last log entry
@@ -268,7 +291,9 @@ class TrainingRun:
             self.show()
         # fp16's loss scaling skips steps with an infinite gradient, which is no sign of divergence.
         history = [] if self.built.args.fp16 else self.state.log_history
-        self._stop_if(gradient_problem([entry["grad_norm"] for entry in history if "grad_norm" in entry]))
+        self._stop_if(
+            gradient_problem([entry["grad_norm"] for entry in history if "grad_norm" in entry])
+        )
 
     def evaluate(self) -> None:
         """Score the dev data, and keep the weights if they are the best; all ranks get the same scores."""

@@ -14,7 +14,11 @@ def main() -> None:
     dtype = {"fp32": "float32", "bf16": "bfloat16"}[work["precision"]]
     pooling = work.get("pooling", "avg")
     # angle-emb ignores `torch_dtype` for encoders.
-    kind = {"is_llm": True, "torch_dtype": dtype} if pooling == "last" else {"model_kwargs": {"dtype": dtype}}
+    kind = (
+        {"is_llm": True, "torch_dtype": dtype}
+        if pooling == "last"
+        else {"model_kwargs": {"dtype": dtype}}
+    )
     angle = AnglE.from_pretrained(
         work["model"], max_length=work["max_length"], pooling_strategy=pooling, **kind
     )

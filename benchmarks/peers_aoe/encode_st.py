@@ -20,7 +20,8 @@ def main() -> None:
         model.max_seq_length = work["max_length"]
         answer(
             **time_encoding(
-                lambda texts, size: model.encode(texts, batch_size=size, show_progress_bar=False), work
+                lambda texts, size: model.encode(texts, batch_size=size, show_progress_bar=False),
+                work,
             ),
             version=__version__,
         )
@@ -39,7 +40,10 @@ def load(work: dict, folder: str) -> SentenceTransformer:
     if work["backend"] == "openvino":
         # By default it computes in bf16 if the processor can.
         hint = {"fp32": "f32", "bf16": "bf16"}[precision]
-        config = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": torch.get_num_threads()}
+        config = {
+            "INFERENCE_PRECISION_HINT": hint,
+            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+        }
         return SentenceTransformer(
             path, backend="openvino", model_kwargs={"export": True, "ov_config": config}
         )
@@ -48,7 +52,10 @@ def load(work: dict, folder: str) -> SentenceTransformer:
     model = onnx(path, export=True)
     if work["backend"] == "onnx" and precision == "fp32":
         return model
-    from sentence_transformers import export_dynamic_quantized_onnx_model, export_optimized_onnx_model
+    from sentence_transformers import (
+        export_dynamic_quantized_onnx_model,
+        export_optimized_onnx_model,
+    )
 
     model.save_pretrained(folder)
     if precision == "int8":

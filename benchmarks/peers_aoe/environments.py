@@ -27,7 +27,9 @@ REQUIREMENTS = {
 
 def add_flags(parser: argparse.ArgumentParser, *peers: str) -> None:
     """Add `--data` and a flag for the Python of each peer."""
-    parser.add_argument("--data", type=Path, default=DATA, help="a folder laid out as ../shared/data")
+    parser.add_argument(
+        "--data", type=Path, default=DATA, help="a folder laid out as ../shared/data"
+    )
     for peer in peers:
         parser.add_argument(
             f"--{peer}", metavar="PYTHON", help=f"a Python that has {peer}; built by pip if absent"
@@ -49,10 +51,13 @@ def build(peer: str) -> str:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         torch = [] if peer == "distilabel" else [f"torch=={version('torch').partition('+')[0]}"]
         subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[peer].split(), *torch], check=True
+            [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[peer].split(), *torch],
+            check=True,
         )
         # optimum-intel installs a torchvision that may be for another torch; it isn't needed.
-        subprocess.run([str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"], check=True)
+        subprocess.run(
+            [str(python), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"], check=True
+        )
         (folder / "built").touch()
     return str(python)
 
@@ -69,7 +74,12 @@ def run(python: str, script: str, job: dict) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         # An empty cache, so that every round includes tokenisation.
         paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": paths, "AOE_CACHE": folder}
+        environment = {
+            **os.environ,
+            "HF_HUB_OFFLINE": "1",
+            "PYTHONPATH": paths,
+            "AOE_CACHE": folder,
+        }
         path = Path(folder) / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
         start = time.perf_counter()

@@ -71,11 +71,16 @@ class Stopwatch:
             return control
 
         def on_step_end(callback, args, state, control, **kwargs):
-            if state.global_step % max(1, state.max_steps // state.num_train_epochs) == 0:  # an epoch's last
+            if (
+                state.global_step % max(1, state.max_steps // state.num_train_epochs) == 0
+            ):  # an epoch's last
                 wait_for_gpu()
             self.steps.append((time.perf_counter(), time.process_time()))
             before_last = state.max_steps // state.num_train_epochs * (state.num_train_epochs - 1)
-            if profiler is not None and state.global_step in (before_last + 1, before_last + 1 + profiled):
+            if profiler is not None and state.global_step in (
+                before_last + 1,
+                before_last + 1 + profiled,
+            ):
                 wait_for_gpu()
                 if state.global_step == before_last + 1:
                     profiler.start()
@@ -89,7 +94,9 @@ class Stopwatch:
 
     def last_epoch(self) -> dict[str, float]:
         """Seconds from the start of the last epoch, before its first batch, to the end of its last step."""
-        wall, cpu = (end - begin for begin, end in zip(self.epochs[-1], self.steps[-1], strict=True))
+        wall, cpu = (
+            end - begin for begin, end in zip(self.epochs[-1], self.steps[-1], strict=True)
+        )
         return {"seconds": wall, "cpu_s": cpu}
 
     def each_epoch(self) -> list[float]:
@@ -104,7 +111,9 @@ def summary(profiler, steps: int) -> dict[str, float]:
     spans, launches, operators = [], 0, 0
     for event in profiler.profiler.kineto_results.events():
         name = event.name()
-        if "CUDA" in str(event.device_type()) and not name.startswith(("ProfilerStep", "Optimizer")):
+        if "CUDA" in str(event.device_type()) and not name.startswith(
+            ("ProfilerStep", "Optimizer")
+        ):
             spans.append((event.start_ns(), event.start_ns() + event.duration_ns()))
         launches += name.startswith(("cudaLaunch", "cuLaunch", "cudaGraphLaunch"))
         operators += name.startswith("aten::")
@@ -112,7 +121,11 @@ def summary(profiler, steps: int) -> dict[str, float]:
     for start, stop in sorted(spans):
         busy += max(0, stop - max(start, end))
         end = max(end, stop)
-    return {"busy_ms": busy / 1e6 / steps, "launches": launches / steps, "operators": operators / steps}
+    return {
+        "busy_ms": busy / 1e6 / steps,
+        "launches": launches / steps,
+        "operators": operators / steps,
+    }
 
 
 def time_encoding(encode, work: dict) -> dict:
@@ -136,7 +149,9 @@ def time_encoding(encode, work: dict) -> dict:
         seconds[str(size)] = min(each[-work.get("times", 1) :])
         if len(seconds) == 1:
             np.save(work["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-    profile = profiled(lambda: encode(texts, work["batch_sizes"][0])) if work.get("profile") else None
+    profile = (
+        profiled(lambda: encode(texts, work["batch_sizes"][0])) if work.get("profile") else None
+    )
     return {"seconds": seconds, "each": each, "profile": profile}
 
 

@@ -45,8 +45,12 @@ def main() -> None:
             },
         )
         # Load it again, because a model trained under autocast would also encode under it.
-        folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-        scores = [score(encode(load(str(folder), work["max_length"])), sets) for folder in folders if sets]
+        folders = sorted(
+            Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])
+        )
+        scores = [
+            score(encode(load(str(folder), work["max_length"])), sets) for folder in folders if sets
+        ]
         if work.get("out"):
             folders[-1].rename(work["out"])
     answer(**watch.last_epoch(), each=watch.each_epoch(), steps=len(watch.steps), epochs=scores)

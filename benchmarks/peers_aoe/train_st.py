@@ -57,8 +57,12 @@ def main() -> None:
             model=model, args=arguments, train_dataset=data, loss=LOSSES[work["loss"]](model)
         ).train()
         # Load it again, because a model trained under autocast would also encode under it.
-        folders = sorted(Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-        scores = [score(load(str(folder), work["max_length"]).encode, sets) for folder in folders if sets]
+        folders = sorted(
+            Path(out).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1])
+        )
+        scores = [
+            score(load(str(folder), work["max_length"]).encode, sets) for folder in folders if sets
+        ]
         if work.get("out"):
             folders[-1].rename(work["out"])
     times = {"each": watch.each_epoch(), "steps": len(watch.steps), "profile": watch.profile}
@@ -81,7 +85,9 @@ def adapted(work: dict) -> SentenceTransformer:
     model.max_seq_length = work["max_length"]
     model.tokenizer.pad_token = model.tokenizer.pad_token or model.tokenizer.eos_token
     rank = work["lora"]
-    model.add_adapter(LoraConfig(r=rank, lora_alpha=rank, lora_dropout=0.1, target_modules="all-linear"))
+    model.add_adapter(
+        LoraConfig(r=rank, lora_alpha=rank, lora_dropout=0.1, target_modules="all-linear")
+    )
     return model
 
 

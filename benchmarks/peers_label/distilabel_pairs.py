@@ -22,7 +22,10 @@ def main() -> None:
     path, base_url, concurrency = sys.argv[1:]
     sentences = Path(path).read_text(encoding="utf-8").splitlines()
     llm = OpenAILLM(
-        model="emulated", base_url=base_url, api_key="none", generation_kwargs={"max_new_tokens": 512}
+        model="emulated",
+        base_url=base_url,
+        api_key="none",
+        generation_kwargs={"max_new_tokens": 512},
     )
     with Pipeline(name="pairs") as pipeline:
         load = LoadDataFromDicts(

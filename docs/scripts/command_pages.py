@@ -51,7 +51,9 @@ def _command(script: str, name: str, command: TyperCommand) -> Iterator[str]:
     if hasattr(command, "add_texts"):
         command.add_texts()
     positional = [param for param in command.params if isinstance(param, TyperArgument)]
-    words = " ".join(_name(param) if param.required else f"[{_name(param)}]" for param in positional)
+    words = " ".join(
+        _name(param) if param.required else f"[{_name(param)}]" for param in positional
+    )
     yield from ("", "```text", f"{script} {name} [OPTIONS] {words}".rstrip(), "```", "")
     if examples := _examples(command.epilog):
         yield from ("Examples:", "", "```sh", *examples, "```", "")
@@ -73,7 +75,9 @@ def _panels(command: TyperCommand) -> dict[str, list[TyperOption]]:
     panels: dict[str, list[TyperOption]] = {}
     for param in command.params:
         if isinstance(param, TyperOption) and not param.hidden:
-            panels.setdefault(getattr(param, "rich_help_panel", None) or _NO_PANEL, []).append(param)
+            panels.setdefault(getattr(param, "rich_help_panel", None) or _NO_PANEL, []).append(
+                param
+            )
     return panels
 
 

@@ -31,7 +31,9 @@ PACKAGES = tuple(dict.fromkeys((*scripts().values(), "pairkit")))
 # Maps files outside of `docs/` to their pages of the site.
 PAGES = DOCUMENTS | {f"{package}/__init__.py": f"reference/{package}.md" for package in PACKAGES}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)")
-_TWINS = re.compile(r"^```sh\n((?:(?!```).*\n)*)```\n\n```python\n((?:(?!```).*\n)*)```$", re.MULTILINE)
+_TWINS = re.compile(
+    r"^```sh\n((?:(?!```).*\n)*)```\n\n```python\n((?:(?!```).*\n)*)```$", re.MULTILINE
+)
 _TABLE = re.compile(r"^(?:\|.*\n)+", re.MULTILINE)
 _LIGHT = re.compile(r"^!\[(.*)\]\((.*)-light\.svg\)$", re.MULTILINE)
 _PACKAGE_OPTIONS = [
@@ -101,7 +103,9 @@ def _tabs(blocks: re.Match[str]) -> str:
 
 
 def _indented(text: str) -> str:
-    return "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))
+    return "".join(
+        f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True)
+    )
 
 
 if __name__ == "__main__":

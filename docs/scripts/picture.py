@@ -28,10 +28,26 @@ class Colours(NamedTuple):
 
 THEMES = {
     "light": Colours(
-        "#ffffff", "#c7cdd8", "#1f2937", "#5b6472", "#8a93a3", "#3f51b5", "#ffffff", "#1b7f4b", "#b4372f"
+        "#ffffff",
+        "#c7cdd8",
+        "#1f2937",
+        "#5b6472",
+        "#8a93a3",
+        "#3f51b5",
+        "#ffffff",
+        "#1b7f4b",
+        "#b4372f",
     ),
     "dark": Colours(
-        "#262b36", "#4a5263", "#e8eaf0", "#a9b1c0", "#7c8597", "#8c9eff", "#10131a", "#5fd39a", "#ff8a80"
+        "#262b36",
+        "#4a5263",
+        "#e8eaf0",
+        "#a9b1c0",
+        "#7c8597",
+        "#8c9eff",
+        "#10131a",
+        "#5fd39a",
+        "#ff8a80",
     ),
 }
 
@@ -149,7 +165,9 @@ def picture(colours: Colours, size: tuple[int, int], parts: Iterable[str]) -> st
         f'<defs><marker id="head" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7" '
         f'orient="auto"><path d="M 0 0 L 10 5 L 0 10 z" fill="{colours.line}"/></marker></defs>'
     )
-    title = "<title>From issues, sentences or your own pairs to a dataset, a model and its use</title>"
+    title = (
+        "<title>From issues, sentences or your own pairs to a dataset, a model and its use</title>"
+    )
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" role="img">'
@@ -159,5 +177,9 @@ def picture(colours: Colours, size: tuple[int, int], parts: Iterable[str]) -> st
 
 if __name__ == "__main__":
     for theme, colours in THEMES.items():
-        (IMAGES / f"way-{theme}.svg").write_text(picture(colours, WIDE, wide(colours)), encoding="utf-8")
-        (IMAGES / f"way-tall-{theme}.svg").write_text(picture(colours, TALL, tall(colours)), encoding="utf-8")
+        (IMAGES / f"way-{theme}.svg").write_text(
+            picture(colours, WIDE, wide(colours)), encoding="utf-8"
+        )
+        (IMAGES / f"way-tall-{theme}.svg").write_text(
+            picture(colours, TALL, tall(colours)), encoding="utf-8"
+        )

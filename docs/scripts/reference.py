@@ -26,7 +26,12 @@ SETTINGS = {
         "Archive": ("gis_builder.settings:ArchiveSettings", "gis_builder.api.datasets:archive"),
     },
     "label": {"Labelling": ("llm_labeler.settings:LabelSettings", "llm_labeler.api:generate")},
-    "aoe": {"Training": ("aoe_train.settings.train_settings:TrainSettings", "aoe_train.api.training:train")},
+    "aoe": {
+        "Training": (
+            "aoe_train.settings.train_settings:TrainSettings",
+            "aoe_train.api.training:train",
+        )
+    },
 }
 _PART = re.compile(r"^(<!-- (\w+): (\S+) -->)\n.*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
 
@@ -37,7 +42,9 @@ def pages() -> dict[Path, str]:
     for script, package in scripts().items():
         texts[DOCS / "reference" / f"{script}.md"] = command_page(script, package)
         if script in SETTINGS:
-            roots = {heading: tuple(map(_load, paths)) for heading, paths in SETTINGS[script].items()}
+            roots = {
+                heading: tuple(map(_load, paths)) for heading, paths in SETTINGS[script].items()
+            }
             texts[DOCS / "reference" / f"{script}-settings.md"] = setting_page(script, roots)
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")

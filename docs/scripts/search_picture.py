@@ -69,7 +69,9 @@ def searches(model: str, rows: list[dict[str, str]], drawn: int) -> Searches:
     return Searches(hits, is_right.sum(axis=1))
 
 
-def card(colours: Colours, layout: Layout, place: int, title: str, found: list[Hit]) -> Iterator[str]:
+def card(
+    colours: Colours, layout: Layout, place: int, title: str, found: list[Hit]
+) -> Iterator[str]:
     """The hits of one model."""
     x, y = layout.cards[place]
     yield box(colours, x, y, layout.width, 196)
@@ -99,7 +101,10 @@ def picture(colours: Colours, layout: Layout, query: str, before: Searches, afte
         words(query, left + 62, 36, colours.text, 17, weight="600"),
         *card(colours, layout, 0, "all-MiniLM-L6-v2", before.hits),
         *card(colours, layout, 1, f"trained on {KNOWN} others, without labels", after.hits),
-        *(words(line, left, bottom + 20 * row, colours.faint, 14) for row, line in enumerate(lines)),
+        *(
+            words(line, left, bottom + 20 * row, colours.faint, 14)
+            for row, line in enumerate(lines)
+        ),
     ]
     width, height = layout.size
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'

@@ -17,7 +17,12 @@ from pairkit.base.cli.options import setting_keys
 from pairkit.base.settings import Settings
 
 _MAX_ITEMS = 8
-_BOUNDS = {annotated_types.Ge: "≥", annotated_types.Gt: ">", annotated_types.Le: "≤", annotated_types.Lt: "<"}
+_BOUNDS = {
+    annotated_types.Ge: "≥",
+    annotated_types.Gt: ">",
+    annotated_types.Le: "≤",
+    annotated_types.Lt: "<",
+}
 _TYPES = {
     str: "text",
     int: "whole number",
@@ -89,13 +94,19 @@ def sections(
         key = f"{prefix}.{name}" if prefix else name
         nested = _nested(field.annotation)
         if nested is not None and nested in shown:
-            meaning = f"{field.description or ''} Its keys are those of `[{shown[nested]}]`.".strip()
+            meaning = (
+                f"{field.description or ''} Its keys are those of `[{shown[nested]}]`.".strip()
+            )
             own.append(Setting(key, "table", "none", meaning, flags.get(key, "")))
             continue
         if nested is not None:
             whole = field.get_default(call_default_factory=True)
             inner.append(
-                (_section_key(key, field.annotation), nested, whole if isinstance(whole, Settings) else None)
+                (
+                    _section_key(key, field.annotation),
+                    nested,
+                    whole if isinstance(whole, Settings) else None,
+                )
             )
             continue
         default = _default(field) if defaults is None else _shown(getattr(defaults, name))

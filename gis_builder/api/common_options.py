@@ -41,7 +41,9 @@ options = SHARED.extended(
     ),
     split_sizes=Option(setting="split.sizes", metavar="A,B,C", panel=_PAIRS, main=True),
     relations=Option(setting="pair.relations", metavar="NAMES", panel=_PAIRS),
-    min_same_probability=Option(setting="pair.min_same_probability", metavar="P", panel=_PAIRS, main=True),
+    min_same_probability=Option(
+        setting="pair.min_same_probability", metavar="P", panel=_PAIRS, main=True
+    ),
     negatives=Option(setting="pair.negatives", metavar="NAME", panel=_PAIRS, main=True),
     match=Option(setting="pair.match", metavar="NAME", panel=_PAIRS),
     ratio=Option(setting="pair.ratio", panel=_PAIRS),
@@ -101,7 +103,9 @@ def opener(
 # GitHub's rules: logins have letters, digits and hyphens, and those of managed users an underscore; names may
 # also have dots.
 _NAME = re.compile(r"(?P<owner>[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38}))/(?P<name>[A-Za-z0-9._-]{1,100})")
-_ADDRESS = re.compile(r"^(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$")
+_ADDRESS = re.compile(
+    r"^(?:(?:https?://|ssh://git@)?(?:www\.)?github\.com/|git@github\.com:)|(?:\.git)?/?$"
+)
 
 
 def read_repos(source: str | Path | Iterable[str]) -> list[str]:

@@ -9,7 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gis_builder.api.common_options import display, merged_settings, opener, options, path_of, read_repos
+from gis_builder.api.common_options import (
+    display,
+    merged_settings,
+    opener,
+    options,
+    path_of,
+    read_repos,
+)
 from pairkit.base.cli.options import INPUT, OUTPUT, Option, same_arguments
 from pairkit.base.errors import ConfigError
 from pairkit.dataset.shared_options import columns_given, mapping
@@ -126,7 +133,12 @@ def import_tracker(
     work_folder = path_of("work", work)
     saved = path_of("folder", folder)
     how_to_read = _import_options(
-        {"links": links, "link_columns": link_columns, "columns": columns, "date_format": date_format}
+        {
+            "links": links,
+            "link_columns": link_columns,
+            "columns": columns,
+            "date_format": date_format,
+        }
         | {"repo": repo, "skip_broken": skip_broken}
     )
     with display(progress) as show, held_store(work_folder) as store:
@@ -308,7 +320,9 @@ def suggest(
     with open_store(path_of("work", work)) as store:
         ticket = store.tickets().get(store.full_name(name), {}).get(key)
         if ticket is None and not re.fullmatch(r"[0-9]{1,9}", key):
-            raise ConfigError(f"issue = {key!r}: expected a number or the key of a ticket of {name}")
+            raise ConfigError(
+                f"issue = {key!r}: expected a number or the key of a ticket of {name}"
+            )
         ref = IssueRef(name, ticket.number if ticket else int(key))
         return suggest_for(store, ref, folder, top)
 

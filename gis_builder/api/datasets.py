@@ -7,7 +7,14 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from gis_builder.api.common_options import display, merged_settings, opener, options, path_of, read_repos
+from gis_builder.api.common_options import (
+    display,
+    merged_settings,
+    opener,
+    options,
+    path_of,
+    read_repos,
+)
 from gis_builder.api.crawls import detect, import_tracker
 from pairkit.base.cli.options import Option, same_arguments, setting_keys
 from pairkit.base.errors import ConfigError
@@ -22,7 +29,10 @@ if TYPE_CHECKING:
 
 _TASKS = "Tasks"
 _PACKAGE = Path(__file__).resolve().parents[1]
-_SAMPLES = (_PACKAGE / "data" / "sample", _PACKAGE.parent / "data" / "sample")  # installed, source tree
+_SAMPLES = (
+    _PACKAGE / "data" / "sample",
+    _PACKAGE.parent / "data" / "sample",
+)  # installed, source tree
 
 
 @options("gis_builder.settings:BuildSettings")
@@ -74,7 +84,9 @@ def build(
     folder = path_of("out", out)
     with display(progress) as show:
         open_github = opener(merged, token, token_file, show)
-        return build_dataset(names, folder, _work_of(work, folder), merged, open_github, show, fresh=fresh)
+        return build_dataset(
+            names, folder, _work_of(work, folder), merged, open_github, show, fresh=fresh
+        )
 
 
 @options("gis_builder.settings:BuildSettings")
@@ -151,7 +163,11 @@ def pair(
     """
     from gis_builder.pairing.build_pairs import pair as pair_dataset
 
-    given: dict[str, Any] = {"split_sizes": split_sizes, "relations": relations, "negatives": negatives}
+    given: dict[str, Any] = {
+        "split_sizes": split_sizes,
+        "relations": relations,
+        "negatives": negatives,
+    }
     given |= {"match": match, "ratio": ratio, "all_within_cluster": all_within_cluster}
     given |= {"min_same_probability": min_same_probability}
     given |= {"cluster_cap": cluster_cap, "seed": seed}
@@ -266,12 +282,16 @@ def _work_of(work: str | Path | None, out: Path) -> Path:
 
 
 @options()
-def demo(out: str | Path = "demo", *, fresh: bool = False, progress: bool | Listener = True) -> Built:
+def demo(
+    out: str | Path = "demo", *, fresh: bool = False, progress: bool | Listener = True
+) -> Built:
     """Build a dataset from the sample trackers: no token, no network."""
     work = _work_of(None, path_of("out", out))
     sample = next((folder for folder in _SAMPLES if folder.is_dir()), None)
     if sample is None:
-        raise ConfigError("the sample trackers are missing from this installation; reinstall aoe-toolkit")
+        raise ConfigError(
+            "the sample trackers are missing from this installation; reinstall aoe-toolkit"
+        )
     import_tracker(sample, work, progress=progress)
     detect(work, progress=progress)
     return pair(work, out, fresh=fresh, progress=progress)

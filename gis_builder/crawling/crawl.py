@@ -46,7 +46,9 @@ def update(
         _must_agree(store, {"server": crawl_record(settings)["server"]})
         names = crawlable(github.check(repos))
     else:
-        crawl_settings = settings.crawl.model_copy(update={"strategy": strategy or settings.crawl.strategy})
+        crawl_settings = settings.crawl.model_copy(
+            update={"strategy": strategy or settings.crawl.strategy}
+        )
         settings = settings.model_copy(update={"crawl": crawl_settings})
         names = _fetch_threads(github, store, repos, settings)
     github.update(names)
@@ -62,9 +64,13 @@ def import_tracker(
     dumps = find_trackers(folder, options, store.tickets(), broken)
     record = {"strategy": _IMPORTED, **saved_server(dumps)}
     _must_agree(store, {"strategy": _IMPORTED})
-    old, new = (each.get("server", "github.com") for each in (store.crawl_record() or record, record))
+    old, new = (
+        each.get("server", "github.com") for each in (store.crawl_record() or record, record)
+    )
     if old != new:
-        raise ConfigError(f"{store.path.parent}: contains issues of {old}, not {new}; choose another --work")
+        raise ConfigError(
+            f"{store.path.parent}: contains issues of {old}, not {new}; choose another --work"
+        )
     rows = import_dumps(dumps, folder, store, say, broken)
     store.set_crawl_record(record)
     return rows
@@ -82,7 +88,9 @@ def outcomes(store: Store, repos: Sequence[str]) -> list[RepoRow]:
     return [rows[name.lower()] for name in repos if name.lower() in rows]
 
 
-def _fetch_threads(github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings) -> list[str]:
+def _fetch_threads(
+    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings
+) -> list[str]:
     """Check the repositories and run the strategy; returns the names of those that can be crawled."""
     record = crawl_record(settings)
     _must_agree(store, record)
@@ -130,7 +138,8 @@ def _complete(
     # A sweep has fetched every issue already.
     sampled = [repo for repo in repos if not store.tasks(repo, "sweep", done=True)]
     github.fetch_negative_sample(
-        {repo: negative_sample_size(positives[repo], settings.pool) for repo in sampled}, settings.seed
+        {repo: negative_sample_size(positives[repo], settings.pool) for repo in sampled},
+        settings.seed,
     )
 
 

@@ -108,14 +108,18 @@ class Plan(Printed):
 
     def next_steps(self) -> list[tuple[str, str]]:
         """The command that follows a plan."""
-        return [("build the dataset", "gis build with the same repositories")] if self.requests else []
+        return (
+            [("build the dataset", "gis build with the same repositories")] if self.requests else []
+        )
 
     def table(self) -> ResultTable:
         """A row for each repository that can be crawled, and the totals."""
         rows = ResultTable("repository", "issues", "points", "requests", "hours")
         priced = [repo for repo in self.repositories if repo.requests]
         for repo in priced:
-            rows.add_row(repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}")
+            rows.add_row(
+                repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}"
+            )
         rows.add_rule()
         issues = sum({repo.row.full_name: repo.row.issue_count for repo in priced}.values())
         rows.add_row("all", issues, self.points, self.requests, f"{self.hours:.2f}")
@@ -127,7 +131,9 @@ class Plan(Printed):
         return [*lines, _basis(self)] if self.requests else lines
 
 
-def plan(names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]) -> Plan:
+def plan(
+    names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]
+) -> Plan:
     """Look up the repositories and estimate the cost of crawling them; nothing is stored."""
     with (
         tempfile.TemporaryDirectory(prefix="gis-plan-") as folder,
@@ -201,9 +207,7 @@ def _points(connections: int) -> int:
 
 
 def _basis(plan: Plan) -> str:
-    spent = (
-        f"This estimate cost {plan.spent.points} points. Hours are for one token; more tokens divide them."
-    )
+    spent = f"This estimate cost {plan.spent.points} points. Hours are for one token; more tokens divide them."
     if plan.strategy == "all":
         basis = f"Computed, assuming that {_TOP_UPS:.0%} of the threads need a second query."
     else:

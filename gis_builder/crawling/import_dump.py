@@ -45,13 +45,21 @@ def saved_server(dumps: Iterable[Dump]) -> dict[str, str]:
     """The server of the first saved issue, such as a GitHub Enterprise; empty for GitHub's own."""
     saved = (dump for dump in dumps if not isinstance(dump, TicketDump))
     issue = next((row.value for dump in saved for row in dump.issues()), None) or {}
-    address = next((issue[key] for key in ("html_url", "url", "repository_url") if issue.get(key)), "")
+    address = next(
+        (issue[key] for key in ("html_url", "url", "repository_url") if issue.get(key)), ""
+    )
     host = urlsplit(str(address)).hostname
-    return {"server": host} if host and not re.fullmatch(r"(?:api\.|www\.)?github\.com", host) else {}
+    return (
+        {"server": host} if host and not re.fullmatch(r"(?:api\.|www\.)?github\.com", host) else {}
+    )
 
 
 def import_dumps(
-    dumps: Sequence[Dump], folder: Path, store: Store, say: Callable[[str], None], broken: BrokenRows
+    dumps: Sequence[Dump],
+    folder: Path,
+    store: Store,
+    say: Callable[[str], None],
+    broken: BrokenRows,
 ) -> list[RepoRow]:
     """Fill a store from saved trackers; issues that it already contains are replaced."""
     tickets = store.tickets()
@@ -82,7 +90,10 @@ def import_dumps(
     rows = [tracker.row() for tracker in trackers]
     former = [row for tracker in trackers for row in tracker.former_rows()]
     orphans = [
-        (tracker.name, f"{tracker.orphans} comments and events skipped: the dump lacks their issues")
+        (
+            tracker.name,
+            f"{tracker.orphans} comments and events skipped: the dump lacks their issues",
+        )
         for tracker in trackers
         if tracker.orphans
     ]
@@ -146,10 +157,13 @@ def _read_issues(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> Non
 def _check_found(folder: Path, trackers: Trackers, warnings: Sequence[str]) -> None:
     rows = [tracker.row() for tracker in trackers]
     if not any(row.is_crawlable for row in rows):
-        reasons = "; ".join([*(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5]), *warnings])
+        reasons = "; ".join(
+            [*(f"{row.name}: {row.detail or row.outcome}" for row in rows[:5]), *warnings]
+        )
         reasons = f" ({reasons})" if reasons else ""
         raise DataError(
-            f"contains no issue{reasons}; save the issues first, see `gis import --help`", path=folder
+            f"contains no issue{reasons}; save the issues first, see `gis import --help`",
+            path=folder,
         )
 
 
@@ -174,7 +188,9 @@ def _read_threads(dumps: Sequence[Dump], trackers: Trackers, store: Store) -> No
         store.save(Page(comments=list(_stored(comments, trackers))))
     positions = count()  # order of the files; `_finish` sorts by time
     for rows in _batches((row for dump in dumps for row in dump.events()), _ROWS):
-        store.save(Page(events=[(ref, next(positions), event) for ref, event in _stored(rows, trackers)]))
+        store.save(
+            Page(events=[(ref, next(positions), event) for ref, event in _stored(rows, trackers)])
+        )
 
 
 def _stored(rows: Iterable[Row[T]], trackers: Trackers) -> Iterator[tuple[IssueRef, T]]:
@@ -268,7 +284,9 @@ class DumpTracker:
         """The repository's row, with the fields that a crawl would store."""
         issues = sum(not is_pull for is_pull in self.is_pull.values())
         if self.info.private:
-            return RepoRow(self.name, RepoOutcome.PRIVATE, detail="private according to its repo.json")
+            return RepoRow(
+                self.name, RepoOutcome.PRIVATE, detail="private according to its repo.json"
+            )
         row = RepoRow(
             self.name,
             RepoOutcome.OK,
@@ -287,7 +305,9 @@ class DumpTracker:
         """A row for each former name, so that references by that name are resolved."""
         if self.info.private:
             return []
-        row = replace(self.row(), outcome=RepoOutcome.RENAMED, detail=f"now {self.name}", listed=False)
+        row = replace(
+            self.row(), outcome=RepoOutcome.RENAMED, detail=f"now {self.name}", listed=False
+        )
         return [replace(row, name=name) for name in self.info.previous_names or ()]
 
 
@@ -382,14 +402,21 @@ def preview(source: Path, options: ImportOptions) -> ImportPreview:
             ]
             for file in dump.every_file:
                 columns.add(file)
-            messages += [f"{index.link_count:,} duplicate links", *index.notes("an import lists them")]
+            messages += [
+                f"{index.link_count:,} duplicate links",
+                *index.notes("an import lists them"),
+            ]
         for repo, _, issue, _ in dump.issues():
             counts[repo] += not issue.is_pull
             if len(tickets) < _SHOWN and not issue.is_pull:
                 ref = issue.ref._replace(repo=repo)
                 refs = (ref, *(index.marks.get(ref, ()) if index else ()))
                 names = [keys[ref][0] if ref in keys else str(ref) for ref in refs]
-                fields = {"created_at": issue.created_at, "state": issue.state, "title": issue.title}
+                fields = {
+                    "created_at": issue.created_at,
+                    "state": issue.state,
+                    "title": issue.title,
+                }
                 tickets.append({"key": names[0], **fields, "duplicate_of": ", ".join(names[1:])})
     counted = [f"{repo}: {count:,} issues" for repo, count in counts.items()]
     messages += ["not all columns are shown; preview fewer files"] * columns.is_cut

@@ -51,7 +51,9 @@ _IDS = re.compile(f"(?ai){_ONE}(?:{_AND}{_ONE})*")
 _LETTER = re.compile(r"[^\W\d_]")
 _CUT = re.compile(r"(?=\n)|[,;|，、；]")
 _HEADING = re.compile(r"(?m)[:：]\s*$")
-_SPACED = re.compile(r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)")  # "has_duplicate: #1"
+_SPACED = re.compile(
+    r"(?i)(?<=[a-z])[_.-](?=[a-z])|\bn[or]\.\s*(?=#1)|[\s:：]+(?=#1)"
+)  # "has_duplicate: #1"
 # The title of the other ticket; only its claims are about the link.
 _TITLE = re.compile(r"(?s)(?<=#1)(?:\s*[:–—-]\s.{24}|.{32}).*")
 _TICKET = IssueRef("a/b", 9_999_999)
@@ -61,7 +63,9 @@ _CODES = {LinkKind[name]: code_pattern(pattern) for name, pattern in _LEXICON["c
 # A word begins after no letter of a script with blanks.
 _WORDS = {
     LinkKind[name]: re.compile(
-        rf"(?<![a-z\u00c0-\u024f\u0400-\u04ff])(?:{'|'.join(words)})".replace("R", f"{REFERENCE_MARK}[^ ]?")
+        rf"(?<![a-z\u00c0-\u024f\u0400-\u04ff])(?:{'|'.join(words)})".replace(
+            "R", f"{REFERENCE_MARK}[^ ]?"
+        )
     )
     for name, words in _LEXICON["words"].items()
 }

@@ -125,7 +125,12 @@ class Status(Printed):
         rows = ResultTable("repository", "stage", *counted, left=("stage",))
         for repo in self.repositories:
             stored = f"{repo.tally.issues:,}/{repo.row.issue_count:,}"
-            work = (repo.tally.threads, repo.tally.open_work, repo.usage.points, repo.usage.requests)
+            work = (
+                repo.tally.threads,
+                repo.tally.open_work,
+                repo.usage.points,
+                repo.usage.requests,
+            )
             figures = (stored, *work) if repo.row.is_crawlable else [None] * len(_COUNTED)
             rows.add_row(repo.row.name, repo.stage, *figures[: len(counted)])
         sums = {**self.totals(), "left": self.left}
@@ -160,7 +165,9 @@ def read_status(store: Store) -> Status:
         RepoStatus(row, tallies.get(row.full_name, Tally()), usage.get(row.full_name, Usage()))
         for row in rows
     ]
-    return Status(tuple(repos), sum(usage.values(), Usage()), store.rate_limit(), tuple(store.warnings()))
+    return Status(
+        tuple(repos), sum(usage.values(), Usage()), store.rate_limit(), tuple(store.warnings())
+    )
 
 
 def _format_time(status: Status) -> str:
@@ -177,7 +184,9 @@ def outcome_lines(rows: Iterable[RepoRow]) -> list[str]:
     by_outcome: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.outcome is not RepoOutcome.OK:
-            by_outcome.setdefault((row.outcome.value.replace("_", " "), row.detail), []).append(row.name)
+            by_outcome.setdefault((row.outcome.value.replace("_", " "), row.detail), []).append(
+                row.name
+            )
     lines = []
     for (outcome, detail), names in by_outcome.items():
         reason = f" ({detail})" if detail else ""
@@ -231,7 +240,9 @@ class Crawled:
         steps = [("find the marked duplicates", ["gis", "detect", *work])]
         if self.is_import:
             unmarked = ["gis", "render", *work, "--out", f"{self.work.stem}.parquet"]
-            steps.append(("find unmarked ones by a model, with `aoe index` and `aoe duplicates`", unmarked))
+            steps.append(
+                ("find unmarked ones by a model, with `aoe index` and `aoe duplicates`", unmarked)
+            )
         return steps
 
     def __repr__(self) -> str:

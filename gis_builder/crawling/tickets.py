@@ -28,7 +28,14 @@ from gis_builder.trackers.dump import (
 )
 from gis_builder.trackers.saved import saved_files
 from gis_builder.trackers.ticket_cells import SEPARATOR, Link, Ticket, plain_id
-from gis_builder.trackers.ticket_files import PLAIN, TABLES, UNREADABLE, ImportOptions, TicketFile, file_kind
+from gis_builder.trackers.ticket_files import (
+    PLAIN,
+    TABLES,
+    UNREADABLE,
+    ImportOptions,
+    TicketFile,
+    file_kind,
+)
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.base.printable import one_line
 
@@ -46,7 +53,9 @@ _TASK_OR_PAGE = re.compile(
     r"|(https?://[^\s<>()\[\]|\"'#]{1,300})#note_[0-9]+"
     r"|https?://[^\s<>()\[\]|\"']{1,300}[\w/]"
 )
-_NO_LINK = re.compile(r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE)  # what people write for none
+_NO_LINK = re.compile(
+    r"(?:n/?a|nan|none|null|no|[-–—?./ ]*)", re.IGNORECASE
+)  # what people write for none
 _NO_ID = "without an id"
 _ITSELF = "to the ticket itself"
 _WORD = re.compile(r"[^\s,;:()\[\]<>\"'?&]+")
@@ -59,7 +68,9 @@ _NUMBER = re.compile(
 _DIGITS = re.compile(r"[-_#]*0*(\d+)")
 
 
-def find_trackers(source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows) -> list[Dump]:
+def find_trackers(
+    source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows
+) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
     paths = [source]
     if source.is_file():
@@ -89,7 +100,9 @@ def _files_of_rows(source: Path, paths: Sequence[Path], options: ImportOptions) 
     if source.is_dir() and any(map(is_tracker_file, paths)):
         return []
     links = options.links.resolve() if options.links else None
-    return [path for path in paths if file_kind(path) and (path == source or path.resolve() != links)]
+    return [
+        path for path in paths if file_kind(path) and (path == source or path.resolve() != links)
+    ]
 
 
 def _ticket_files(
@@ -175,7 +188,9 @@ class TicketDump(Dump):
         files = list(self.files)
         if self.options.links:
             files.append(
-                TicketFile(self.options.links, self.options.link_columns, self.broken, are_links=True)
+                TicketFile(
+                    self.options.links, self.options.link_columns, self.broken, are_links=True
+                )
             )
         return files
 
@@ -190,7 +205,9 @@ class TicketDump(Dump):
                     continue
                 if ref in index.marks:
                     closed_at = issue.closed_at or issue.updated_at
-                    issue = replace(issue, state="closed", state_reason="duplicate", closed_at=closed_at)
+                    issue = replace(
+                        issue, state="closed", state_reason="duplicate", closed_at=closed_at
+                    )
                 yield replace(issue, repo=ref.repo, number=ref.number), ticket
 
     def _repo_of(self, ticket: Ticket, path: Path) -> str:
@@ -222,8 +239,12 @@ class TicketIndex:
     def __init__(self, known: Tickets) -> None:
         self.tickets = {repo: dict(rows) for repo, rows in known.items()}
         self.links: list[tuple[Link, str]] = []  # with the repository
-        self.marks: dict[IssueRef, dict[IssueRef, None]] = {}  # originals of each duplicate, in order
-        self.denials: dict[IssueRef, dict[IssueRef, None]] = {}  # tickets that it does not duplicate
+        self.marks: dict[
+            IssueRef, dict[IssueRef, None]
+        ] = {}  # originals of each duplicate, in order
+        self.denials: dict[
+            IssueRef, dict[IssueRef, None]
+        ] = {}  # tickets that it does not duplicate
         # Links by role of the column, words beside the ids, and how these are read
         self.words: Counter[tuple[str, str, str]] = Counter()
         self.skipped: list[tuple[str, str, str]] = []  # ticket and link as written, reason
@@ -246,9 +267,13 @@ class TicketIndex:
             counted = ", ".join(f"{count:,} {reason}" for reason, count in causes.most_common())
             ticket, link, _ = self.skipped[0]
             first = one_line(f"{ticket} to {link}", 80)
-            notes.append(f"{len(self.skipped):,} links skipped: {counted}; first {first}; {skipped}")
+            notes.append(
+                f"{len(self.skipped):,} links skipped: {counted}; first {first}; {skipped}"
+            )
         if self.repeated:
-            notes.append(f"{self.repeated:,} tickets occur more than once; the last occurrence counts")
+            notes.append(
+                f"{self.repeated:,} tickets occur more than once; the last occurrence counts"
+            )
         return notes
 
     def add(self, ticket: Ticket, repo: str, path: Path) -> None:
@@ -280,7 +305,9 @@ class TicketIndex:
                 self.files[ref] = ticket.path
                 self._by_id[id_] = None if id_ in self._by_id else ref
         for link, repo in dict.fromkeys(self.links):
-            for part in read_cell(link.cell, link.ticket) or [LinkPart(link.cell, "", LinkKind.PLAIN)]:
+            for part in read_cell(link.cell, link.ticket) or [
+                LinkPart(link.cell, "", LinkKind.PLAIN)
+            ]:
                 self._add_part(link, part, repo)
 
     def _add_part(self, link: Link, part: LinkPart, repo: str) -> None:
@@ -297,7 +324,9 @@ class TicketIndex:
         self.words[link.role, part.words, kind] += 1
         for duplicate, original in product(self._find(source, repo), originals):
             if isinstance(duplicate, str) or isinstance(original, str) or duplicate == original:
-                reason = next((end for end in (duplicate, original) if isinstance(end, str)), _ITSELF)
+                reason = next(
+                    (end for end in (duplicate, original) if isinstance(end, str)), _ITSELF
+                )
                 self.skipped.append((source, target, reason))
             elif kind in (LinkKind.DUPLICATE, LinkKind.REVERSED):
                 self.marks.setdefault(duplicate, {})[original] = None
@@ -329,7 +358,9 @@ class TicketIndex:
         if _NO_LINK.fullmatch(part):
             return []
         for forms in self._forms_in(part):
-            matches: list[IssueRef | str] = list(filter(None, (self._at(form, repo) for form in forms)))
+            matches: list[IssueRef | str] = list(
+                filter(None, (self._at(form, repo) for form in forms))
+            )
             if matches:
                 return [ref for ref in matches if isinstance(ref, IssueRef)] or matches[:1]
         return ["to a ticket outside the import" if re.search(r"\d", part) else _NO_ID]
@@ -338,7 +369,9 @@ class TicketIndex:
         """The forms of a text to look for: the whole, then the ids in it, then the numbers."""
         yield [_form(plain_id(part))]
         if "://" in part:
-            if _host(part).lower() in self._hosts:  # otherwise the page of another project would be found
+            if (
+                _host(part).lower() in self._hosts
+            ):  # otherwise the page of another project would be found
                 return
             part = re.split(r"[/=]", part.rstrip("/"))[-1]
         words = _WORD.findall(part) + _MENTION.findall(part)
@@ -346,7 +379,9 @@ class TicketIndex:
         yield [f"#{int(match[1] or match[2])}" for match in _NUMBER.finditer(part)]
 
     def _at(self, form: str, repo: str) -> IssueRef | str | None:
-        return self._forms.get((self._spelling.get(repo.lower(), repo), form)) or self._forms.get(("", form))
+        return self._forms.get((self._spelling.get(repo.lower(), repo), form)) or self._forms.get(
+            ("", form)
+        )
 
     @cached_property
     def _forms(self) -> dict[tuple[str, str], IssueRef | str]:

@@ -99,7 +99,12 @@ def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
 def _marker(kind: ClaimKind, rule: ClaimRule, match: re.Match[str]) -> Marker:
     spans = {name: match.span(name) for name in match.re.groupindex if match.start(name) >= 0}
     return Marker(
-        kind, rule, *spans["marker"], spans.get("targets"), spans.get("subject"), "reversed" in spans
+        kind,
+        rule,
+        *spans["marker"],
+        spans.get("targets"),
+        spans.get("subject"),
+        "reversed" in spans,
     )
 
 
@@ -129,7 +134,9 @@ _DIFFERENT = code_pattern(
     r"| DIFFERENT ISSUE"  # "different issue"
     r"| DIFFERENT [OF WORD ARTICLE BY IS]{0,2} [REFERENCE THIS THAT_ONE]"  # "unrelated to #1"
 )
-_FIXED = code_pattern(r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED")  # "fixed", not "not yet fixed"
+_FIXED = code_pattern(
+    r"(?<!NOT) (?<!NOT WORD) (?<!NOT FILLER) FIXED"
+)  # "fixed", not "not yet fixed"
 # The beginning of a sentence: "yes", "ok, that's right" | "oh, ..." | "no"
 AGREEMENT = code_pattern(r"[COMMA WORD]? [COMMA THANKS]{0,2} [FILLER THIS]? YES")
 THANKS = code_pattern(r"[COMMA WORD]? COMMA? FILLER? [THANKS YES]")
@@ -180,7 +187,9 @@ def addressee(text: str, start: int, marker: int) -> tuple[str | None, bool]:
     return addressed["who"] if addressed else None, _YOURS.search(text, start, marker) is not None
 
 
-_LEADS_AWAY = code_pattern("[FIXED RELATED SIMILAR_TO]")  # references in such sentences aren't targets
+_LEADS_AWAY = code_pattern(
+    "[FIXED RELATED SIMILAR_TO]"
+)  # references in such sentences aren't targets
 _PARTIAL = re.compile(
     r"\b(?:remain\w*|rest of|left over|leftover|left to|work left|other|otherwise|longer|partly|partially"
     r"|part of (?:this|it|the)|second|half)\b"
@@ -207,7 +216,8 @@ class SentenceReader:
         this = _THIS.search(page.hidden, self.start, self.end)
         self.this_end = this.end() if this else self.end + 1
         self.is_partial = (
-            Code.FIXED in sentence.codes or _PARTIAL.search(page.hidden, self.start, self.end) is not None
+            Code.FIXED in sentence.codes
+            or _PARTIAL.search(page.hidden, self.start, self.end) is not None
         )
         said = " ".join(page.text[self.start : self.end].split())
         self.said = said if len(said) <= _MAX_SAID else said[: _MAX_SAID - 1] + "…"
@@ -224,12 +234,16 @@ class SentenceReader:
                 yield replace(claim, about_others=True) if is_others else claim
 
     def _is_preceded(self, by: re.Pattern[str], marker: Marker, reach: int) -> bool:
-        return by.search(self.sentence.codes, max(0, marker.start - reach), marker.start) is not None
+        return (
+            by.search(self.sentence.codes, max(0, marker.start - reach), marker.start) is not None
+        )
 
     def _counts(self, marker: Marker) -> bool:
         """Whether a marker is a claim in its context."""
         rule = marker.rule
-        if self._is_preceded(_IN_VAIN, marker, 12) or (rule.opens_list and not self._ends_in_colon()):
+        if self._is_preceded(_IN_VAIN, marker, 12) or (
+            rule.opens_list and not self._ends_in_colon()
+        ):
             return False
         codes = self.sentence.codes
         if self.sentence.is_foreign and marker.targets is None and Code.CLOSE not in codes:
@@ -318,13 +332,17 @@ class SentenceReader:
         is_condition = is_likeness and begins_with_if
         if is_condition or Code.UNDECIDED in sentence.codes or self._is_qualified(marker):
             return Stance.OPEN
-        is_hedged = self._is_preceded(_HEDGE, marker, 12) or self._is_followed(_HEDGED_AFTER, marker)
+        is_hedged = self._is_preceded(_HEDGE, marker, 12) or self._is_followed(
+            _HEDGED_AFTER, marker
+        )
         return Stance.HEDGED if is_hedged else Stance.ASSERTED
 
     def _is_denied(self, marker: Marker) -> bool:
         if not self.sentence.is_foreign:
             return self._is_preceded(_DENIAL, marker, 9)
-        return self._is_preceded(_FOREIGN_DENIAL, marker, 12) or self._is_followed(_DENIED_AFTER, marker)
+        return self._is_preceded(_FOREIGN_DENIAL, marker, 12) or self._is_followed(
+            _DENIED_AFTER, marker
+        )
 
     def _is_followed(self, by: re.Pattern[str], marker: Marker) -> bool:
         return self.sentence.is_foreign and by.match(self.sentence.codes, marker.end) is not None

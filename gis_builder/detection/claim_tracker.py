@@ -35,7 +35,9 @@ class Rules:
     """Settings of one repository that change its verdicts."""
 
     allow_cross_repository: bool = False
-    one_tracker: frozenset[str] = frozenset()  # other repositories whose issues always count as targets
+    one_tracker: frozenset[str] = (
+        frozenset()
+    )  # other repositories whose issues always count as targets
     former_names: frozenset[str] = frozenset()
     site: str = GITHUB
 
@@ -143,13 +145,20 @@ class ClaimTracker:
         if not claim.targets and not claim.points_back and claim.stance is not Stance.ASKED:
             earlier = self.last_valid() or self._restore(statement)
             if earlier is not None:
-                is_second_voice = claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
+                is_second_voice = (
+                    claim.stance is Stance.HEDGED and statement.who != earlier.statement.who
+                )
                 earlier.confirm(statement, Stance.ASSERTED if is_second_voice else claim.stance)
                 return
         targets = claim.targets or self._inferred_targets(claim, statement)
         self.claims.append(
             TrackedClaim(
-                claim, targets, statement, len(self.statements), claim.stance, is_inferred=not claim.targets
+                claim,
+                targets,
+                statement,
+                len(self.statements),
+                claim.stance,
+                is_inferred=not claim.targets,
             )
         )
 
@@ -165,7 +174,9 @@ class ClaimTracker:
 
     def _inferred_targets(self, claim: Claim, claiming: Statement) -> IssueRefs:
         """The issue (or for "those", issues) named last by this person, or lately by another."""
-        rejected = {ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets}
+        rejected = {
+            ref for tracked in self.claims if not tracked.is_valid for ref in tracked.targets
+        }
         for back, statement in enumerate(reversed(self.statements)):
             is_own = statement.who == claiming.who
             if back >= _MENTION_REACH and not is_own:
@@ -173,10 +184,16 @@ class ClaimTracker:
             # "Related to #1" names the original only for "a dup of that", for a "this is a dup" of the next
             # speaker, and if its own speaker closes or marks the issue as a duplicate.
             is_taken_up = (
-                (claim.is_closing or claiming.is_note) if is_own else (claim.about_this and back == 0)
+                (claim.is_closing or claiming.is_note)
+                if is_own
+                else (claim.about_this and back == 0)
             )
             is_meant = claim.points_back or is_taken_up
-            named = self.issues_named_by(statement) if is_meant else self.issues_pointed_at_by(statement)
+            named = (
+                self.issues_named_by(statement)
+                if is_meant
+                else self.issues_pointed_at_by(statement)
+            )
             refs = tuple(ref for ref in named if ref not in rejected)
             if refs:
                 return refs if claim.is_plural else refs[-1:]
@@ -195,7 +212,9 @@ class ClaimTracker:
     def issues_named_by(self, statement: Statement) -> IssueRefs:
         """The possible targets in a statement: those in the thread's own repository if there are any."""
         if id(statement) not in self._mentions:
-            possible = [ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)]
+            possible = [
+                ref for ref in statement.reading.mentions if self._could_be_meant(ref, statement)
+            ]
             local = tuple(ref for ref in possible if ref.repo == self.issue.repo)
             self._mentions[id(statement)] = local or tuple(possible)
         return self._mentions[id(statement)]
@@ -240,9 +259,15 @@ class ClaimTracker:
         is_closers = statement.role is Role.CLOSER and statement.when <= self.closed_at
         if statement.reading.gives_other_reason and is_closers:
             for tracked in self.claims:
-                if tracked.is_valid and (self._was_reopened or not _is_same_breath(tracked, statement)):
+                if tracked.is_valid and (
+                    self._was_reopened or not _is_same_breath(tracked, statement)
+                ):
                     tracked.state = ClaimState.FIXED
-        elif statement.reading.explains and _has_authority(statement) and self._is_by_closing(statement):
+        elif (
+            statement.reading.explains
+            and _has_authority(statement)
+            and self._is_by_closing(statement)
+        ):
             self._explain_away()
 
     def _explain_away(self) -> None:
@@ -259,7 +284,9 @@ class ClaimTracker:
             return False
         if not set(last.targets).isdisjoint(reading.mentions):
             return False
-        since = [earlier for earlier in self.statements[last.index + 1 :] if earlier.who != statement.who]
+        since = [
+            earlier for earlier in self.statements[last.index + 1 :] if earlier.who != statement.who
+        ]
         if any(earlier.reading.explains for earlier in since):
             return True
         return reading.accepts_explanation and any(
@@ -275,7 +302,11 @@ class ClaimTracker:
     def _restore_explained(self, statement: Statement) -> TrackedClaim | None:
         """Restore the last claim that was explained away if its target is named with a "yes" or "thanks"."""
         reading = statement.reading
-        if not _has_authority(statement) or not (reading.agrees or reading.thanks) or reading.explains:
+        if (
+            not _has_authority(statement)
+            or not (reading.agrees or reading.thanks)
+            or reading.explains
+        ):
             return None
         for tracked in reversed(self.claims):
             is_named = not set(tracked.targets).isdisjoint(reading.mentions)
@@ -294,7 +325,9 @@ class ClaimTracker:
         is_same_speaker = statement.role is not Role.CLOSER and statement.who == last.statement.who
         is_request = reading.is_closing and reading.word_count <= _FEW_WORDS
         is_in_time = statement.when <= self.closed_at
-        return is_same_speaker and is_request and is_in_time and last.claim.kind is ClaimKind.DUPLICATE
+        return (
+            is_same_speaker and is_request and is_in_time and last.claim.kind is ClaimKind.DUPLICATE
+        )
 
     def _is_near(self, tracked: TrackedClaim) -> bool:
         return len(self.statements) - tracked.index <= _ANSWER_REACH
@@ -308,7 +341,9 @@ class ClaimTracker:
                 return False
         if _has_authority(statement):
             return self._is_near(last)
-        return len(self.statements) - last.index == 1 and statement.reading.word_count <= _ANSWER_WORDS
+        return (
+            len(self.statements) - last.index == 1 and statement.reading.word_count <= _ANSWER_WORDS
+        )
 
     def _counts(self, claim: Claim, statement: Statement) -> bool:
         """Whether a claim is about this issue and comes from someone whose claims count."""
@@ -354,15 +389,21 @@ def _has_authority(statement: Statement) -> bool:
     return statement.role is not Role.OTHER
 
 
-def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules) -> ClaimTracker:
+def track_claims(
+    thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules
+) -> ClaimTracker:
     """Follow a thread's claims through its statements, reopenings and removed marks."""
     issue = thread.issue
     tracker = ClaimTracker(issue.ref, issue.closed_at or issue.updated_at, kind_of, issue.author)
-    length = len(issue.title) + len(issue.body) + sum(len(comment.body) for comment in thread.comments)
+    length = (
+        len(issue.title) + len(issue.body) + sum(len(comment.body) for comment in thread.comments)
+    )
     if length > MAX_CHARACTERS:
         tracker.over_limit = "too_much_text"
         return tracker
-    statements = read_statements(thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate)
+    statements = read_statements(
+        thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate
+    )
     claims = [claim for statement in statements for claim in statement.reading.claims]
     if len(claims) + sum(len(claim.targets) for claim in claims) > MAX_CLAIMS:
         tracker.over_limit = "too_many_claims"
@@ -374,6 +415,8 @@ def track_claims(thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Ru
         if marks.reopened_at is not None and when < marks.reopened_at:
             tracked.state = ClaimState.REOPENED
         for event in marks.unmarked:
-            if (event.target is None or event.target in tracked.targets) and when <= event.created_at:
+            if (
+                event.target is None or event.target in tracked.targets
+            ) and when <= event.created_at:
                 tracked.state = ClaimState.UNMARKED
     return tracker

@@ -59,8 +59,19 @@ _MAX_DELAY = {
 _MAX_DELAY_OF_LAST_WORD = timedelta(days=365)
 # Factors of the confidence.
 _BY_STANCE = {Stance.ASSERTED: 1.0, Stance.HEDGED: 0.88, Stance.ASKED: 0.72}
-_BY_KIND = {ClaimKind.DUPLICATE: 1.0, ClaimKind.FAVOUR: 0.96, ClaimKind.SAME: 0.92, ClaimKind.TRACKED: 0.85}
-_BY_ROLE = {Role.CLOSER: 0.98, Role.MAINTAINER: 0.93, Role.BOT: 0.93, Role.AUTHOR: 0.9, Role.OTHER: 0.86}
+_BY_KIND = {
+    ClaimKind.DUPLICATE: 1.0,
+    ClaimKind.FAVOUR: 0.96,
+    ClaimKind.SAME: 0.92,
+    ClaimKind.TRACKED: 0.85,
+}
+_BY_ROLE = {
+    Role.CLOSER: 0.98,
+    Role.MAINTAINER: 0.93,
+    Role.BOT: 0.93,
+    Role.AUTHOR: 0.9,
+    Role.OTHER: 0.86,
+}
 _INFERRED = 0.9
 _LATE = 0.8
 _DISPUTED_LATER = 0.85
@@ -119,7 +130,9 @@ def _is_closers_reason(tracked: TrackedClaim, before: timedelta) -> bool:
         return abs(before) <= _SAME_MOMENT
     if -_CLOSER_AFTER <= before <= _CLOSER_BEFORE:
         return True
-    return kind is ClaimKind.DUPLICATE and (tracked.stance is Stance.ASSERTED or tracked.claim.is_closing)
+    return kind is ClaimKind.DUPLICATE and (
+        tracked.stance is Stance.ASSERTED or tracked.claim.is_closing
+    )
 
 
 def _is_likeness(claim: Claim) -> bool:
@@ -138,7 +151,9 @@ def _is_all_tracked(tracked: TrackedClaim, statement: Statement, closing: Closin
         return abs(before_closing(closing.issue, statement)) <= ONE_CLICK
     if claim.is_closing or claim.about_this or reading.word_count <= _SHORT_REMARK * 2:
         return True
-    return statement.role is Role.CLOSER and abs(before_closing(closing.issue, statement)) <= ONE_CLICK
+    return (
+        statement.role is Role.CLOSER and abs(before_closing(closing.issue, statement)) <= ONE_CLICK
+    )
 
 
 def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -> bool:
@@ -148,7 +163,9 @@ def _has_other_reason(tracked: TrackedClaim, closing: Closing, min_words: int) -
         return False
     if tracked.statement.role is Role.CLOSER and not _is_likeness(tracked.claim):
         return False
-    return remark.reading.word_count > min_words and set(tracked.targets).isdisjoint(remark.reading.mentions)
+    return remark.reading.word_count > min_words and set(tracked.targets).isdisjoint(
+        remark.reading.mentions
+    )
 
 
 def _is_last_word(tracked: TrackedClaim, statement: Statement, closing: Closing) -> bool:
@@ -177,13 +194,17 @@ def decide(thread: Thread, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> Ver
     marks = read_marks(thread)
     verdict = _from_marks(issue, marks, rules.site)
     if verdict is not None:
-        pulls = frozenset(e.target for e in marks.marked if e.target is not None and e.target_is_pull)
+        pulls = frozenset(
+            e.target for e in marks.marked if e.target is not None and e.target_is_pull
+        )
         return _check_targets(verdict, _with_known_pulls(kind_of, pulls), rules)
     tracker = track_claims(thread, marks, kind_of, rules)
     if tracker.over_limit is not None:
         return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, tracker.over_limit)
     pulls = frozenset(ref for statement in tracker.statements for ref in statement.reading.pulls)
-    return _check_targets(_from_claims(issue, tracker, marks), _with_known_pulls(kind_of, pulls), rules)
+    return _check_targets(
+        _from_claims(issue, tracker, marks), _with_known_pulls(kind_of, pulls), rules
+    )
 
 
 def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
@@ -203,26 +224,42 @@ def _from_marks(issue: Issue, marks: TrackerMarks, site: str) -> Verdict | None:
         comment = imported.comment
         url = f"{page}#issuecomment-{comment.id}"
         evidence = Evidence(
-            "imported_mark", url, comment.author, comment.created_at, imported.targets, imported.line
+            "imported_mark",
+            url,
+            comment.author,
+            comment.created_at,
+            imported.targets,
+            imported.line,
         )
     else:
         return None
     return Verdict(
-        issue.ref, VerdictOutcome.DUPLICATE, evidence.targets, confidence, evidence.kind, (evidence,)
+        issue.ref,
+        VerdictOutcome.DUPLICATE,
+        evidence.targets,
+        confidence,
+        evidence.kind,
+        (evidence,),
     )
 
 
 def _targets_of_field(original: IssueRef, marks: TrackerMarks) -> IssueRefs:
     """A ticket can have several links at one time; of GitHub's marks only the last counts."""
-    last = [event.target for event in marks.marked if event.created_at == marks.marked[-1].created_at]
+    last = [
+        event.target for event in marks.marked if event.created_at == marks.marked[-1].created_at
+    ]
     if original not in last:
         return (original,)
     return tuple(dict.fromkeys(filter(None, last)))
 
 
 def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
-    closing = closing_of(issue, tracker.statements, [tracked.confirmed_by for tracked in tracker.claims])
-    weighed = [(tracked, weight(tracked, closing)) for tracked in tracker.claims if tracked.is_valid]
+    closing = closing_of(
+        issue, tracker.statements, [tracked.confirmed_by for tracked in tracker.claims]
+    )
+    weighed = [
+        (tracked, weight(tracked, closing)) for tracked in tracker.claims if tracked.is_valid
+    ]
     accepted = [(tracked, value) for tracked, value in weighed if value > 0 and tracked.targets]
     if not accepted:
         return _without_claim(issue, tracker, marks)
@@ -239,13 +276,17 @@ def _from_claims(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> Ve
     )
 
 
-def _deciding_claims(accepted: Sequence[tuple[TrackedClaim, float]]) -> tuple[list[TrackedClaim], float]:
+def _deciding_claims(
+    accepted: Sequence[tuple[TrackedClaim, float]],
+) -> tuple[list[TrackedClaim], float]:
     """The claims of the deciding statement: the last strong one, or else the strongest."""
     strong = [tracked for tracked, value in accepted if value >= _STRONG]
     strongest, _ = max(accepted, key=lambda pair: pair[1])
     index = strong[-1].index if strong else strongest.index
     together = [tracked for tracked, _ in accepted if tracked.index == index]
-    kind = next(kind for kind in _BY_KIND if any(tracked.claim.kind is kind for tracked in together))
+    kind = next(
+        kind for kind in _BY_KIND if any(tracked.claim.kind is kind for tracked in together)
+    )
 
     claims: list[TrackedClaim] = []
     is_asserted = False
@@ -258,9 +299,13 @@ def _deciding_claims(accepted: Sequence[tuple[TrackedClaim, float]]) -> tuple[li
         is_asserted = is_asserted or tracked.stance is Stance.ASSERTED
 
     if any(tracked.claim.is_added for tracked in claims):
-        earlier = [tracked for tracked in strong if tracked.index < index and tracked.claim.kind is kind]
+        earlier = [
+            tracked for tracked in strong if tracked.index < index and tracked.claim.kind is kind
+        ]
         claims = earlier[-1:] + claims
-    return claims, max(value for tracked, value in accepted if any(tracked is claim for claim in claims))
+    return claims, max(
+        value for tracked, value in accepted if any(tracked is claim for claim in claims)
+    )
 
 
 def _reason(tracked: TrackedClaim) -> str:
@@ -273,7 +318,12 @@ def _evidence(tracked: TrackedClaim) -> Evidence:
     statement = tracked.statement
     role = "note" if statement.is_note else str(statement.role)
     return Evidence(
-        f"{role}_comment", statement.url, statement.who, statement.when, tracked.targets, tracked.claim.said
+        f"{role}_comment",
+        statement.url,
+        statement.who,
+        statement.when,
+        tracked.targets,
+        tracked.claim.said,
     )
 
 
@@ -289,10 +339,14 @@ def _without_claim(issue: Issue, tracker: ClaimTracker, marks: TrackerMarks) -> 
     possible = [s for s in tracker.claims if s.claim.kind in (ClaimKind.DUPLICATE, ClaimKind.SAME)]
     targets = next((tracked.targets for tracked in reversed(possible) if tracked.targets), ())
     if targets:
-        return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, targets, 0.5, "claim_not_acted_on", evidence)
+        return Verdict(
+            issue.ref, VerdictOutcome.UNCERTAIN, targets, 0.5, "claim_not_acted_on", evidence
+        )
     if any(tracked.statement.role in _DECIDING for tracked in possible):
         return _without_original(issue, tracker, evidence)
-    return Verdict(issue.ref, VerdictOutcome.NOT, (), 0.9 if tracker.claims else 0.99, "no_claim", evidence)
+    return Verdict(
+        issue.ref, VerdictOutcome.NOT, (), 0.9 if tracker.claims else 0.99, "no_claim", evidence
+    )
 
 
 def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
@@ -300,7 +354,12 @@ def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, .
     claimed = _claimed_original(issue, tracker)
     if claimed:
         return Verdict(
-            issue.ref, VerdictOutcome.DUPLICATE, claimed, _LABEL_AND_CLAIM, "label_and_claim", evidence
+            issue.ref,
+            VerdictOutcome.DUPLICATE,
+            claimed,
+            _LABEL_AND_CLAIM,
+            "label_and_claim",
+            evidence,
         )
     subject = _subject_of_closing(issue, tracker)
     if subject is not None:
@@ -315,13 +374,17 @@ def _from_label(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, .
     return _without_original(issue, tracker, evidence)
 
 
-def _without_original(issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]) -> Verdict:
+def _without_original(
+    issue: Issue, tracker: ClaimTracker, evidence: tuple[Evidence, ...]
+) -> Verdict:
     """The verdict on an issue that is called a duplicate; it lists the issues that are only mentioned."""
     nearby = _named_nearby(issue, tracker)
     if nearby is None:
         return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, (), 0.5, "no_target", evidence)
     evidence = (*evidence, nearby)
-    return Verdict(issue.ref, VerdictOutcome.UNCERTAIN, nearby.targets, 0.5, "only_mentioned", evidence)
+    return Verdict(
+        issue.ref, VerdictOutcome.UNCERTAIN, nearby.targets, 0.5, "only_mentioned", evidence
+    )
 
 
 def _claimed_original(issue: Issue, tracker: ClaimTracker) -> IssueRefs:
@@ -343,7 +406,9 @@ def _claimed_original(issue: Issue, tracker: ClaimTracker) -> IssueRefs:
 def _subject_of_closing(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
     """The only issue in a short closing statement, such as "Handled in #1" or "See #1"."""
     for statement in reversed(tracker.statements):
-        is_closers = statement.role in _DECIDING or (issue.closed_by is None and statement.role is Role.OTHER)
+        is_closers = statement.role in _DECIDING or (
+            issue.closed_by is None and statement.role is Role.OTHER
+        )
         is_at_closing = abs(before_closing(issue, statement)) <= _SAME_MOMENT
         if not is_closers or not is_at_closing or statement.reading.word_count > _CLOSING_WORDS:
             continue
@@ -361,7 +426,11 @@ def _named_nearby(issue: Issue, tracker: ClaimTracker) -> Evidence | None:
             is_near = abs(before_closing(issue, statement)) <= _A_DAY
             if statement.role is role and refs and is_near:
                 return _naming(statement, refs, f"{role}_mention")
-    named = {ref: statement for statement in tracker.statements for ref in tracker.issues_named_by(statement)}
+    named = {
+        ref: statement
+        for statement in tracker.statements
+        for ref in tracker.issues_named_by(statement)
+    }
     if len(named) != 1:
         return None
     ((ref, statement),) = named.items()
@@ -408,5 +477,9 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
     return replace(verdict, targets=tuple(usable), confidence=confidence)
 
 
-def _rejected(verdict: Verdict, outcome: VerdictOutcome, reason: str, targets: Iterable[IssueRef]) -> Verdict:
-    return replace(verdict, outcome=outcome, targets=tuple(targets), confidence=_REJECTED, reason=reason)
+def _rejected(
+    verdict: Verdict, outcome: VerdictOutcome, reason: str, targets: Iterable[IssueRef]
+) -> Verdict:
+    return replace(
+        verdict, outcome=outcome, targets=tuple(targets), confidence=_REJECTED, reason=reason
+    )

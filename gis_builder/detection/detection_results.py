@@ -56,7 +56,9 @@ class Detected(Printed):
         """Number of issues by verdict and reason."""
         table = ResultTable("verdict", "reason", "issues", left=("reason",))
         for outcome, reasons in self.counts.items():
-            for row, (reason, count) in enumerate(sorted(reasons.items(), key=lambda item: -item[1])):
+            for row, (reason, count) in enumerate(
+                sorted(reasons.items(), key=lambda item: -item[1])
+            ):
                 table.add_row("" if row else outcome, reason, count)
         return table
 

@@ -74,7 +74,9 @@ def code_digest(*parts: str) -> str:
     files = chain.from_iterable(path.rglob("*") if path.is_dir() else (path,) for path in paths)
     sources = [file for file in files if file.suffix in (".py", ".toml")]
     contents = sorted((source.name, source.read_bytes()) for source in sources)
-    return hashlib.sha256(b"".join(name.encode() + content for name, content in contents)).hexdigest()
+    return hashlib.sha256(
+        b"".join(name.encode() + content for name, content in contents)
+    ).hexdigest()
 
 
 class _Inputs(Struct):
@@ -105,9 +107,13 @@ def judged_rows(store: Store, settings: DetectSettings) -> list[RepoRow]:
         raise DataError("there are no verdicts yet; run `gis detect` first", path=store.path)
     current = _inputs(store, settings)
     if last.store != current["store"]:
-        raise DataError("the verdicts are older than the crawl; run `gis detect` again", path=store.path)
+        raise DataError(
+            "the verdicts are older than the crawl; run `gis detect` again", path=store.path
+        )
     if last.settings != current["settings"]:
-        message = f"judged with other settings ({last.settings}); use the same, or run `gis detect` again"
+        message = (
+            f"judged with other settings ({last.settings}); use the same, or run `gis detect` again"
+        )
         raise DataError(message, path=store.path)
     return [row for row in store.repos() if row.name in last.repositories]
 
@@ -116,7 +122,9 @@ def parse_issue(name: str) -> IssueRef:
     """The issue `owner/name#number`."""
     repo, _, number = name.rpartition("#")
     if "/" not in repo or not re.fullmatch(r"[0-9]{1,9}", number):
-        raise ConfigError(f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051")
+        raise ConfigError(
+            f"issue = {name}: expected owner/name#number, such as rust-lang/rust#8051"
+        )
     return IssueRef(repo, int(number))
 
 
@@ -145,7 +153,9 @@ class Detector:
         self._site = store.site
         self._tickets = store.tickets()
         self._newest = {row.full_name: row.max_number for row in rows}
-        self._imported = {row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)}
+        self._imported = {
+            row.full_name for row in rows if store.tasks(row.full_name, "import", done=True)
+        }
         self._names: dict[str, set[str]] = {}
         for row in rows:
             self._names.setdefault(row.full_name, set()).add(row.name)
@@ -164,7 +174,9 @@ class Detector:
     def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[KeptVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
-        return show.counted("detecting duplicates", chain.from_iterable(map(self.judge, repos)), total)
+        return show.counted(
+            "detecting duplicates", chain.from_iterable(map(self.judge, repos)), total
+        )
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[KeptVerdict]:
         """Judge some issues again, after the issues that they mention were fetched."""
@@ -182,7 +194,9 @@ class Detector:
         inputs = {*(ref for ref, _ in judged.dependencies), *judged.verdict.targets}
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
-    def _judge(self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None) -> KeptVerdict:
+    def _judge(
+        self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None
+    ) -> KeptVerdict:
         input_hash = stored.digest(rules_hash)
         if kept is not None and kept.input_hash != input_hash:
             kept = None
@@ -205,7 +219,9 @@ class Detector:
             return dependencies[ref]
 
         self.judged_anew += 1
-        return KeptVerdict(self.decide(thread, kind_of), input_hash, tuple(sorted(dependencies.items())))
+        return KeptVerdict(
+            self.decide(thread, kind_of), input_hash, tuple(sorted(dependencies.items()))
+        )
 
     def decide(self, thread: Thread, kind_of: KindOf) -> Verdict:
         """The verdict on one thread, see `judge_thread`."""
@@ -240,7 +256,9 @@ class Detector:
         return hashlib.sha256(inputs.encode()).digest()
 
 
-def judge_thread(thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings) -> Verdict:
+def judge_thread(
+    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
+) -> Verdict:
     """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)
     if verdict.outcome is VerdictOutcome.DUPLICATE and verdict.confidence < settings.min_confidence:
@@ -284,7 +302,9 @@ class VerdictCache:
         """Write the file, readable only by its owner; return the verdicts of the judged repositories."""
         self._flush()
         new = pl.concat([self._schema.to_frame(), *self._new])
-        new = new.unique(("repo", "number"), keep="last", maintain_order=True).sort("repo", "number")
+        new = new.unique(("repo", "number"), keep="last", maintain_order=True).sort(
+            "repo", "number"
+        )
         rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
         write_parquet(self._path, pl.concat([rest, new]).sort("repo", "number"), private=True)
         return new.select(list(_VERDICT))
@@ -318,7 +338,9 @@ def count_verdicts(path: Path) -> dict[str, dict[str, int]]:
 
 def _row(verdict: Verdict) -> tuple[Any, ...]:
     repo, number = verdict.ref
-    evidence = [{**asdict(item), "targets": list(map(str, item.targets))} for item in verdict.evidence]
+    evidence = [
+        {**asdict(item), "targets": list(map(str, item.targets))} for item in verdict.evidence
+    ]
     return (
         repo,
         number,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gis_builder.detection.claim_reader import Claim, Stance
-from gis_builder.detection.claim_tracker import DEFAULT_RULES, ClaimTracker, KindOf, Rules, track_claims
+from gis_builder.detection.claim_tracker import (
+    DEFAULT_RULES,
+    ClaimTracker,
+    KindOf,
+    Rules,
+    track_claims,
+)
 from gis_builder.detection.decision import weight
 from gis_builder.detection.phrase_codes import comparable_thread
 from gis_builder.detection.reading import TextReading
@@ -58,11 +64,16 @@ def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DE
     issue = thread.issue
     tracker = track_claims(thread, read_marks(thread), kind_of, rules)
     labels = f", labels {', '.join(issue.labels)}" if issue.labels else ""
-    closed = (
-        f"closed {issue.closed_at} by {issue.closed_by or 'someone'} as {issue.state_reason or 'completed'}"
-    )
-    lines = [f"{issue.ref} {issue.title}", f"{closed if issue.closed_at else issue.state}{labels}", ""]
-    lines += [text for _, text in sorted([*_event_lines(thread.events), *_statement_lines(thread, tracker)])]
+    closed = f"closed {issue.closed_at} by {issue.closed_by or 'someone'} as {issue.state_reason or 'completed'}"
+    lines = [
+        f"{issue.ref} {issue.title}",
+        f"{closed if issue.closed_at else issue.state}{labels}",
+        "",
+    ]
+    lines += [
+        text
+        for _, text in sorted([*_event_lines(thread.events), *_statement_lines(thread, tracker)])
+    ]
     outcome = "not a duplicate" if verdict.outcome is VerdictOutcome.NOT else str(verdict.outcome)
     targets = ", ".join(f"{ref} ({kind_of(ref)})" for ref in verdict.targets)
     of = f" of {targets}" if targets else ""
@@ -94,9 +105,13 @@ def _statement_lines(thread: Thread, tracker: ClaimTracker) -> Iterator[tuple[st
         head = f"{statement.when}  {statement.who or 'someone'} ({statement.role})"
         claims = [tracked for tracked in tracker.claims if tracked.index == index]
         for tracked in claims:
-            state = f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
+            state = (
+                f"weight {weight(tracked, closing):.2f}" if tracked.is_valid else str(tracked.state)
+            )
             origin = " (inferred from another statement)" if tracked.is_inferred else ""
-            claim_text = f"{tracked.claim.kind} of {_refs(tracked.targets)}{origin}: “{tracked.claim.said}”"
+            claim_text = (
+                f"{tracked.claim.kind} of {_refs(tracked.targets)}{origin}: “{tracked.claim.said}”"
+            )
             yield statement.when, f"{head} {_STANCES[tracked.stance]} {claim_text}; {state}"
         counted = [tracked.claim for tracked in claims]
         for claim in statement.reading.claims:

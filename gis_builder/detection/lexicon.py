@@ -95,15 +95,23 @@ _PART = re.compile(r"\{([A-Z_]+)\}")
 _FILES = sorted(Path(__file__).with_name("languages").glob("*.toml"))
 _LANGUAGES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in _FILES}
 ENGLISH = _LANGUAGES.pop("en")
-WORDS = {word: Code[code] for code, words in ENGLISH["vocabulary"].items() for word in words.split()}
-PHRASES = [(Code[code], filled("".join(lines), ENGLISH["parts"])) for code, *lines in ENGLISH["phrases"]]
+WORDS = {
+    word: Code[code] for code, words in ENGLISH["vocabulary"].items() for word in words.split()
+}
+PHRASES = [
+    (Code[code], filled("".join(lines), ENGLISH["parts"])) for code, *lines in ENGLISH["phrases"]
+]
 SIGNS = [(Code[code], pattern) for code, pattern in ENGLISH["signs"]]
 
 # Of other languages
 _STEMS = tuple(chain.from_iterable(language["claim_stems"] for language in _LANGUAGES.values()))
 _ASCII_STEMS = tuple(filter(str.isascii, _STEMS))
-_WORDS = {name: frozenset(data["words"].split()) for name, data in _LANGUAGES.items() if "words" in data}
-_LETTERS = {name: re.compile(data["letters"]) for name, data in _LANGUAGES.items() if "letters" in data}
+_WORDS = {
+    name: frozenset(data["words"].split()) for name, data in _LANGUAGES.items() if "words" in data
+}
+_LETTERS = {
+    name: re.compile(data["letters"]) for name, data in _LANGUAGES.items() if "letters" in data
+}
 _ALL_WORDS = frozenset(chain.from_iterable(_WORDS.values()))
 _TO_BLANKS = str.maketrans(dict.fromkeys(".,:;!?()[]*_", " "))
 
@@ -139,4 +147,6 @@ def foreign_phrases(language: str, gap: str) -> list[tuple[Code, str]]:
 def _bounded(pattern: str) -> str:
     """The pattern with bounded runs of letters, so that reading takes linear time."""
     pattern = pattern.replace(r"\S", r"[^\s\x01\x02]")
-    return re.sub(r"(\\w|\\x02])([*+])", lambda run: f"{run[1]}{{{int(run[2] == '+')},20}}", pattern)
+    return re.sub(
+        r"(\\w|\\x02])([*+])", lambda run: f"{run[1]}{{{int(run[2] == '+')},20}}", pattern
+    )

@@ -13,7 +13,14 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from itertools import chain, takewhile
 
-from gis_builder.detection.lexicon import ENGLISH, Code, code_pattern, has_any, has_claim_stem, language_of
+from gis_builder.detection.lexicon import (
+    ENGLISH,
+    Code,
+    code_pattern,
+    has_any,
+    has_claim_stem,
+    language_of,
+)
 from gis_builder.detection.phrase_codes import (
     REFERENCE_MARK,
     CodedSentence,
@@ -225,7 +232,9 @@ def _mask_indented(text: str) -> str:
 _CLAIM_STEMS, _REFERRING_STEMS, _ANSWERING_STEMS, _BACK_STEMS = (
     tuple(ENGLISH[f"{name}_stems"]) for name in ("claim", "referring", "answering", "back")
 )
-_POINTING = re.compile(rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}")
+_POINTING = re.compile(
+    rf"\b(?:is|it's|just|really)\b[^.]{{0,30}}{REFERENCE_MARK}|^{REFERENCE_MARK}"
+)
 
 
 def might_matter(text: str) -> bool:
@@ -233,7 +242,9 @@ def might_matter(text: str) -> bool:
     lower = text.lower()
     if has_any(lower, _CLAIM_STEMS) or has_claim_stem(lower):
         return True
-    return could_refer(lower) and (has_any(lower, _REFERRING_STEMS) or language_of(lower) is not None)
+    return could_refer(lower) and (
+        has_any(lower, _REFERRING_STEMS) or language_of(lower) is not None
+    )
 
 
 def might_guess(body: str) -> bool:
@@ -282,7 +293,9 @@ class PreparedText:
     def sentence(self, index: int) -> CodedSentence:
         """The sentence at an index, tokenised once."""
         if index not in self._sentences:
-            self._sentences[index] = tokenise(self.hidden, self.spans[index], self._by_start, self.language)
+            self._sentences[index] = tokenise(
+                self.hidden, self.spans[index], self._by_start, self.language
+            )
         return self._sentences[index]
 
     def sentences_worth_reading(self) -> dict[int, CodedSentence]:
@@ -302,7 +315,9 @@ class PreparedText:
     def points_at(self) -> frozenset[IssueRef]:
         """The issues that a sentence is about: "see #1", "fixed in #1", "#1?"; not "similar to #1"."""
         indices = filter(self.is_pointer, range(len(self.spans)))
-        return frozenset(reference.ref for index in indices for reference in self.references_of(index))
+        return frozenset(
+            reference.ref for index in indices for reference in self.references_of(index)
+        )
 
     def is_pointer(self, index: int) -> bool:
         """Whether a sentence is about the issues that it refers to."""
@@ -312,7 +327,10 @@ class PreparedText:
         # "Is this another bug than #1?" suggests a duplicate, but "Does this depend on #1?" doesn't.
         if self.relates(index) and not (sentence.is_question and Code.DIFFERENT in sentence.codes):
             return False
-        return sentence.codes.count(Code.WORD) <= _FEW_WORDS or _POINTS.search(sentence.codes) is not None
+        return (
+            sentence.codes.count(Code.WORD) <= _FEW_WORDS
+            or _POINTS.search(sentence.codes) is not None
+        )
 
     def relates(self, index: int) -> bool:
         """Whether a sentence only compares its references with this issue, or is about a dependence."""

@@ -55,10 +55,26 @@ _COLOUR_BEFORE = re.compile(
 )
 _COLOUR_LENGTHS = (3, 6)
 _PULL_BEFORE = re.compile(r"\b(?:pr|pull request) ?\Z", re.IGNORECASE)
-_LANDED_AFTER = re.compile(r"\s(?:has |have |is |was |just )?(?:been )?(?:landed|merged)\b", re.IGNORECASE)
+_LANDED_AFTER = re.compile(
+    r"\s(?:has |have |is |was |just )?(?:been )?(?:landed|merged)\b", re.IGNORECASE
+)
 # Words attached to "#12" that aren't the name of a repository.
 _PLAIN_PREFIX = frozenset(
-    {"issue", "issues", "bug", "bugs", "ticket", "pr", "pull", "no", "nr", "gh", "of", "see", "fixes"}
+    {
+        "issue",
+        "issues",
+        "bug",
+        "bugs",
+        "ticket",
+        "pr",
+        "pull",
+        "no",
+        "nr",
+        "gh",
+        "of",
+        "see",
+        "fixes",
+    }
 )
 # Each begins with a literal character, which the regex engine finds fast.
 _SIGNS = tuple(
@@ -80,7 +96,9 @@ class Reference:
     ref: IssueRef
     start: int
     end: int
-    is_anchored: bool = False  # a link to a comment, which is often cited and not meant as a duplicate
+    is_anchored: bool = (
+        False  # a link to a comment, which is often cited and not meant as a duplicate
+    )
     is_pull: bool = False  # by its link or the words beside it: "PR #12", "#12 has landed"
 
 
@@ -136,7 +154,11 @@ def _join_links(text: str, references: list[Reference]) -> list[Reference]:
             joined.append(link)
         elif label is not None:
             joined.append(replace(link, start=label.start(), end=link.end + 1))
-        elif last is not None and text[last.end : link.start] == "](" and text[max(0, last.start - 1)] == "[":
+        elif (
+            last is not None
+            and text[last.end : link.start] == "]("
+            and text[max(0, last.start - 1)] == "["
+        ):
             # "[#12](https://...)": the target is the issue that the link opens.
             joined[-1] = replace(link, start=last.start - 1, end=link.end + 1)
         else:
@@ -183,7 +205,9 @@ def _named(name: str | None, home: str, homes: set[str]) -> str:
 
 
 def _same_home(repo: str, home: str, homes: set[str]) -> str:
-    is_home = repo.lower() in homes or repo.rpartition("/")[2].lower() == home.rpartition("/")[2].lower()
+    is_home = (
+        repo.lower() in homes or repo.rpartition("/")[2].lower() == home.rpartition("/")[2].lower()
+    )
     return home if is_home else repo
 
 
@@ -191,7 +215,10 @@ def _same_home(repo: str, home: str, homes: set[str]) -> str:
 _NO_TYPO = frozenset(
     {"duplication", "duplicating", "deduplicate", "duplex", "duplicates", "duplicated", "replicate"}
 )
-_TYPO_OF = {"s": ("duplicates", Code.DUPLICATES), "d": ("duplicated", Code.DUPLICATED)}  # by last letter
+_TYPO_OF = {
+    "s": ("duplicates", Code.DUPLICATES),
+    "d": ("duplicated", Code.DUPLICATED),
+}  # by last letter
 _MAX_EDITS = 2
 
 
@@ -207,7 +234,12 @@ def code_of(word: str) -> Code:
         return Code.THIS if word in ("that's", "it's", "they're") else Code.WORD
     if "-dup" in word:
         return code_of(word.rpartition("-")[2])
-    if word[:1] != "d" or not 6 <= len(word) <= 12 or not {"p", "b"} & set(word) or word in _NO_TYPO:
+    if (
+        word[:1] != "d"
+        or not 6 <= len(word) <= 12
+        or not {"p", "b"} & set(word)
+        or word in _NO_TYPO
+    ):
         return Code.WORD
     target, code = _TYPO_OF.get(word[-1], ("duplicate", Code.DUPLICATE))
     return code if _edit_distance(word, target) <= _MAX_EDITS else Code.WORD
@@ -308,7 +340,11 @@ def hide_references(text: str, references: Sequence[Reference]) -> str:
     position = 0
     for reference in references:
         length = reference.end - reference.start
-        pieces += [text[position : reference.start], REFERENCE_MARK, _REST_OF_REFERENCE * (length - 1)]
+        pieces += [
+            text[position : reference.start],
+            REFERENCE_MARK,
+            _REST_OF_REFERENCE * (length - 1),
+        ]
         position = reference.end
     return "".join([*pieces, text[position:]])
 
@@ -345,10 +381,14 @@ def tokenise(
             codes.append(_code(group, match))
             spans.append(match.span())
     references = [(by_start[start],) if start in by_start else () for start, _ in spans]
-    is_question = "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
+    is_question = (
+        "?" in text[max(0, span[1] - 4) : span[1]] or "？" in text[max(0, span[1] - 2) : span[1]]
+    )
     is_question = is_question or (language is not None and Code.QUESTION in codes)
     return _with_lists(
-        CodedSentence("".join(codes), tuple(spans), tuple(references), is_question, language is not None)
+        CodedSentence(
+            "".join(codes), tuple(spans), tuple(references), is_question, language is not None
+        )
     )
 
 
@@ -363,8 +403,14 @@ def _with_lists(sentence: CodedSentence) -> CodedSentence:
     position = 0
     for start, end in lists:
         codes += sentence.codes[position:start] + Code.REFERENCE
-        spans += [*sentence.spans[position:start], (sentence.spans[start][0], sentence.spans[end - 1][1])]
-        references += [*sentence.references[position:start], tuple(chain(*sentence.references[start:end]))]
+        spans += [
+            *sentence.spans[position:start],
+            (sentence.spans[start][0], sentence.spans[end - 1][1]),
+        ]
+        references += [
+            *sentence.references[position:start],
+            tuple(chain(*sentence.references[start:end])),
+        ]
         position = end
     return replace(
         sentence,

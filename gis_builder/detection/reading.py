@@ -35,13 +35,17 @@ class TextReading:
     claims: tuple[Claim, ...] = ()
     mentions: IssueRefs = ()  # every reference, in order
     pulls: frozenset[IssueRef] = frozenset()  # mentions that the text shows to be pull requests
-    pointed_at: frozenset[IssueRef] = frozenset()  # mentions that a sentence is about: "see #1", "#1?"
+    pointed_at: frozenset[IssueRef] = (
+        frozenset()
+    )  # mentions that a sentence is about: "see #1", "#1?"
     agrees: bool = False  # begins with "yes", "indeed", "you're right"
     thanks: bool = False  # "thanks", "oh", "sorry": accepts the previous statement
     disagrees: bool = False  # begins with "no,"
     says_different: bool = False  # "this is not the same", "different cause"
     gives_other_reason: bool = False  # to close the issue: fixed, works now, expected
-    explains: bool = False  # has another explanation: by design, a bug elsewhere, the reporter's mistake
+    explains: bool = (
+        False  # has another explanation: by design, a bug elsewhere, the reporter's mistake
+    )
     accepts_explanation: bool = False  # "makes sense", "thanks for explaining"
     speaks_of_duplicates: bool = False
     reopens: bool = False
@@ -68,7 +72,9 @@ _DOUBTED = re.compile(r"(?:\b(?:not|never|if|whether|unless|hardly)\b|n't\b)[^,.
 _ACCEPTS = re.compile(
     r"\bmakes (?:\w{1,12} )?sense\b|\bexplains (?:it|that|this|why|everything)\b"
     r"|\bclears (?:it|this|that|things) up\b"
-    r"|\b(?:thanks|thank you|thx)[^.\n]{0,20}(?:explanation|explaining|clarif)".replace(" ", r"\s{1,3}")
+    r"|\b(?:thanks|thank you|thx)[^.\n]{0,20}(?:explanation|explaining|clarif)".replace(
+        " ", r"\s{1,3}"
+    )
 )
 
 
@@ -93,7 +99,10 @@ def _present(phrases: tuple[_Phrase, ...], text: str) -> tuple[_Phrase, ...]:
 
 def _is_said(phrase: _Phrase, sentence: str) -> bool:
     match = phrase.pattern.search(sentence)
-    return match is not None and _DOUBTED.search(sentence, max(0, match.start() - 40), match.start()) is None
+    return (
+        match is not None
+        and _DOUBTED.search(sentence, max(0, match.start() - 40), match.start()) is None
+    )
 
 
 def accepts_explanation(page: PreparedText) -> bool:
@@ -110,9 +119,13 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
     worth_reading = page.sentences_worth_reading()
     sentences = [sentence.codes for sentence in worth_reading.values()]
     readers = (
-        SentenceReader(page, index, sentence) for index, sentence in worth_reading.items() if sentence.codes
+        SentenceReader(page, index, sentence)
+        for index, sentence in worth_reading.items()
+        if sentence.codes
     )
-    claims = tuple(islice((claim for reader in readers for claim in reader.claims()), MAX_CLAIMS + 1))
+    claims = tuple(
+        islice((claim for reader in readers for claim in reader.claims()), MAX_CLAIMS + 1)
+    )
     codes = Code.STOP.join(sentences)
     if Code.JOKE in codes or is_kept_open(codes):
         claims = tuple(_left_open(claim, Stance.ASSERTED) for claim in claims)
@@ -123,7 +136,9 @@ def read(text: str, issue: IssueRef, former_names: Collection[str] = ()) -> Text
         mentions=tuple(dict.fromkeys(reference.ref for reference in page.references)),
         pulls=frozenset(reference.ref for reference in page.references if reference.is_pull),
         pointed_at=page.points_at(),
-        agrees=any(AGREEMENT.match(sentence) and not says_different(sentence) for sentence in sentences),
+        agrees=any(
+            AGREEMENT.match(sentence) and not says_different(sentence) for sentence in sentences
+        ),
         thanks=any(map(THANKS.match, sentences)),
         disagrees=any(map(DISAGREEMENT.match, sentences[:1])),
         says_different=any(map(says_different, sentences)),
@@ -152,6 +167,8 @@ def read_body(text: str, issue: IssueRef, former_names: Collection[str] = ()) ->
     guesses = tuple(
         replace(claim, stance=Stance.HEDGED, is_closing=False)
         for claim in reading.claims
-        if claim.kind is ClaimKind.DUPLICATE and claim.stance is not Stance.DENIED and claim.about_this
+        if claim.kind is ClaimKind.DUPLICATE
+        and claim.stance is not Stance.DENIED
+        and claim.about_this
     )
     return TextReading(claims=guesses, mentions=reading.mentions)

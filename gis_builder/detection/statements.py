@@ -111,7 +111,9 @@ def read_marks(thread: Thread) -> TrackerMarks:
         if event.kind == "unmarked_as_duplicate":
             in_force.pop(event.target, None)
             unmarked.append(event)
-        elif event.kind == "marked_as_duplicate" or (event.kind == "closed" and event.target is not None):
+        elif event.kind == "marked_as_duplicate" or (
+            event.kind == "closed" and event.target is not None
+        ):
             in_force.pop(event.target, None)  # keeps the newest mark last
             in_force[event.target] = event
     marked = [e for e in in_force.values() if reopened_at is None or e.created_at > reopened_at]
@@ -184,16 +186,22 @@ def read_statements(
     def read_comment(comment: Comment) -> Statement:
         reading = read(comment.body, issue.ref, former_names)
         url = f"{page}#issuecomment-{comment.id}"
-        return Statement(reading, _role(issue, comment, closers), comment.author, comment.created_at, url)
+        return Statement(
+            reading, _role(issue, comment, closers), comment.author, comment.created_at, url
+        )
 
     early = [
         read_comment(comment) if is_likely else None
         for comment, is_likely in zip(thread.comments, might_claim, strict=True)
     ]
-    if not must_read and not any(statement.reading.claims for statement in (*opening, *early) if statement):
+    if not must_read and not any(
+        statement.reading.claims for statement in (*opening, *early) if statement
+    ):
         return []
     # Only now are the other comments read: most threads have no claim.
-    rest = (done or read_comment(comment) for comment, done in zip(thread.comments, early, strict=True))
+    rest = (
+        done or read_comment(comment) for comment, done in zip(thread.comments, early, strict=True)
+    )
     return [*(opening or _opening(issue, page, former_names)), *rest]
 
 
@@ -211,7 +219,9 @@ def _role(issue: Issue, comment: Comment, closers: frozenset[str]) -> Role:
 def _is_at_closing(issue: Issue, comment: Comment) -> bool:
     """Whether a comment was written together with the closing, so that its author must be the closer."""
     closed_at = issue.closed_at
-    return closed_at is not None and abs(instant(closed_at) - instant(comment.created_at)) <= ONE_CLICK
+    return (
+        closed_at is not None and abs(instant(closed_at) - instant(comment.created_at)) <= ONE_CLICK
+    )
 
 
 def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator[Statement]:
@@ -263,7 +273,9 @@ def closing_of(
         is_at_closing = -ONE_CLICK <= before <= AT_CLOSING
         if statement.role is Role.CLOSER and is_at_closing and not statement.is_note:
             remark = None if has_own_opinion or id(statement) in confirming_ids else statement
-            gives_other_reason = gives_other_reason or (remark is not None and reading.gives_other_reason)
+            gives_other_reason = gives_other_reason or (
+                remark is not None and reading.gives_other_reason
+            )
     bots = {statement.who for statement in statements if statement.role is Role.BOT}
     is_by_bot = issue.closed_by in bots or _BOT_NAME.search(issue.closed_by or "") is not None
     return Closing(issue, is_by_bot, remark, gives_other_reason, last_words_at)

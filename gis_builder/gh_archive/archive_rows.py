@@ -50,10 +50,19 @@ SCHEMA: dict[str, Any] = {
     "title": pl.String,
     "body": pl.String,
 }
-_EMPTY: dict[str, Any] = {**dict.fromkeys(SCHEMA), "number": 0, "id": 0, "name": "", "changed_at": ""}
+_EMPTY: dict[str, Any] = {
+    **dict.fromkeys(SCHEMA),
+    "number": 0,
+    "id": 0,
+    "name": "",
+    "changed_at": "",
+}
 _ROW_GROUP = 2048
 _TALLIES = "ledger"  # key in a file's footer
-_MAX_REASONS, _OTHER = 20, "other"  # reasons that are counted separately in an hour, and the name of others
+_MAX_REASONS, _OTHER = (
+    20,
+    "other",
+)  # reasons that are counted separately in an hour, and the name of others
 _OPEN_HOURS = 48  # files that are open at the same time; each takes half a MiB
 Row = tuple[Any, ...]
 
@@ -111,7 +120,9 @@ def newest(table: pl.DataFrame) -> pl.DataFrame:
 def serialise(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
     """Serialise a table with the tallies of its hours."""
     ordered = sorted(tallies, key=lambda tally: tally.hour)
-    return parquet_bytes(table, row_group=_ROW_GROUP, notes={_TALLIES: msgspec.json.encode(ordered).decode()})
+    return parquet_bytes(
+        table, row_group=_ROW_GROUP, notes={_TALLIES: msgspec.json.encode(ordered).decode()}
+    )
 
 
 def read_tallies(files: Iterable[Path]) -> list[HourTally]:
@@ -128,7 +139,9 @@ def read_rows(files: Sequence[Path], where: pl.Expr | None = None) -> pl.DataFra
 
 def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
     """Yield the file of the keys of all repositories in these hours."""
-    keys = pl.concat([pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours])
+    keys = pl.concat(
+        [pl.read_parquet(path, columns=["key"], glob=False).unique() for path in hours]
+    )
     yield parquet_bytes(keys.unique().sort("key"))
 
 

@@ -92,7 +92,9 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
         return HoursRead(job.work, by_month(job.hours, read_tallies(run.hours.values())))
 
 
-def build_archive(job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool) -> ArchiveBuilt:
+def build_archive(
+    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool
+) -> ArchiveBuilt:
     """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()
     check_apart(out, job.work)
@@ -147,8 +149,12 @@ class _ArchiveRun:
         self._run("reading hours", tasks)
         self._used += self.hours.values()
         current = file_named(Path(), "", "", _code(EXTRACT)).name.split(".")[1]
-        if older := [hour for hour, path in self.hours.items() if path.name.split(".")[1] != current]:
-            self._show.say(f"{len(older):,} hours without files, such as {older[0]}: read by another version")
+        if older := [
+            hour for hour, path in self.hours.items() if path.name.split(".")[1] != current
+        ]:
+            self._show.say(
+                f"{len(older):,} hours without files, such as {older[0]}: read by another version"
+            )
 
     def dataset(self, out: Path, record: dict[str, Any]) -> dict[str, Any]:
         """Make the dataset and return its statistics."""
@@ -180,9 +186,13 @@ class _ArchiveRun:
         months = defaultdict(list)
         for hour, path in self.hours.items():
             months[hour[:7]].append(path)
-        sizes = {month: sum(path.stat().st_size for path in files) for month, files in months.items()}
+        sizes = {
+            month: sum(path.stat().st_size for path in files) for month, files in months.items()
+        }
         buckets = self._buckets(sum(sizes.values()))
-        folders = [self._work / f"rows-{buckets}" / f"bucket={bucket:04d}" for bucket in range(buckets)]
+        folders = [
+            self._work / f"rows-{buckets}" / f"bucket={bucket:04d}" for bucket in range(buckets)
+        ]
         files_of = []
         tasks = []
         for month, files in months.items():
@@ -195,7 +205,9 @@ class _ArchiveRun:
                 last = buckets * (part + 1) // parts
                 arguments = (tuple(files), first, last, buckets)
                 tasks.append(
-                    FileTask(tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts))
+                    FileTask(
+                        tuple(outs[first:last]), sort_month, arguments, memory_for(files, parts)
+                    )
                 )
         self._run("sorting months", tasks)
         return [list(files) for files in zip(*files_of, strict=True)]
@@ -212,14 +224,21 @@ class _ArchiveRun:
         excluded = tuple(self._job.excluded)
         code = [*_code(JUDGE), settings, excluded]
         names = file_named(self._work / "judged", "hours", "zlib", code, self._names)
-        outs = [_with_stem(names, f"{bucket:04d}-of-{len(rows):04d}") for bucket in range(len(rows))]
+        outs = [
+            _with_stem(names, f"{bucket:04d}-of-{len(rows):04d}") for bucket in range(len(rows))
+        ]
         earlier: Sequence[tuple[Path, Path] | None] = [None] * len(outs)
         if not all(out.exists() for out in outs):
             earlier = self._judged_earlier(names, outs)
         self._run(
             "detecting duplicates",
             [
-                FileTask((out,), judge_bucket, (tuple(files), settings, excluded, before), memory_for(files))
+                FileTask(
+                    (out,),
+                    judge_bucket,
+                    (tuple(files), settings, excluded, before),
+                    memory_for(files),
+                )
                 for out, files, before in zip(outs, rows, earlier, strict=True)
             ],
         )
@@ -232,7 +251,9 @@ class _ArchiveRun:
         names_now = set(self._names)
         changes = {
             path: sorted(names_now.symmetric_difference(unpack(path, list[str])))
-            for path in sorted(names.parent.glob(f"{names.name.rpartition('.')[0].rpartition('.')[0]}.*"))
+            for path in sorted(
+                names.parent.glob(f"{names.name.rpartition('.')[0].rpartition('.')[0]}.*")
+            )
         }
         best = min(changes, key=lambda path: len(changes[path]), default=names)
         hours = [folder / name for name in changes.get(best, ())]
@@ -243,12 +264,16 @@ class _ArchiveRun:
         judged = [_with_stem(best, _stem(out)) for out in outs]
         return [(path, keys) if path.exists() else None for path in judged]
 
-    def _draw(self, judged: Sequence[Path], combined: settle.CombinedBuckets) -> settle.DrawnNegatives:
+    def _draw(
+        self, judged: Sequence[Path], combined: settle.CombinedBuckets
+    ) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at
         code = _code(DRAW)
         names = [path.name for path in judged]
-        groups = file_named(self._work / "near-duplicates", "groups", "zlib", code, names, similar_at)
+        groups = file_named(
+            self._work / "near-duplicates", "groups", "zlib", code, names, similar_at
+        )
         self._used.append(groups)
         assignment = settle.assign_splits(
             combined, settle.near_duplicate_groups(groups, combined.texts, similar_at)
@@ -262,7 +287,9 @@ class _ArchiveRun:
                 file_named(self._work / "draw-inputs", _stem(path), "zlib", "", name), part
             )
             inputs = (bucket.digest, draw_input.name)
-            out = file_named(self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs)
+            out = file_named(
+                self._work / "negatives", _stem(path), "zlib", [*code, settings], *inputs
+            )
             arguments = (path, draw_input, settings)
             tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
         self._run("drawing negatives", tasks)
@@ -295,7 +322,9 @@ class _ArchiveRun:
             self._show.say(
                 f"removed superseded files of {removed / (1 << 20):,.1f} MiB from {self._job.work}"
             )
-        for path in (path for folder in {path.parent for path in self._used} for path in folder.glob(".*")):
+        for path in (
+            path for folder in {path.parent for path in self._used} for path in folder.glob(".*")
+        ):
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < time.time() - _STALE_S:
                     path.unlink()

@@ -19,7 +19,9 @@ from gis_builder.trackers import rest_records
 from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_lines
 
-_LINE_START = re.compile(rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"')  # matches nearly all lines
+_LINE_START = re.compile(
+    rb'\{"id": ?"[0-9]{1,18}", ?"type": ?"([A-Za-z]{1,50})"'
+)  # matches nearly all lines
 _ISSUE_EVENTS = ("IssuesEvent", "IssueCommentEvent")
 _PULL_EVENT = "PullRequestEvent"
 _MEMBER_EVENTS = ("PushEvent", "MemberEvent")
@@ -28,7 +30,9 @@ _CHUNK, _CHUNK_BYTES = 10_000, 16 << 20  # rows, and bytes of lines, of a table
 # Bytes of tables at which duplicates are removed, and their growth until the next removal.
 _COMPACT_BYTES = 96 << 20
 _COMPACT_AGAIN = 32 << 20
-_MAX_BYTES = 192 << 20  # of an hour's tables, so that a hostile hour does not exhaust a worker's memory
+_MAX_BYTES = (
+    192 << 20
+)  # of an hour's tables, so that a hostile hour does not exhaust a worker's memory
 _FULL = "the hour exceeds the size limit"
 _OLD_LAYOUT = "the layout of 2011 to 2014"
 
@@ -77,7 +81,9 @@ def extract_hour(path: Path, hour: str) -> Iterator[bytes]:
     reader = _HourReader(hour)
     tally = reader.tally
     try:
-        for _, line in read_lines(path, pass_over=lambda _: tally.note_broken("the line is too long")):
+        for _, line in read_lines(
+            path, pass_over=lambda _: tally.note_broken("the line is too long")
+        ):
             reader.add(line)
     except DataError as error:
         if not _is_damage(error):
@@ -94,7 +100,8 @@ def _check_loss(tally: r.HourTally, path: Path) -> None:
     broken = {reason: count for reason, count in tally.broken.items() if reason != _FULL}
     if broken.get(_OLD_LAYOUT, 0) > tally.issue_events:
         raise DataError(
-            f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on", path=path
+            f"has {_OLD_LAYOUT}, which has no texts of issues; use hours from 2015-01-01 on",
+            path=path,
         )
     if 2 * sum(broken.values()) > tally.lines:
         raise DataError(
@@ -177,7 +184,13 @@ class _HourReader:
         issue = rest_records.issue_record(event.repo.name, item)
         rows = [
             r.row(source, r.REPO, name=event.repo.name),
-            r.row(source, r.ISSUE, issue, changed_at=issue.updated_at, association=item.author_association),
+            r.row(
+                source,
+                r.ISSUE,
+                issue,
+                changed_at=issue.updated_at,
+                association=item.author_association,
+            ),
         ]
         number = issue.number
         if comment is not None:
@@ -186,7 +199,10 @@ class _HourReader:
             rows.append(r.row(source, r.COMMENT, record, number=number, association=association))
         elif action in _ACTIONS:
             reason = issue.state_reason if action == "closed" else None
-            values = {"author": rest_records.account_name(event.actor), "created_at": source.event_at}
+            values = {
+                "author": rest_records.account_name(event.actor),
+                "created_at": source.event_at,
+            }
             values |= {"action": action, "state_reason": reason}
             rows.append(r.row(source, r.EVENT, None, number=number, id=source.event_id, **values))
         text = item if comment is None else comment
@@ -202,7 +218,12 @@ class _HourReader:
     def _member_rows(self, event: _Event) -> list[r.Row]:
         account = event.payload.member or event.actor
         name = rest_records.account_name(account)
-        if account is None or name is None or rest_records.is_bot(account) or not self._is_new(event, name):
+        if (
+            account is None
+            or name is None
+            or rest_records.is_bot(account)
+            or not self._is_new(event, name)
+        ):
             return []
         return [r.row(_source(event), r.MEMBER, name=name)]
 

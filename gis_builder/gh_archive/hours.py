@@ -22,9 +22,13 @@ def hours_between(text: str) -> list[str]:
     """The names of all hours of a range, such as `2015-01-01-0`, in order."""
     start, end = _ends(text)
     if end < start:
-        raise ConfigError(f"hours = {text}: the range ends before it starts; expected the earlier time first")
+        raise ConfigError(
+            f"hours = {text}: the range ends before it starts; expected the earlier time first"
+        )
     if start < _FIRST:
-        raise ConfigError(f"hours = {text}: events before 2015-01-01 have no texts; start with 2015-01-01")
+        raise ConfigError(
+            f"hours = {text}: events before 2015-01-01 have no texts; start with 2015-01-01"
+        )
     if end.date() > (today := datetime.now(UTC).date()):
         raise ConfigError(f"hours = {text}: the range ends after today; end with {today}")
     moments = (start + index * _HOUR for index in range((end - start) // _HOUR + 1))
@@ -42,7 +46,10 @@ def hour_files(folder: Path, hours: Sequence[str]) -> dict[str, tuple[Path, str]
     files = {}
     for hour in hours:
         for name in (f"{hour}.json.gz", f"{hour[:11]}{hour[11:]:0>2}.json.gz"):
-            if name in names and (identity := identity_of(path := folder.resolve() / name)) is not None:
+            if (
+                name in names
+                and (identity := identity_of(path := folder.resolve() / name)) is not None
+            ):
                 files[hour] = path, identity
                 break
     return files
@@ -52,14 +59,18 @@ def identity_of(path: Path) -> str | None:
     """Size and last bytes of a file, so that it need not be read; None if there is no file."""
     try:
         if not stat.S_ISREG((status := path.stat()).st_mode):
-            raise DataError("is a folder, pipe or device; remove it, or put the hour's file there", path=path)
+            raise DataError(
+                "is a folder, pipe or device; remove it, or put the hour's file there", path=path
+            )
         with path.open("rb") as file:
             file.seek(max(0, status.st_size - _TRAILER))
             return f"{status.st_size} {file.read().hex()}"
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DataError(f"not readable ({error.strerror}); fix its permissions", path=path) from error
+        raise DataError(
+            f"not readable ({error.strerror}); fix its permissions", path=path
+        ) from error
 
 
 def _ends(text: str) -> tuple[datetime, datetime]:

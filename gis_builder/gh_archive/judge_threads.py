@@ -123,7 +123,17 @@ def threads_of(rows: Iterable[_Row]) -> RepoThreads:
 
 def _issue(repo: str, row: _Row, association: str) -> Issue:
     """The issue of a row, without `closed_by`, which the closing event has."""
-    same = ("number", "title", "body", "state", "state_reason", "author", "created_at", "closed_at", "is_bot")
+    same = (
+        "number",
+        "title",
+        "body",
+        "state",
+        "state_reason",
+        "author",
+        "created_at",
+        "closed_at",
+        "is_bot",
+    )
     return Issue(
         repo=repo,
         author_association=association,
@@ -208,7 +218,9 @@ def read_exclusions(path: Path) -> tuple[str, ...]:
     for row, line in read_text_lines(path):
         entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
         if entry and not _EXCLUSION.fullmatch(entry):
-            raise DataError("expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row)
+            raise DataError(
+                "expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row
+            )
         entries.add(entry.lower().removesuffix("[bot]"))  # as in the names of authors
     return tuple(sorted(entries - {""}))
 
@@ -222,7 +234,10 @@ class Exclusions:
     def has_repo(self, *names: str) -> bool:
         """Whether a repository with any of these names is excluded."""
         lower = [name.lower() for name in names]
-        return any(name in self._entries or f"{name.partition('/')[0]}/*" in self._entries for name in lower)
+        return any(
+            name in self._entries or f"{name.partition('/')[0]}/*" in self._entries
+            for name in lower
+        )
 
     def has_issue(self, issue: Issue, former_names: Collection[str] = ()) -> bool:
         """Whether an issue is excluded by number or author."""
@@ -235,7 +250,9 @@ class Exclusions:
         """Remove the comments of excluded authors, so that they are not evidence either."""
         if not self._entries:
             return thread
-        return replace(thread, comments=tuple(c for c in thread.comments if not self._has_person(c.author)))
+        return replace(
+            thread, comments=tuple(c for c in thread.comments if not self._has_person(c.author))
+        )
 
     def _has_person(self, login: str | None) -> bool:
         return login is not None and f"@{login.lower()}" in self._entries
@@ -273,7 +290,9 @@ class _Judge:
         has_enough = pl.col("state") >= self._settings.limits.min_closed
         for repo_id in issues.filter(~has_enough)["repo_id"]:
             yield JudgedRepo(repo_id, TOO_FEW)
-        kept = table.join(issues.filter(has_enough), on="repo_id", how="semi", maintain_order="left")
+        kept = table.join(
+            issues.filter(has_enough), on="repo_id", how="semi", maintain_order="left"
+        )
         for _, rows in groupby(kept.iter_rows(named=True), key=lambda row: row["repo_id"]):
             yield self._repo(threads_of(rows))
 
@@ -293,7 +312,9 @@ class _Judge:
         clusters = find_clusters(duplicates)
         texts = self._texts(repo, clusters, len(duplicates))
         threads = [repo.threads[ref.number] for ref in texts.usable if ref.number in repo.threads]
-        mentions = {(thread.issue.ref, target) for thread in threads for target in mentions_of(thread)}
+        mentions = {
+            (thread.issue.ref, target) for thread in threads for target in mentions_of(thread)
+        }
         return JudgedRepo(
             repo.repo_id,
             WITH_DUPLICATES,
@@ -313,10 +334,18 @@ class _Judge:
     ) -> RenderedTexts:
         """Render the issues of clusters, and a sample of others for negatives."""
         settings = self._settings
-        members = {ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name}
-        sample = islice(sample_order(repo, settings.seed), negative_sample_size(duplicates, settings.pool))
-        issues = [thread.issue for n in sorted({*members, *sample}) if (thread := repo.threads.get(n))]
-        rejected = {issue.ref: reason for issue in issues if (reason := self._rejection(issue, repo))}
+        members = {
+            ref.number for cluster in clusters for ref in cluster.members if ref.repo == repo.name
+        }
+        sample = islice(
+            sample_order(repo, settings.seed), negative_sample_size(duplicates, settings.pool)
+        )
+        issues = [
+            thread.issue for n in sorted({*members, *sample}) if (thread := repo.threads.get(n))
+        ]
+        rejected = {
+            issue.ref: reason for issue in issues if (reason := self._rejection(issue, repo))
+        }
         accepted = (issue for issue in issues if issue.ref not in rejected)
         template = template_lines(thread.issue for thread in repo.threads.values())
         texts = render_issues(accepted, clusters, {repo.name: template}, settings.text)
@@ -344,10 +373,14 @@ def explain_archived(work: Path, name: str, settings: DetectSettings) -> tuple[V
     files = list(work.glob("rows-*/*/*.parquet"))
     is_name = pl.col("name").str.to_lowercase() == issue.repo.lower()
     names = r.read_rows(files, (pl.col("kind") == r.REPO) & is_name).sort("event_at", "event_id")
-    for key, repo_id in names.select("key", "repo_id").reverse().iter_rows():  # the latest of this name
+    for key, repo_id in (
+        names.select("key", "repo_id").reverse().iter_rows()
+    ):  # the latest of this name
         rows = r.read_rows(files, (pl.col("key") == key) & (pl.col("repo_id") == repo_id))
         repo = threads_of(rows.iter_rows(named=True))
         if thread := repo.threads.get(issue.number):
             verdict = judge_thread(thread, repo.kind_of, repo.rules, settings)
             return verdict, explain(thread, verdict, repo.kind_of, repo.rules)
-    raise ConfigError(f"issue = {name}: not among the issues of {work}, or not in the hours of its last run")
+    raise ConfigError(
+        f"issue = {name}: not among the issues of {work}, or not in the hours of its last run"
+    )

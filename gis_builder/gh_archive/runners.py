@@ -40,14 +40,23 @@ _POLL_S = 0.2  # maximum delay of Ctrl-C
 _MAX_FAILURES = 3  # attempts of a task that end in an error
 _MAX_FAILED = 20  # failed tasks until no more are started
 _MAX_DOUBLINGS = 3  # of a task's memory, after its worker was lost
-_QUEUED_PER_CORE = 4  # tasks submitted to Ray for each core, so that cores don't wait for the driver
+_QUEUED_PER_CORE = (
+    4  # tasks submitted to Ray for each core, so that cores don't wait for the driver
+)
 _REREAD_S = 5.0  # until the machines of a cluster are read again
 _NO_CORES_S = 120.0  # without any core until the run ends
 _CONTEXT = multiprocessing.get_context("spawn")  # forked processes lack the threads of polars
 _SHARED = ".shared"  # a file of the work folder that all machines must have
 _DIGITS = 20  # of a hash in a name
 _NAME = re.compile(r"[0-9a-z-]+\.[0-9a-f]{20}\.[0-9a-f]{20}\.[a-z]+")
-_PATTERNS = ("hours/*", "rows-*/*/*", "judged/*", "near-duplicates/*", "draw-inputs/*", "negatives/*")
+_PATTERNS = (
+    "hours/*",
+    "rows-*/*/*",
+    "judged/*",
+    "near-duplicates/*",
+    "draw-inputs/*",
+    "negatives/*",
+)
 _BASE_BYTES = 512 << 20  # memory of a worker: interpreter, libraries, an hour's rows
 _MEMORY_PER_BYTE = 12  # bytes of memory per byte of a task's input
 
@@ -321,7 +330,9 @@ class OnRay(Runner):
     def _begin(self, attempt: _Attempt) -> Any:
         memory = attempt.task.memory << min(attempt.losses, _MAX_DOUBLINGS)
         attempt.memory = min(memory, self._max_memory)  # Ray would wait forever for more
-        untried = [node for node in self._nodes if node not in attempt.nodes] if attempt.nodes else []
+        untried = (
+            [node for node in self._nodes if node not in attempt.nodes] if attempt.nodes else []
+        )
         strategy = "DEFAULT"
         if untried:
             self._retries += 1
@@ -363,7 +374,9 @@ def _do(packed: bytes | None, shared: Mapping[Path, str | None]) -> tuple[str, s
     """Run a task on a machine of the cluster; returns the error, and the Ray node."""
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before the task is unpickled
     try:
-        missing = [path.parent for path, identity in shared.items() if identity_of(path) != identity]
+        missing = [
+            path.parent for path, identity in shared.items() if identity_of(path) != identity
+        ]
         error = f"{missing[0]} is not shared" if missing else ""
     except DataError as unreadable:
         error = str(unreadable)

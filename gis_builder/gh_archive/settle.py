@@ -87,7 +87,10 @@ class IssueTextsOnDisk:
 
     def of(self, refs: Iterable[IssueRef]) -> dict[IssueRef, IssueText]:
         """Read the texts of these issues."""
-        texts = (self._texts[place] for place in np.sort(self._place[self._refs.indices(set(refs))]).tolist())
+        texts = (
+            self._texts[place]
+            for place in np.sort(self._place[self._refs.indices(set(refs))]).tolist()
+        )
         return {text.ref: text for text in texts}
 
 
@@ -147,7 +150,9 @@ class CombinedBuckets:
     def add(self, judged: Judged, owners: Owners) -> None:
         """Add a bucket."""
         for repo in judged.repos:
-            self.verdicts.update({(outcome, reason): count for outcome, reason, count in repo.verdicts})
+            self.verdicts.update(
+                {(outcome, reason): count for outcome, reason, count in repo.verdicts}
+            )
             self.counts[repo.outcome] += 1
         start = len(self.pairs)
         ids: dict[str, int] = {}
@@ -193,7 +198,9 @@ class CombinedBuckets:
 
     def groups(self, near_duplicates: Indices) -> Indices:
         """The first issue of each issue's group, connected by clusters and near-duplicate texts."""
-        return connected(self.same_split.groups(), self.texts.issues, self.texts.issues[near_duplicates])
+        return connected(
+            self.same_split.groups(), self.texts.issues, self.texts.issues[near_duplicates]
+        )
 
 
 def combine_buckets(
@@ -230,10 +237,14 @@ def _limit(positives: Positives, limit: int | None, seed: int) -> None:
     """Limit the number of a repository's positives; the choice is random."""
     if limit is None or len(positives.pairs) <= limit:
         return
-    order = sorted(positives.pairs, key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second))
+    order = sorted(
+        positives.pairs, key=lambda pair: keyed_hash(seed, "limit", pair.first, pair.second)
+    )
     excess = set(order[limit:])
     positives.pairs = [pair for pair in positives.pairs if pair not in excess]
-    positives.dropped += [DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[limit:]]
+    positives.dropped += [
+        DroppedPair(pair.first, pair.second, 1, OVER_LIMIT) for pair in order[limit:]
+    ]
 
 
 def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) -> Indices:
@@ -295,7 +306,9 @@ def draw_inputs(combined: CombinedBuckets, assignment: SplitAssignment) -> Itera
     repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
     wanted: dict[str, dict[str, int]] = {}
     for split, count in assignment.negatives_wanted.items():  # in proportion to positives
-        repos, counts = np.unique(repo_of[assignment.positives == SPLITS.index(split)], return_counts=True)
+        repos, counts = np.unique(
+            repo_of[assignment.positives == SPLITS.index(split)], return_counts=True
+        )
         names = (refs.repos[repo] for repo in repos.tolist())
         wanted[split] = dict(zip(names, shares(counts.tolist(), count), strict=True))
     for bucket in combined.buckets:
@@ -346,7 +359,9 @@ def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterat
             {split: wanted.get(repo.name, 0) for split, wanted in inputs.wanted.items()},
         )
         links = {frozenset(link) for link in repo.links}
-        negatives = make_negatives(splits, repo.clusters, texts, links, settings.pair, settings.seed)
+        negatives = make_negatives(
+            splits, repo.clusters, texts, links, settings.pair, settings.seed
+        )
         for split, pairs in negatives.pairs.items():
             drawn.pairs[split] += pairs
             drawn.missing[split] += negatives.missing.get(split, 0)

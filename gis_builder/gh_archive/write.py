@@ -73,7 +73,9 @@ def write_archive(
     texts = combined.texts
     seed = combined.settings.seed
     splits = list(drawn.missing)
-    table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort("hash", "first", "second")
+    table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort(
+        "hash", "first", "second"
+    )
     rows_of = {}
     positives = {}
     for split in splits:
@@ -109,7 +111,8 @@ def write_archive(
                 shards = _parts(indices, _SHARD_ROWS)
                 for number, shard in enumerate(shards):
                     frames = (
-                        make_frame(split, pairs.at(part.tolist())) for part in _parts(shard, _FRAME_ROWS)
+                        make_frame(split, pairs.at(part.tolist()))
+                        for part in _parts(shard, _FRAME_ROWS)
                     )
                     folder.add_frames(config, split, frames, schema, number, len(shards))
         columns = {split: pl.concat(frames) for split, frames in counted.items()}

@@ -18,7 +18,13 @@ from gis_builder.crawling.crawl import crawl, crawl_record, negative_sample_size
 from gis_builder.crawling.github import GitHub
 from gis_builder.crawling.github.negative_sample import sample_order
 from gis_builder.crawling.status import Crawled, IncompleteCrawlError, read_status
-from gis_builder.detection.detector import FILE, count_verdicts, detect, judged_rows, read_duplicates
+from gis_builder.detection.detector import (
+    FILE,
+    count_verdicts,
+    detect,
+    judged_rows,
+    read_duplicates,
+)
 from gis_builder.detection.phrase_codes import find_references, github_links
 from gis_builder.pairing.negatives import Link, make_negatives
 from gis_builder.pairing.pair_folder import drop_counts, reasons_of, write_dropped, write_gis
@@ -28,7 +34,15 @@ from gis_builder.pairing.split import group_near_duplicates, split_issues
 from gis_builder.pairing.text import has_word, render, render_issues, template_lines
 from gis_builder.settings import BuildSettings, SplitSettings
 from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
-from gis_builder.store.issue_records import Grounds, Issue, IssueRef, Kind, Thread, TicketSite, Verdict
+from gis_builder.store.issue_records import (
+    Grounds,
+    Issue,
+    IssueRef,
+    Kind,
+    Thread,
+    TicketSite,
+    Verdict,
+)
 from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
 from pairkit.base.errors import ConfigError, DataError
@@ -55,7 +69,9 @@ def assemble(
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
     issues = show.counted("rendering texts", _issues(store, refs), len(refs))
-    templates = {repo: template_lines(store.issues(repo)) for repo in sorted({ref.repo for ref in refs})}
+    templates = {
+        repo: template_lines(store.issues(repo)) for repo in sorted({ref.repo for ref in refs})
+    }
     texts = render_issues(issues, clusters, templates, settings.text)
     positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
     _LOG.info(
@@ -65,7 +81,13 @@ def assemble(
     )
     near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
     splits = split_issues(
-        positives.pairs, clusters, texts.usable, near_duplicates, settings.split, settings.pair.ratio, seed
+        positives.pairs,
+        clusters,
+        texts.usable,
+        near_duplicates,
+        settings.split,
+        settings.pair.ratio,
+        seed,
     )
     links = _links(store, texts.usable, show)
     negatives = make_negatives(splits, clusters, texts.usable, links, settings.pair, seed)
@@ -114,7 +136,9 @@ def run_record(
     return {
         "made_by": f"gis (aoe-toolkit {__version__})",
         "settings": settings_record(settings, crawled),
-        "repositories": {row.name: {"outcome": row.outcome, "full_name": row.full_name} for row in rows},
+        "repositories": {
+            row.name: {"outcome": row.outcome, "full_name": row.full_name} for row in rows
+        },
         "store_sha256": store.content_hash(),
     }
 
@@ -132,7 +156,9 @@ def _negative_sample(
     by_name = {row.full_name: row for row in rows}
     sample: set[IssueRef] = set()
     for repo in full_names(rows):
-        refs = (IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed))
+        refs = (
+            IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed)
+        )
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
         sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
     return sample
@@ -151,7 +177,9 @@ def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef],
         for target in verdict.targets:
             naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
             last = next(reversed(naming or verdict.evidence), None)
-            grounds[verdict.ref, target] = Grounds(verdict.relation, verdict.reason, verdict.confidence, last)
+            grounds[verdict.ref, target] = Grounds(
+                verdict.relation, verdict.reason, verdict.confidence, last
+            )
     return grounds
 
 
@@ -160,8 +188,14 @@ def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) ->
     links: set[Link] = set()
     site = store.site
     repos = sorted({ref.repo for ref in usable})
-    threads = ((repo, stored) for repo in repos for stored in store.stored_threads(repo, only_complete=False))
-    for repo, stored in show.counted("finding mentions", threads, sum(map(store.count_threads, repos))):
+    threads = (
+        (repo, stored)
+        for repo in repos
+        for stored in store.stored_threads(repo, only_complete=False)
+    )
+    for repo, stored in show.counted(
+        "finding mentions", threads, sum(map(store.count_threads, repos))
+    ):
         ref = IssueRef(repo, stored.number)
         if ref in usable:
             mentions = mentions_of(github_links(stored.read(), site))
@@ -173,7 +207,9 @@ def mentions_of(thread: Thread) -> set[IssueRef]:
     """Every issue that a thread mentions."""
     texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
     repo = thread.issue.repo
-    return {reference.ref for text in texts for reference in find_references(comparable(text), repo)}
+    return {
+        reference.ref for text in texts for reference in find_references(comparable(text), repo)
+    }
 
 
 def build(
@@ -206,7 +242,9 @@ def build(
     return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
 
 
-def pair(out: Path, work: Path, settings: BuildSettings, show: RunDisplay, *, fresh: bool = False) -> Built:
+def pair(
+    out: Path, work: Path, settings: BuildSettings, show: RunDisplay, *, fresh: bool = False
+) -> Built:
     """Make a dataset from the crawl in `work` without requests."""
     start = time.monotonic()
     check_apart(out, work)
@@ -224,7 +262,10 @@ def pair(out: Path, work: Path, settings: BuildSettings, show: RunDisplay, *, fr
 def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
     """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
     run = made_there(out, "gis")
-    there = run and {"settings": run.get("settings"), "repositories": sorted(run.get("repositories", ()))}
+    there = run and {
+        "settings": run.get("settings"),
+        "repositories": sorted(run.get("repositories", ())),
+    }
     is_same(out, there, {"settings": settings, "repositories": sorted(set(repos))}, fresh=fresh)
 
 
@@ -235,7 +276,18 @@ def checked(out: Path) -> AuditReport:
     return report
 
 
-_TEXT_COLUMNS = ["id", "key", "repo", "number", "url", "text", "created_at", "state", "labels", "priority"]
+_TEXT_COLUMNS = [
+    "id",
+    "key",
+    "repo",
+    "number",
+    "url",
+    "text",
+    "created_at",
+    "state",
+    "labels",
+    "priority",
+]
 RENDERED_COLUMNS = pl.Schema(dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"number": pl.Int64()})
 TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
 
@@ -264,8 +316,23 @@ def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool) -> C
             if is_usable:
                 ref = issue.ref
                 key, ticket = tickets.get(ref, (str(ref), None))
-                named = (str(ref), key, ref.repo, ref.number, ref.page(site), text, issue.created_at)
-                rows.append((*named, issue.state, ", ".join(issue.labels), ticket.priority if ticket else ""))
+                named = (
+                    str(ref),
+                    key,
+                    ref.repo,
+                    ref.number,
+                    ref.page(site),
+                    text,
+                    issue.created_at,
+                )
+                rows.append(
+                    (
+                        *named,
+                        issue.state,
+                        ", ".join(issue.labels),
+                        ticket.priority if ticket else "",
+                    )
+                )
     if not rows:
         raise DataError("no issue has a text; import or crawl other issues", path=store.path)
     frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")

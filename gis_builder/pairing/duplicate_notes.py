@@ -62,7 +62,9 @@ _BESIDE = """
     through ticket tickets to too track tracked tracker tracking true turned turns two very we well were
     weren't what when where which while why will wish with won't would wouldn't yes yet you bug bugs
 """
-_CODES = dict.fromkeys(_BESIDE.split(), NoteCode.BESIDE) | dict.fromkeys(_REMARK.split(), NoteCode.REMARK)
+_CODES = dict.fromkeys(_BESIDE.split(), NoteCode.BESIDE) | dict.fromkeys(
+    _REMARK.split(), NoteCode.REMARK
+)
 
 _DUP = re.compile(r"dup(?:e|es|ed|s)?|du(?:p|lp)\w*(?:at|it)(?:es?|ed|ing|ions?)")
 _SAME = (
@@ -102,7 +104,9 @@ _ABOUT_A_REFERENCE = (
     ),
 )
 # this is a duplicate
-_REMARK_ALONE = _pattern(f"{_CLAUSE_STARTS} {_RUN} DUPLICATE {_LONG_RUN} (?=[STOP COMMA COLON CLOSE] | $)")
+_REMARK_ALONE = _pattern(
+    f"{_CLAUSE_STARTS} {_RUN} DUPLICATE {_LONG_RUN} (?=[STOP COMMA COLON CLOSE] | $)"
+)
 # [duplicate] at the start or end of a line
 _TAG = _pattern(
     "^ COMMA* (?:OPEN DUPLICATE+ CLOSE | DUPLICATE+ (?=[STOP COMMA COLON] | $))"
@@ -153,7 +157,9 @@ def _notes_in_other_languages(text: str) -> Iterator[Span]:
             if marker.targets or (marker.kind is ClaimKind.DUPLICATE and Code.WORD not in codes)
             for position in (marker.start, marker.end, *(marker.targets or ()))
         ]
-        if ends:  # from the comma before to the comma behind, or all if it says that the issue is closed
+        if (
+            ends
+        ):  # from the comma before to the comma behind, or all if it says that the issue is closed
             first = 0 if Code.CLOSE in codes else codes.rfind(Code.COMMA, 0, min(ends)) + 1
             comma = -1 if Code.CLOSE in codes else codes.find(Code.COMMA, max(ends))
             yield sentence.spans[first][0], end if comma < 0 else sentence.spans[comma][first == 0]
@@ -176,13 +182,19 @@ def _notes(text: str, start: int, end: int, references: list[Span]) -> Iterator[
 def _note_spans(codes: str) -> Iterator[Span]:
     for pattern in (*_ABOUT_A_REFERENCE, _TAG):
         yield from (match.span() for match in pattern.finditer(codes))
-    yield from (match.span() for match in _REMARK_ALONE.finditer(codes) if NoteCode.REMARK in match[0])
+    yield from (
+        match.span() for match in _REMARK_ALONE.finditer(codes) if NoteCode.REMARK in match[0]
+    )
 
 
 def _note_end(tokens: list[_Token], codes: str, first: int, last: int) -> int:
     """The end of a note, including its full stop if it began a clause."""
     opens_clause = first == 0 or codes[first - 1] == NoteCode.STOP
-    if opens_clause and last < len(codes) and codes[last] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON):
+    if (
+        opens_clause
+        and last < len(codes)
+        and codes[last] in (NoteCode.STOP, NoteCode.COMMA, NoteCode.COLON)
+    ):
         return tokens[last].end
     return tokens[last - 1].end
 

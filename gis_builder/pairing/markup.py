@@ -37,7 +37,9 @@ _NEEDING_WORDS = """
 """
 _NEEDING = frozenset(_NEEDING_WORDS.split())
 _GOES_ON = re.compile(r"[ \t]+([a-z]+)")
-_WORD = re.compile(r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z")
+_WORD = re.compile(
+    r"(?:(?<=[\s(\[,;:.!?>*_])|^)(?P<word>[A-Za-z][A-Za-z'-]*)(?P<stop>[.:]?)[ \t]*\Z"
+)
 _ABBREVIATIONS = frozenset(("cf", "ref", "refs", "re"))
 _MAX_WORDS = 6
 _WINDOW = 32  # characters; longer than each of these words
@@ -80,10 +82,14 @@ def _another_issue(text: str, start: int, end: int, *, ends: bool) -> tuple[Span
     if opens and goes_on is not None and not ends:
         is_needed = first < start or goes_on[1] in _NEEDING
     else:
-        is_needed = word is not None and word["word"].lower() in (_NEEDING if ends else _NEEDING | _JOINTS)
+        is_needed = word is not None and word["word"].lower() in (
+            _NEEDING if ends else _NEEDING | _JOINTS
+        )
     is_first = opens and before.rstrip(" \t")[-1:] in ("", "\n", ".", "!", "?")
     is_noun = ":" not in text[first:start]
-    return ((first, end), f"{'A' if is_first else 'a'}nother issue") if is_needed and is_noun else None
+    return (
+        ((first, end), f"{'A' if is_first else 'a'}nother issue") if is_needed and is_noun else None
+    )
 
 
 def _joints_start(text: str, position: int) -> int:
@@ -114,7 +120,9 @@ def _whole_clause(text: str, start: int, end: int) -> Span:
     if before in (",", ";", "–", "—", "-") and _CLAUSE_ENDS.match(text, end):
         return text.rfind(before, 0, start), end
     stop = _FULL_STOP.match(text, end)
-    if stop is None or (before in ("(", "[") and text[stop.end() : stop.end() + 1] not in (")", "]")):
+    if stop is None or (
+        before in ("(", "[") and text[stop.end() : stop.end() + 1] not in (")", "]")
+    ):
         return start, end
     return start, stop.end()
 
@@ -122,7 +130,9 @@ def _whole_clause(text: str, start: int, end: int) -> Span:
 def _with_brackets(text: str, start: int, end: int) -> Span:
     """The span of a reference with the brackets that contain nothing else."""
     opening, closing = _around(text, start, end)
-    is_bracketed = opening >= 0 and text[opening] in "([" and text[closing : closing + 1] in (")", "]")
+    is_bracketed = (
+        opening >= 0 and text[opening] in "([" and text[closing : closing + 1] in (")", "]")
+    )
     return (opening, closing + 1) if is_bracketed else (start, end)
 
 
@@ -198,7 +208,8 @@ BYLINE = re.compile(
 )
 # Tags that importers write around texts and addresses; a tag in backticks belongs to the issue's topic.
 _TAG = re.compile(
-    r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)", re.IGNORECASE
+    r"(?<!`)</?(?:(?P<breaks>p|br|div)|pre|a|span|font|tt)(?:[ \t][^<>`]{0,1500})?/?>(?!`)",
+    re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27);")
 # A name has blanks only on Windows and macOS, and only before a separator.
@@ -253,7 +264,10 @@ def html_to_text(text: str) -> tuple[str, int]:
 
 def _tag_replacement(tag: re.Match[str]) -> str:
     """A blank if a tag that breaks the line has no blank beside it; otherwise it would join two words."""
-    around = tag.string[max(0, tag.start() - 1) : tag.start()], tag.string[tag.end() : tag.end() + 1]
+    around = (
+        tag.string[max(0, tag.start() - 1) : tag.start()],
+        tag.string[tag.end() : tag.end() + 1],
+    )
     return " " if tag["breaks"] and all(side and not side.isspace() for side in around) else ""
 
 

@@ -25,7 +25,13 @@ from gis_builder.pairing.sampler import (
 from gis_builder.pairing.split import Splits
 from gis_builder.settings import PairSettings
 from gis_builder.settings.negative_strategies import Retriever, strategy_of
-from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
+from gis_builder.store.issue_records import (
+    DroppedPair,
+    DuplicateCluster,
+    IssuePair,
+    IssueRef,
+    IssueText,
+)
 from pairkit.similarity.terms import terms
 
 Link = frozenset[IssueRef]  # two issues of which one mentions the other
@@ -73,7 +79,9 @@ def make_negatives(
         negatives.missing[split] = _draw(drawers, splits.negatives_wanted[split])
         negatives.pairs[split] = [pair for drawer in drawers for pair in drawer.sampler.pairs]
         dropped = (drop for drawer in drawers for drop in drawer.sampler.dropped)
-        negatives.dropped += [drop for drop in dropped if drop.reason != "same_cluster"]  # never candidates
+        negatives.dropped += [
+            drop for drop in dropped if drop.reason != "same_cluster"
+        ]  # never candidates
         negatives.with_single += sum(drawer.with_single() for drawer in drawers)
     return negatives
 
@@ -117,7 +125,9 @@ class _RepoNegatives:
     _retriever: Retriever | None
     _ranking: Callable[[int], Iterable[int]] | None
 
-    def __init__(self, ends: Sequence[PositiveEnd], issues: Sequence[IssueRef], inputs: _Inputs) -> None:
+    def __init__(
+        self, ends: Sequence[PositiveEnd], issues: Sequence[IssueRef], inputs: _Inputs
+    ) -> None:
         self.ends = ends
         self._paired = {end.issue for end in ends}
         self._issues = issues
@@ -151,7 +161,9 @@ class _RepoNegatives:
     def _draw_matched(self, count: int, hard: int) -> None:
         """Draw negatives with the time gaps of the positives, as far as possible."""
         elsewhere = (end.other for end in self.ends)
-        timeline = Timeline(opening_times(self._inputs.texts, [*self._issues, *elsewhere]), self._issues)
+        timeline = Timeline(
+            opening_times(self._inputs.texts, [*self._issues, *elsewhere]), self._issues
+        )
         wanted = WantedGaps([timeline.gap(*end) for end in self.ends], count)
         paired = timeline.only(self._paired.__contains__)
         of_paired = GapMatcher(self.sampler, paired, wanted, self._inputs.seed)
@@ -165,7 +177,8 @@ class _RepoNegatives:
     def with_single(self) -> int:
         """Number of negatives with an issue that is in no positive."""
         return sum(
-            pair.first not in self._paired or pair.second not in self._paired for pair in self.sampler.pairs
+            pair.first not in self._paired or pair.second not in self._paired
+            for pair in self.sampler.pairs
         )
 
     def _why_not(self, first: IssueRef, second: IssueRef) -> str | None:
@@ -205,5 +218,7 @@ class _RepoNegatives:
         if self._ranking is None:
             # The filter and the strategy share one BM25 index.
             is_bm25 = self._strategy.rank is Retriever
-            self._ranking = self._bm25().__getitem__ if is_bm25 else self._strategy.ranking(self._texts())
+            self._ranking = (
+                self._bm25().__getitem__ if is_bm25 else self._strategy.ranking(self._texts())
+            )
         return [self._refs[index] for index in self._ranking(self._index_of[ref])]

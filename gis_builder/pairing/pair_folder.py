@@ -12,7 +12,14 @@ import polars as pl
 
 from gis_builder.pairing.positives import UNLIKELY_SAME
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store.issue_records import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText, Relation
+from gis_builder.store.issue_records import (
+    GITHUB,
+    DroppedPair,
+    IssuePair,
+    IssueRef,
+    IssueText,
+    Relation,
+)
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table
@@ -131,13 +138,19 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
 
 def _counts(counts: Mapping[str, Any]) -> str:
     splits: Mapping[str, Mapping[str, Any]] = counts["splits"]
-    keys = {key: key for key in ("positive", "negative", "total")} | {"texts over 512 tokens": "long_share"}
+    keys = {key: key for key in ("positive", "negative", "total")} | {
+        "texts over 512 tokens": "long_share"
+    }
     lines = [(name, *(split[key] for split in splits.values())) for name, key in keys.items()]
     aucs = [split["gap_auc"] for split in splits.values()]
-    lines.append(("AUC of the gap in time", *("–" if auc is None else f"{auc:.2f}" for auc in aucs)))
+    lines.append(
+        ("AUC of the gap in time", *("–" if auc is None else f"{auc:.2f}" for auc in aucs))
+    )
     count = counts["repository_count"]
     noun = "repository" if count == 1 else "repositories"
-    relations = ", ".join(f"`{relation}` {count:,}" for relation, count in counts["relations"].items())
+    relations = ", ".join(
+        f"`{relation}` {count:,}" for relation, count in counts["relations"].items()
+    )
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. Positives by relation: {relations}."
 
 
@@ -154,7 +167,9 @@ ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"ev
 POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
 # `label` and `issue2` are null for an issue.
 DROPPED_SCHEMA = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
-Reasons = Counter[tuple[int | None, str]]  # rejected pairs by label and reason; for issues the label is None
+Reasons = Counter[
+    tuple[int | None, str]
+]  # rejected pairs by label and reason; for issues the label is None
 
 
 def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]]:
@@ -196,16 +211,29 @@ def make_positive_rows(
     )
 
 
-def _row(pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: str) -> tuple[Any, ...]:
+def _row(
+    pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: str
+) -> tuple[Any, ...]:
     low, high = sorted((pair.first, pair.second))
     first, second = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
     grounds = pair.grounds
     evidence = grounds.evidence if grounds else None
     return (
-        *(texts[first].text, texts[second].text, pair.label, first.repo, first.number, second.number),
+        *(
+            texts[first].text,
+            texts[second].text,
+            pair.label,
+            first.repo,
+            first.number,
+            second.number,
+        ),
         *(first.page(site), second.page(site), texts[first].created_at, texts[second].created_at),
         pair.cluster or None,
-        *((str(grounds.relation), grounds.reason, grounds.confidence) if grounds else (None, None, None)),
+        *(
+            (str(grounds.relation), grounds.reason, grounds.confidence)
+            if grounds
+            else (None, None, None)
+        ),
         pair.same_probability,
         evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
         pair.negative_kind or None,
@@ -234,8 +262,12 @@ def write_gis(
     }
     only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
     configs = {"default": rows, "positive": only}
-    counts = row_counts({split: counted_columns(frame) for split, frame in rows.items()}) | dict(statistics)
-    write_dataset(out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run)
+    counts = row_counts({split: counted_columns(frame) for split, frame in rows.items()}) | dict(
+        statistics
+    )
+    write_dataset(
+        out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run
+    )
     return counts
 
 
@@ -245,7 +277,9 @@ def _why_empty(statistics: Mapping[str, Any]) -> str:
         return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())
     is_short = [*left_out] == ["text_too_short"]
-    remedy = "lower text.min_words and text.min_chars" if is_short else "crawl or import more issues"
+    remedy = (
+        "lower text.min_words and text.min_chars" if is_short else "crawl or import more issues"
+    )
     if UNLIKELY_SAME in left_out:
         remedy = "lower --min-same-probability"
     if relations := [relation for relation in Relation if f"relation_{relation}" in left_out]:
@@ -266,14 +300,17 @@ def counted_columns(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def row_counts(rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None) -> dict[str, Any]:
+def row_counts(
+    rows: Mapping[str, pl.DataFrame], max_repositories: int | None = None
+) -> dict[str, Any]:
     """Counts by split, repository, relation, evidence and kind of negative; shares of long texts."""
     all_rows = pl.concat(rows.values())
     return {
         "splits": {split: _split_counts(frame) for split, frame in rows.items()},
         "gap_auc": gap_auc(all_rows),
         "repositories": {
-            split: _by_name(repository_counts(frame), max_repositories) for split, frame in rows.items()
+            split: _by_name(repository_counts(frame), max_repositories)
+            for split, frame in rows.items()
         },
         "repository_count": all_rows["repo"].n_unique(),
         "relations": _value_counts(all_rows["relation"]),
@@ -306,7 +343,8 @@ def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, di
         largest = counts.sort("positive", "negative", "repo", descending=[True, True, False])
         counts = largest.head(max_repositories).sort("repo")
     return {
-        repo: {"positive": positive, "negative": negative} for repo, positive, negative in counts.iter_rows()
+        repo: {"positive": positive, "negative": negative}
+        for repo, positive, negative in counts.iter_rows()
     }
 
 
@@ -326,7 +364,11 @@ def drop_counts(reasons: Reasons, removed: Mapping[str, int]) -> dict[str, Any]:
     """The counts of rejected data in statistics.json, by stage."""
 
     def of(label: int | None) -> dict[str, int]:
-        return {reason: count for (kind, reason), count in sorted(reasons.items(), key=str) if kind == label}
+        return {
+            reason: count
+            for (kind, reason), count in sorted(reasons.items(), key=str)
+            if kind == label
+        }
 
     return {
         "rejected_issues": of(None),
@@ -341,7 +383,9 @@ def dropped_frame(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPai
     rows: list[tuple[str, int | None, str, str | None]] = [
         (reason, None, str(ref), None) for ref, reason in sorted(rejected.items())
     ]
-    rows += [(drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)]
+    rows += [
+        (drop.reason, drop.label, str(drop.first), str(drop.second)) for drop in sorted(dropped)
+    ]
     return pl.DataFrame(rows, schema=DROPPED_SCHEMA, orient="row")
 
 
@@ -357,6 +401,8 @@ def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
     ]
 
 
-def write_dropped(path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> None:
+def write_dropped(
+    path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]
+) -> None:
     """Write `dropped_frame`, readable only by its owner."""
     write_parquet(path, dropped_frame(rejected, dropped), private=True)

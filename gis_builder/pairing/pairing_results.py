@@ -55,7 +55,10 @@ class _Dataset(Printed):
         for key in ("positive", "negative", "total"):
             table.add_row(key, *(split[key] for split in splits.values()), self._sum(key))
         long = sum(split["long_share"] * split["total"] for split in splits.values())
-        shares = [*(split["long_share"] for split in splits.values()), long / max(1, self._sum("total"))]
+        shares = [
+            *(split["long_share"] for split in splits.values()),
+            long / max(1, self._sum("total")),
+        ]
         table.add_row("> 512 tokens", *(f"{share:.0%}" for share in shares))
         return table
 
@@ -133,9 +136,12 @@ class Built(_Dataset):
 
 def coverage(months: Mapping[str, Mapping[str, Any]]) -> str:
     """The events and losses of the requested hours."""
-    hours, events = (sum(month[key] for month in months.values()) for key in ("hours", "issue_events"))
+    hours, events = (
+        sum(month[key] for month in months.values()) for key in ("hours", "issue_events")
+    )
     missing, truncated = (
-        sum(len(month[key]) for month in months.values()) for key in ("missing_hours", "hours_broken_off")
+        sum(len(month[key]) for month in months.values())
+        for key in ("missing_hours", "hours_broken_off")
     )
     broken = sum(sum(month["broken_lines"].values()) for month in months.values())
     return (
@@ -186,7 +192,9 @@ class ArchiveBuilt(_Dataset):
     def to_dict(self) -> dict[str, Any]:
         """The result as one flat object for scripts."""
         return (
-            self._counts() | {"hours": sum(month["hours"] for month in self.months.values())} | self._effort()
+            self._counts()
+            | {"hours": sum(month["hours"] for month in self.months.values())}
+            | self._effort()
         )
 
     def notes(self) -> list[str]:
@@ -233,7 +241,12 @@ def _drop_lines(statistics: Mapping[str, object], work: Path) -> list[str]:
     """A line with reasons for each stage that rejected data, and the path of the full list."""
     lines = {
         key: f"{key.replace('_', ' ')}: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
-        for key in ("rejected_issues", "dropped_positives", "dropped_negatives", "missing_negatives")
+        for key in (
+            "rejected_issues",
+            "dropped_positives",
+            "dropped_negatives",
+            "missing_negatives",
+        )
         if isinstance(reasons := statistics.get(key), dict) and reasons
     }
     if lines.keys() - {"missing_negatives"}:

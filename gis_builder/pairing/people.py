@@ -44,7 +44,9 @@ _LOGIN = (
     rf"(?<![A-Za-z0-9_@./`])@(?!(?i:0x|[0-9a-f]{{7,40}}\b|(?:{_PROGRAM}|user)(?![\w-])))"
     r"(?a:[A-Za-z0-9][\w-]{0,38}(?![\w/(\[{=<@-]|[.:]\w))"
 )
-_LOGINS = rf"{_LOGIN}(?:(?:[ \t]{{0,3}}[,;/&]|[ \t]+and|[ \t]+or){{0,2}}[ \t]{{1,3}}{_LOGIN}){{0,20}}"
+_LOGINS = (
+    rf"{_LOGIN}(?:(?:[ \t]{{0,3}}[,;/&]|[ \t]+and|[ \t]+or){{0,2}}[ \t]{{1,3}}{_LOGIN}){{0,20}}"
+)
 # Words before or after the names of people only, and words that need a name unlike `@JsonIgnore`.
 _TO_PEOPLE = r"""
     (?:\b(?i:/?cc|ping|h/t|hat[ ]tip|thanks|thanks[ ]to|thank[ ]you|thx|credits?[ ]to|goes[ ]to|according[ ]to

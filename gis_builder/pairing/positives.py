@@ -47,7 +47,9 @@ def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
     for lowest, members in groups.all().items():
         duplicates = {duplicate for duplicate, _ in edges_of[lowest]}
         canonical = next((member for member in members if member not in duplicates), lowest)
-        clusters.append(DuplicateCluster(str(lowest), tuple(members), canonical, tuple(edges_of[lowest])))
+        clusters.append(
+            DuplicateCluster(str(lowest), tuple(members), canonical, tuple(edges_of[lowest]))
+        )
     return clusters
 
 
@@ -77,7 +79,9 @@ def make_positives(
             reason = relations.why_not(first, second) or _why_not(first, second, seen, texts)
             probability = 0.0
             if reason is None:
-                probability = same_problem.probability(texts.usable[first].text, texts.usable[second].text)
+                probability = same_problem.probability(
+                    texts.usable[first].text, texts.usable[second].text
+                )
                 if probability < settings.min_same_probability:
                     reason = UNLIKELY_SAME
             if reason is None and count >= settings.cluster_cap:
@@ -88,7 +92,9 @@ def make_positives(
             count += 1
             seen.add(frozenset((first, second)))
             why = grounds.get((first, second))
-            positives.pairs.append(IssuePair(first, second, 1, cluster.id, why, same_probability=probability))
+            positives.pairs.append(
+                IssuePair(first, second, 1, cluster.id, why, same_probability=probability)
+            )
     return positives
 
 
@@ -96,7 +102,10 @@ class _Relations:
     """The edges of a cluster with selected relations, and the issues that they connect."""
 
     def __init__(
-        self, cluster: DuplicateCluster, grounds: Mapping[Edge, Grounds], selected: Collection[Relation]
+        self,
+        cluster: DuplicateCluster,
+        grounds: Mapping[Edge, Grounds],
+        selected: Collection[Relation],
     ) -> None:
         self._excluded = {
             edge: f"relation_{grounds[edge].relation}"
@@ -120,7 +129,11 @@ def _candidates(cluster: DuplicateCluster, settings: PairSettings, seed: int) ->
     yield from sorted(cluster.edges)
     if settings.all_within_cluster:
         edges = {frozenset(edge) for edge in cluster.edges}
-        indirect = [pair for pair in combinations(sorted(cluster.members), 2) if frozenset(pair) not in edges]
+        indirect = [
+            pair
+            for pair in combinations(sorted(cluster.members), 2)
+            if frozenset(pair) not in edges
+        ]
         indirect.sort(key=lambda pair: keyed_hash(seed, "within", *pair))
         for low, high in indirect:
             yield (low, high) if high == cluster.canonical else (high, low)

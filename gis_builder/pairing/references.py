@@ -30,7 +30,9 @@ _NOUN = re.compile(
     r"(?P<gap>[ \t]*+(?:\b(?:no|nr|number|id)\b\.?[ \t]*+)?[:#]?[ \t]*+|[-_/])"
     r"(?P<number>[1-9][0-9]{0,6})(?![A-Za-z0-9]|\.[0-9]|-[0-9]{2}-[0-9])"
 )
-_AND_NUMBER = re.compile(rf"[ \t]*+(?:,|/|&|\band\b|\bor\b)[ \t]*+(?:(?:and|or)[ \t]++)?#?{_NUMBER}")
+_AND_NUMBER = re.compile(
+    rf"[ \t]*+(?:,|/|&|\band\b|\bor\b)[ \t]*+(?:(?:and|or)[ \t]++)?#?{_NUMBER}"
+)
 _MIN_ATTACHED_DIGITS = 3  # issue1234 is a reference, PR2 and bug1 may be names
 
 # A stack frame as gdb, lldb, ASan, PHP and Node print it: the number is the depth.
@@ -65,7 +67,8 @@ class IssueMention:
     def points_at(self, partners: Collection[IssueRef]) -> bool:
         """Whether it may refer to one of `partners`."""
         return any(
-            partner.number == self.number and (self.repo is None or self.repo.lower() == partner.repo.lower())
+            partner.number == self.number
+            and (self.repo is None or self.repo.lower() == partner.repo.lower())
             for partner in partners
         )
 
@@ -78,7 +81,9 @@ def find_references(text: str) -> list[IssueMention]:
     if "#" in text:
         references += _hashes(text)
     if "gh-" in text or "GH-" in text:
-        references += [IssueMention(*match.span(), int(match[1])) for match in _SHORT.finditer(text)]
+        references += [
+            IssueMention(*match.span(), int(match[1])) for match in _SHORT.finditer(text)
+        ]
     references += _nouns(text)
     merged: list[IssueMention] = []
     for reference in sorted(references, key=lambda r: (r.start, -r.end)):
@@ -98,7 +103,11 @@ def _links(text: str) -> Iterator[IssueMention]:
         if address:
             start -= len(address)
             owner_and_name = address.split("/")[-3:-1]
-            repo = "/".join(owner_and_name) if len(owner_and_name) == 2 and all(owner_and_name) else None
+            repo = (
+                "/".join(owner_and_name)
+                if len(owner_and_name) == 2 and all(owner_and_name)
+                else None
+            )
         elif _is_in_word(text, start) or text[max(0, start - 1) : start] in ("_", "-"):
             continue
         if text[max(0, start - 2) : start] == "](":
@@ -119,7 +128,9 @@ def _before(text: str, position: int, backwards: re.Pattern[str], max_length: in
     return match[0][::-1] if match else ""
 
 
-def _markdown_link(text: str, start: int, end: int, number: int, repo: str | None) -> Iterator[IssueMention]:
+def _markdown_link(
+    text: str, start: int, end: int, number: int, repo: str | None
+) -> Iterator[IssueMention]:
     closed = text.find(")", end, end + 200)
     label = text.rfind("[", max(0, start - 300), start - 2)
     if closed < 0 or label < 0 or "\n" in text[label:closed]:
@@ -138,9 +149,13 @@ def _hashes(text: str) -> Iterator[IssueMention]:
             if name is not None:
                 repo = name[0] if "/" in name[0] else None
                 yield IssueMention(start - len(name[0]), end, int(match[1]), repo)
-        elif before in "&#$%{\\" or (before == "/" and not text[max(0, start - 2) : start - 1].isdigit()):
+        elif before in "&#$%{\\" or (
+            before == "/" and not text[max(0, start - 2) : start - 1].isdigit()
+        ):
             continue
-        elif not (_is_frame(text, start, end) or _is_format(text, start) or _is_colour(text, start, end)):
+        elif not (
+            _is_frame(text, start, end) or _is_format(text, start) or _is_colour(text, start, end)
+        ):
             yield IssueMention(start, end, int(match[1]))
 
 

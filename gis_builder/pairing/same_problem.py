@@ -24,7 +24,9 @@ class Similarities(NamedTuple):
     """How much two issues have in common, from 0 to 1; rare words count more."""
 
     text_cosine: float  # TF-IDF cosine of the texts
-    title_coverage: float  # share of a title's words that are in the other text; the lower of the two titles'
+    title_coverage: (
+        float  # share of a title's words that are in the other text; the lower of the two titles'
+    )
 
 
 class SameProblem:
@@ -64,7 +66,9 @@ class SameProblem:
     def _cosine(self, first: str, second: str) -> float:
         vector = self._weighted_words(first)
         other = self._weighted_words(second)
-        product = math.fsum(weight * other[word] for word, weight in vector.items() if word in other)
+        product = math.fsum(
+            weight * other[word] for word, weight in vector.items() if word in other
+        )
         lengths = math.hypot(*vector.values()) * math.hypot(*other.values())
         return min(1.0, product / lengths) if lengths else 0.0
 

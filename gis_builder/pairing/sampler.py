@@ -26,7 +26,9 @@ def mismatch(gap: float, target: float) -> float:
     return abs(math.log((gap + _AN_HOUR) / (target + _AN_HOUR)))
 
 
-def opening_times(texts: Mapping[IssueRef, IssueText], refs: Iterable[IssueRef]) -> dict[IssueRef, float]:
+def opening_times(
+    texts: Mapping[IssueRef, IssueText], refs: Iterable[IssueRef]
+) -> dict[IssueRef, float]:
     """The opening time of each issue in seconds."""
     return {ref: datetime.fromisoformat(texts[ref].created_at).timestamp() for ref in refs}
 
@@ -60,7 +62,9 @@ class Timeline:
     def near(self, anchor: IssueRef, gap: float) -> Iterator[tuple[float, IssueRef]]:
         """The other issues by how well their gap to `anchor` matches `gap`, each with its mismatch."""
         time = self._opened[anchor]
-        here, after, before = (bisect_left(self._times, at) for at in (time, time + gap, time - gap))
+        here, after, before = (
+            bisect_left(self._times, at) for at in (time, time + gap, time - gap)
+        )
         walks = (
             range(after, len(self._order)),
             range(after - 1, here - 1, -1),
@@ -222,7 +226,9 @@ MayTake = Callable[[IssueRef], bool]
 class GapMatcher:
     """Draws negatives with wanted gaps for a sampler."""
 
-    def __init__(self, sampler: NegativeSampler, timeline: Timeline, wanted: WantedGaps, seed: int) -> None:
+    def __init__(
+        self, sampler: NegativeSampler, timeline: Timeline, wanted: WantedGaps, seed: int
+    ) -> None:
         self._sampler = sampler
         self._timeline = timeline
         self._wanted = wanted
@@ -275,7 +281,9 @@ class GapMatcher:
             if len(self._wanted) in (0, before):
                 return
 
-    def _draw(self, purpose: str, may_take: MayTake, uses: Counter[IssueRef], max_mismatch: float) -> None:
+    def _draw(
+        self, purpose: str, may_take: MayTake, uses: Counter[IssueRef], max_mismatch: float
+    ) -> None:
         """Make one pair for each wanted gap if possible, and count the uses of partners."""
         anchors = deque(dict.fromkeys(self._sampler.draw_order(purpose)))
         free = self._timeline
@@ -288,18 +296,27 @@ class GapMatcher:
                 uses[partner] += 1
 
     def _pair_at(
-        self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake, max_mismatch: float
+        self,
+        gap: float,
+        anchors: deque[IssueRef],
+        free: Timeline,
+        may_take: MayTake,
+        max_mismatch: float,
     ) -> IssueRef | None:
         """Make the pair of some anchors that matches the gap best, and return the partner."""
         for _ in range(_MAX_ATTEMPTS):
             fits = self._fits(gap, anchors, free, may_take)
             for fit in sorted(fits, key=lambda fit: (fit.mismatch, fit.tie_break)):
-                if fit.mismatch <= max_mismatch and self._sampler.try_pair(fit.anchor, fit.partner, "random"):
+                if fit.mismatch <= max_mismatch and self._sampler.try_pair(
+                    fit.anchor, fit.partner, "random"
+                ):
                     self._wanted.take(gap)
                     return fit.partner
         return None
 
-    def _fits(self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake) -> list[_Fit]:
+    def _fits(
+        self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake
+    ) -> list[_Fit]:
         """The best partner of each of some anchors, up to the first good match."""
         fits: list[_Fit] = []
         for _ in range(min(_MAX_ANCHORS, len(anchors))):

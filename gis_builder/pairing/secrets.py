@@ -54,7 +54,9 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 # Words and short numbers joined by signs: "bert-base-uncased-v2", "models/2020/01".
-_JOINED_WORDS = re.compile(r"(?:(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4}|[a-z]{1,4}[0-9]{1,3})(?:[-_/.]|$))+")
+_JOINED_WORDS = re.compile(
+    r"(?:(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4}|[a-z]{1,4}[0-9]{1,3})(?:[-_/.]|$))+"
+)
 _NOT_A_WORD = re.compile(r"[0-9]|[a-z][A-Z]")
 _LONG_HEX = re.compile(r"[0-9a-f]{32}")
 _PIECE = re.compile(r"[A-Za-z0-9_-]{10,}")
@@ -89,7 +91,9 @@ def looks_mixed(value: str) -> bool:
 
 def looks_mixed_or_long(value: str) -> bool:
     """As `looks_mixed`, or with 32 hexadecimal digits in a row."""
-    return looks_mixed(value) or (_LONG_HEX.search(value) is not None and not _is_placeholder(value))
+    return looks_mixed(value) or (
+        _LONG_HEX.search(value) is not None and not _is_placeholder(value)
+    )
 
 
 def holds_random(value: str) -> bool:
@@ -129,7 +133,10 @@ def _has_both_cases(value: str) -> bool:
 
 
 def _has_entropy(value: str) -> bool:
-    return not (_is_placeholder(value) or _JOINED_WORDS.fullmatch(value)) and _bits(value) >= _RANDOM_BITS
+    return (
+        not (_is_placeholder(value) or _JOINED_WORDS.fullmatch(value))
+        and _bits(value) >= _RANDOM_BITS
+    )
 
 
 def _bits(value: str) -> float:
@@ -189,7 +196,9 @@ def _decoded_if_secret(line: str) -> str:
     plain = _ENCODED.sub(_decoded, line)
     if plain == line:
         return line
-    return max(line, plain, key=lambda form: len(form) - len(_scrub(form)[0].replace("[secret]", "")))
+    return max(
+        line, plain, key=lambda form: len(form) - len(_scrub(form)[0].replace("[secret]", ""))
+    )
 
 
 def _decoded(sign: re.Match[str]) -> str:

@@ -16,10 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from gis_builder.settings import SPLITS, SplitSettings
-from gis_builder.store.issue_records import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
+from gis_builder.store.issue_records import (
+    DroppedPair,
+    DuplicateCluster,
+    IssuePair,
+    IssueRef,
+    IssueText,
+)
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
-from pairkit.dataset.making.group_splits import NOWHERE, Codes, draw_splits, fill_splits, split_targets
+from pairkit.dataset.making.group_splits import (
+    NOWHERE,
+    Codes,
+    draw_splits,
+    fill_splits,
+    split_targets,
+)
 from pairkit.similarity.groups import Indices, connected, singletons
 from pairkit.similarity.near_duplicates import near_identical
 
@@ -32,7 +44,9 @@ class RefTable:
 
     def __init__(self, refs: Iterable[IssueRef]) -> None:
         codes: dict[str, int] = {}
-        keys = array("q", (codes.setdefault(ref.repo, len(codes)) << _BITS | ref.number for ref in refs))
+        keys = array(
+            "q", (codes.setdefault(ref.repo, len(codes)) << _BITS | ref.number for ref in refs)
+        )
         self.repos = sorted(codes)  # in ascending order
         self._rank = {repo: rank for rank, repo in enumerate(self.repos)}
         ranks = np.array([self._rank[repo] for repo in codes], np.int64)
@@ -86,7 +100,9 @@ class SameSplit:
 
     def groups(self) -> Indices:
         """For each reference, the lowest index in its group; (reference,)."""
-        return connected(singletons(len(self._refs)), np.asarray(self._first), np.asarray(self._second))
+        return connected(
+            singletons(len(self._refs)), np.asarray(self._first), np.asarray(self._second)
+        )
 
 
 class SplitResult(NamedTuple):
@@ -130,9 +146,12 @@ def split_groups(
         _check_filled({split: sizes[split] for split in splits}, targets)
     rows = dict(zip(SPLITS, settings.sizes or (), strict=False)) if settings.exact else {}
     wanted = {
-        split: int(rows.get(split, round(sizes[split] * (1 + ratio)))) - sizes[split] for split in splits
+        split: int(rows.get(split, round(sizes[split] * (1 + ratio)))) - sizes[split]
+        for split in splits
     }
-    return SplitResult(_issues(refs, groups, usable, weighted, assigned, settings, seed), positives, wanted)
+    return SplitResult(
+        _issues(refs, groups, usable, weighted, assigned, settings, seed), positives, wanted
+    )
 
 
 def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _WeightedGroups:
@@ -161,7 +180,9 @@ def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
     before = np.cumsum(weights) - weights
     before -= np.repeat(before[begins], counts)
     total = np.repeat(np.add.reduceat(weights, begins) if len(begins) else weights, counts)
-    offset = np.repeat([keyed_unit(seed, "repo", refs.repos[repo]) for repo in of_repo.tolist()], counts)
+    offset = np.repeat(
+        [keyed_unit(seed, "repo", refs.repos[repo]) for repo in of_repo.tolist()], counts
+    )
     position = np.empty(len(order))
     position[order] = (before + offset * weights) / total
     return np.lexsort((weighted.names, position))
@@ -256,7 +277,9 @@ class Splits:
     """The splits of issues and positives, and the number of negatives for each split."""
 
     of: dict[IssueRef, str]
-    group: dict[IssueRef, IssueRef]  # the lowest issue; two issues of one group are never a negative
+    group: dict[
+        IssueRef, IssueRef
+    ]  # the lowest issue; two issues of one group are never a negative
     positives: dict[str, list[IssuePair]]
     negatives_wanted: dict[str, int]
     dropped: list[DroppedPair] = field(default_factory=list)
@@ -286,7 +309,9 @@ def split_issues(
     second = refs.indices(pair.second for pair in pairs)
     assigned = split_groups(refs, (first, second), groups, is_usable, settings, ratio, seed)
 
-    splits = Splits({}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted)
+    splits = Splits(
+        {}, {}, {split: [] for split in assigned.negatives_wanted}, assigned.negatives_wanted
+    )
     for pair, code in zip(pairs, assigned.positives.tolist(), strict=True):
         if code == NOWHERE:
             splits.dropped.append(DroppedPair(pair.first, pair.second, 1, BEYOND))
@@ -299,7 +324,9 @@ def split_issues(
     return splits
 
 
-def group_near_duplicates(texts: Mapping[IssueRef, IssueText], threshold: float) -> list[list[IssueRef]]:
+def group_near_duplicates(
+    texts: Mapping[IssueRef, IssueText], threshold: float
+) -> list[list[IssueRef]]:
     """Groups of issues with near-identical texts, across repositories; each ascending."""
     refs = sorted(texts)
     groups = near_identical([texts[ref].text for ref in refs], threshold)

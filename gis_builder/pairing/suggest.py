@@ -57,13 +57,19 @@ class Suggested(Printed):
 
     def notes(self) -> list[str]:
         """A line if there are no suggestions."""
-        return [] if self.suggestions else [f"{self.issue}: the index has no older issue of its tracker"]
+        return (
+            []
+            if self.suggestions
+            else [f"{self.issue}: the index has no older issue of its tracker"]
+        )
 
     def table(self) -> ResultTable:
         """The suggestions."""
         table = ResultTable("issue", "cosine", "words", "title", left=("title",))
         for item in self.suggestions:
-            scores = (None if score is None else f"{score:.2f}" for score in (item.cosine, item.words))
+            scores = (
+                None if score is None else f"{score:.2f}" for score in (item.cosine, item.words)
+            )
             table.add_row(item.key, *scores, one_line(item.title, _MAX_TITLE))
         return table
 
@@ -118,13 +124,26 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
 def _search(index: Path, text: str, where: Sequence[str], before: str, top: int) -> list[_Hit]:
     # -P: files of the current folder can't replace libraries. An absolute index path can't be parsed as a
     # flag.
-    command = [sys.executable, "-P", "-m", "aoe_train", "search", str(index.resolve()), "-", "--json"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "aoe_train",
+        "search",
+        str(index.resolve()),
+        "-",
+        "--json",
+    ]
     command += ["--top", str(top), *where, "--before", f"created_at={before}"]
     done = subprocess.run(  # noqa: S603 - our own command; the text comes by standard input
         command,
         input=text.encode("utf-8", "replace"),
         capture_output=True,
-        env={name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GH_"))},
+        env={
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("GITHUB_", "GH_"))
+        },
         check=False,
     )
     if done.returncode:

@@ -104,7 +104,9 @@ def render_issues(
     return texts
 
 
-def render(issue: Issue, members: Collection[IssueRef] = (), template: Collection[str] = ()) -> IssueText:
+def render(
+    issue: Issue, members: Collection[IssueRef] = (), template: Collection[str] = ()
+) -> IssueText:
     """The text of an issue; its cluster's `members` only decide how removed references are counted."""
     removed: Counter[str] = Counter()
     partners = [member for member in members if member != issue.ref]
@@ -129,7 +131,9 @@ def unusable(text: str, settings: TextSettings) -> str | None:
     return None
 
 
-def clean(text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()) -> str:
+def clean(
+    text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()
+) -> str:
     """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
     removed = Counter() if removed is None else removed
     for _ in range(_MAX_PASSES):
@@ -147,14 +151,20 @@ def _pass(text: str, removed: Counter[str], partners: Collection[IssueRef]) -> s
     removed.update(secrets)
     text = _counted(without_login_names(text), "login_name", removed)
     text = _counted(without_names(text), "person", removed)
-    text = "".join(piece if code else _clean_prose(piece, removed) for piece, code in segments(text))
+    text = "".join(
+        piece if code else _clean_prose(piece, removed) for piece, code in segments(text)
+    )
     text = _cut_references(text, removed, partners)
     return tidy_blanks(text)
 
 
 def _clean_prose(text: str, removed: Counter[str]) -> str:
     text = _counted(html_to_text(text), "html", removed)
-    for kind, pattern in (("byline", BYLINE), ("checklist", CHECKLIST), ("instruction", INSTRUCTION)):
+    for kind, pattern in (
+        ("byline", BYLINE),
+        ("checklist", CHECKLIST),
+        ("instruction", INSTRUCTION),
+    ):
         text = _cut_counted(text, [match.span() for match in pattern.finditer(text)], kind, removed)
     text = _counted(without_people(text), "person", removed)
     text = _counted(images_to_words(text), "image", removed)
@@ -167,9 +177,15 @@ def _cut_references(text: str, removed: Counter[str], partners: Collection[Issue
     references = find_references(same_width(text))
     if not references:
         return text
-    removed.update("partner_reference" if r.points_at(partners) else "issue_reference" for r in references)
-    spans = dict(replaced_reference(text, span) for span in merge(text, [r.span for r in references]))
-    return cut(text, spans, {start: substitute for (start, _), substitute in spans.items() if substitute})
+    removed.update(
+        "partner_reference" if r.points_at(partners) else "issue_reference" for r in references
+    )
+    spans = dict(
+        replaced_reference(text, span) for span in merge(text, [r.span for r in references])
+    )
+    return cut(
+        text, spans, {start: substitute for (start, _), substitute in spans.items() if substitute}
+    )
 
 
 def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str:
@@ -196,7 +212,9 @@ def template_lines(issues: Iterable[Issue]) -> frozenset[str]:
         if total % _REDUCED_EVERY == 0:  # to bound memory
             counts -= Counter(dict.fromkeys(counts, 1))
     least = _MIN_SHARE * total - total // _REDUCED_EVERY if total >= _MIN_ISSUES else math.inf
-    return frozenset(line for line, count in counts.items() if count >= least and _is_of_template(line))
+    return frozenset(
+        line for line, count in counts.items() if count >= least and _is_of_template(line)
+    )
 
 
 def without_template(text: str, template: Collection[str], removed: Counter[str]) -> str:
@@ -205,7 +223,9 @@ def without_template(text: str, template: Collection[str], removed: Counter[str]
         return text
     kept: list[str] = []
     for piece, code in segments(text.replace("\r", "")):
-        lines = [] if code else [m.span() for m in _LINE.finditer(piece) if m[0].strip() in template]
+        lines = (
+            [] if code else [m.span() for m in _LINE.finditer(piece) if m[0].strip() in template]
+        )
         removed.update(["template_line"] * len(lines))
         kept.append(cut(piece, lines))
     return "".join(kept)

@@ -20,14 +20,20 @@ class DetectSettings(Settings):
         "Accept duplicates of issues in other repositories; by default their verdict is uncertain. Imported "
         "tickets of several projects are one tracker and don't need it.",
     )
-    min_confidence: float = setting(0.0, "Duplicates below this confidence become uncertain.", ge=0, le=1)
+    min_confidence: float = setting(
+        0.0, "Duplicates below this confidence become uncertain.", ge=0, le=1
+    )
 
 
 class PoolSettings(Settings):
     """The sample of issues that are fetched only for negatives."""
 
-    per_positive: float = setting(1.0, "Possible negatives to fetch for each positive of a repository.", ge=0)
-    at_least: int = setting(50, "Minimum number of possible negatives to fetch per repository.", ge=0)
+    per_positive: float = setting(
+        1.0, "Possible negatives to fetch for each positive of a repository.", ge=0
+    )
+    at_least: int = setting(
+        50, "Minimum number of possible negatives to fetch per repository.", ge=0
+    )
 
 
 PAPER_SIZES = (18565.0, 1547.0, 1548.0)  # rows of train, validation, test in the papers' Table 7
@@ -38,9 +44,13 @@ SPLITS = ("train", "validation", "test")
 class TextSettings(Settings):
     """Minimum size of a rendered text."""
 
-    min_chars: int = setting(20, "Minimum number of characters of a text, not counting spaces.", ge=1)
+    min_chars: int = setting(
+        20, "Minimum number of characters of a text, not counting spaces.", ge=1
+    )
     min_words: int = setting(
-        4, "Minimum number of words of a text; in scripts without spaces, of pairs of characters.", ge=1
+        4,
+        "Minimum number of words of a text; in scripts without spaces, of pairs of characters.",
+        ge=1,
     )
 
 
@@ -51,7 +61,9 @@ def _relations(value: object) -> object:
         return tuple(Relation)
     names = between_commas(value)
     if unknown := [name for name in names if name not in tuple(Relation)]:
-        raise ValueError(f"unknown relation {unknown[0]!r}; expected all, or some of {','.join(Relation)}")
+        raise ValueError(
+            f"unknown relation {unknown[0]!r}; expected all, or some of {','.join(Relation)}"
+        )
     return tuple(relation for relation in Relation if relation in names)
 
 
@@ -65,10 +77,12 @@ def _negatives(value: object) -> str | Rank:
 class PairSettings(Settings):
     """The choice of positives and negatives."""
 
-    relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = setting(
-        (Relation.DUPLICATE,),
-        "Relations whose pairs become positives: duplicate, same, reported, superseded, tracked, "
-        "part-of, or all.",
+    relations: Annotated[tuple[Relation, ...], BeforeValidator(_relations), Field(min_length=1)] = (
+        setting(
+            (Relation.DUPLICATE,),
+            "Relations whose pairs become positives: duplicate, same, reported, superseded, tracked, "
+            "part-of, or all.",
+        )
     )
     min_same_probability: float = setting(
         0.0,
@@ -78,9 +92,12 @@ class PairSettings(Settings):
         le=1,
     )
     all_within_cluster: bool = setting(
-        False, "Pair all issues of a cluster of duplicates, not only each duplicate with its original."
+        False,
+        "Pair all issues of a cluster of duplicates, not only each duplicate with its original.",
     )
-    cluster_cap: int = setting(100, "Maximum number of positives from one cluster of duplicates.", ge=1)
+    cluster_cap: int = setting(
+        100, "Maximum number of positives from one cluster of duplicates.", ge=1
+    )
     negatives: Annotated[
         Any, AfterValidator(_negatives), PlainSerializer(qualified_name, when_used="json")
     ] = setting(
@@ -100,7 +117,10 @@ class PairSettings(Settings):
         PAPER_RATIO, "Number of negatives for each positive. The papers have 0.96.", ge=0, le=10
     )
     similar_at: float = setting(
-        0.8, "Jaccard similarity of word trigrams from which texts are near-duplicates.", gt=0.5, le=1
+        0.8,
+        "Jaccard similarity of word trigrams from which texts are near-duplicates.",
+        gt=0.5,
+        le=1,
     )
     guard_share: float = setting(
         0.35,
@@ -195,5 +215,7 @@ class ArchiveSettings(_DatasetSettings):
                 "detect.allow_cross_repository: not available, because GH Archive is judged by repository"
             )
         if self.pair.negatives not in STRATEGIES:
-            raise ValueError("pair.negatives: expected random, hard or mixed; GH Archive takes no function")
+            raise ValueError(
+                "pair.negatives: expected random, hard or mixed; GH Archive takes no function"
+            )
         return self

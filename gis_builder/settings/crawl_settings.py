@@ -49,25 +49,37 @@ class CrawlSettings(Settings):
     """The crawl: server, strategy, batch sizes, retries and waits."""
 
     api_url: str = setting("https://api.github.com", "Root URL of the server's API.")
-    plain_http: bool = setting(False, "Allow sending the token to another machine over unencrypted http.")
+    plain_http: bool = setting(
+        False, "Allow sending the token to another machine over unencrypted http."
+    )
     strategy: Literal["search", "all"] = setting(
-        "search", "Issues to fetch: search (likely duplicates) or all (every issue with its comments)."
+        "search",
+        "Issues to fetch: search (likely duplicates) or all (every issue with its comments).",
     )
     all_if_small: bool = setting(
-        True, "Fetch all issues of a repository instead of searching it if that takes no more queries."
+        True,
+        "Fetch all issues of a repository instead of searching it if that takes no more queries.",
     )
     include_private: bool = setting(False, "Also crawl private repositories.")
 
-    phrases: tuple[str, ...] = setting(PHRASES, "Phrases to search for in the comments of closed issues.")
-    title_words: tuple[str, ...] = setting(TITLE_WORDS, "Words to search for in the titles of issues.")
-    body_phrases: tuple[str, ...] = setting(BODY_PHRASES, "Phrases to search for in the bodies of issues.")
+    phrases: tuple[str, ...] = setting(
+        PHRASES, "Phrases to search for in the comments of closed issues."
+    )
+    title_words: tuple[str, ...] = setting(
+        TITLE_WORDS, "Words to search for in the titles of issues."
+    )
+    body_phrases: tuple[str, ...] = setting(
+        BODY_PHRASES, "Phrases to search for in the bodies of issues."
+    )
     max_phrase_share: float = setting(
         0.3,
         "Skip a phrase that matches more than this share of the issues: it is from a bot or a template.",
         gt=0,
         le=1,
     )
-    label_query: str = setting("dup", "Also fetch issues with a label whose name contains this text.")
+    label_query: str = setting(
+        "dup", "Also fetch issues with a label whose name contains this text."
+    )
 
     thread_batch: int = setting(
         49,
@@ -77,24 +89,38 @@ class CrawlSettings(Settings):
     )
     issue_batch: int = setting(100, "Number of issues in one query.", ge=1, le=100)
     search_batch: int = setting(8, "Number of searches in one query.", ge=1, le=20)
-    comments_inline: int = setting(30, "Number of comments to fetch together with their issue.", ge=1, le=100)
-    events_inline: int = setting(20, "Number of events to fetch together with their issue.", ge=1, le=100)
-    labels_inline: int = setting(10, "Number of labels to fetch together with their issue.", ge=1, le=100)
+    comments_inline: int = setting(
+        30, "Number of comments to fetch together with their issue.", ge=1, le=100
+    )
+    events_inline: int = setting(
+        20, "Number of events to fetch together with their issue.", ge=1, le=100
+    )
+    labels_inline: int = setting(
+        10, "Number of labels to fetch together with their issue.", ge=1, le=100
+    )
     search_limit: int = setting(1000, "Maximum number of results of one search.", ge=1)
 
     timeout_s: float = setting(
         30.0, "Seconds to wait for a whole response; GitHub itself times out after 10.", gt=0
     )
-    attempts: int = setting(8, "Number of consecutive failures before a repository fails in this run.", ge=1)
-    first_attempts: int = setting(
-        4, "Number of failures after which a server that never responded counts as unreachable.", ge=1
+    attempts: int = setting(
+        8, "Number of consecutive failures before a repository fails in this run.", ge=1
     )
-    backoff_s: float = setting(1.0, "Seconds to wait after the first failure; doubles, with jitter.", ge=0)
+    first_attempts: int = setting(
+        4,
+        "Number of failures after which a server that never responded counts as unreachable.",
+        ge=1,
+    )
+    backoff_s: float = setting(
+        1.0, "Seconds to wait after the first failure; doubles, with jitter.", ge=0
+    )
     secondary_wait_s: float = setting(
         60.0, "Seconds to wait at a rate limit if the server requests no time; doubles.", ge=0
     )
     max_wait_s: float = setting(
-        3900.0, "Maximum number of seconds to wait; a longer wait ends the run, which can be resumed.", ge=0
+        3900.0,
+        "Maximum number of seconds to wait; a longer wait ends the run, which can be resumed.",
+        ge=0,
     )
 
     @field_validator("api_url")

@@ -63,7 +63,11 @@ class NegativeStrategy:
 
 def strategy_of(rank: str | Rank) -> NegativeStrategy:
     """The strategy with this name or function."""
-    return STRATEGIES[rank] if isinstance(rank, str) else NegativeStrategy(1.0, rank, qualified_name(rank))
+    return (
+        STRATEGIES[rank]
+        if isinstance(rank, str)
+        else NegativeStrategy(1.0, rank, qualified_name(rank))
+    )
 
 
 def qualified_name(function: str | Rank) -> str:

@@ -41,7 +41,12 @@ _PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 
 _REGEX = re.compile(r"str matching regex '(.*)'", re.DOTALL)
 # Names of the patterns, by a part of each that the patterns after it lack.
-_PATTERNS = {"#[0-9]": "owner/name#number", "]+/": "owner/name", "[0-9]{1,18}": "digits", "s]+": "a login"}
+_PATTERNS = {
+    "#[0-9]": "owner/name#number",
+    "]+/": "owner/name",
+    "[0-9]{1,18}": "digits",
+    "s]+": "a login",
+}
 
 # A date that begins or ends with the year, whose month may be a name; a time with a zone as an offset or UTC.
 _TIME = re.compile(
@@ -160,7 +165,9 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
         is_first = date_order(text) if is_numeric else match["first"].isdecimal()
         if is_first is None:
             is_first = "." in match["mark"] or (day_first is not None and day_first())
-        day, month = (match["first"], match["second"]) if is_first else (match["second"], match["first"])
+        day, month = (
+            (match["first"], match["second"]) if is_first else (match["second"], match["first"])
+        )
     if not month.isdecimal():
         name = month.lower()
         month = next((12 - n for n, names in enumerate(_MONTHS) if name.startswith(names)), 0)

@@ -103,7 +103,8 @@ class Issue:
 def pull_request(ref: IssueRef, title: str, state: str, created_at: str, updated_at: str) -> Issue:
     """What is kept of a pull request, because only issues are in the dataset."""
     return Issue(
-        *(*ref, title, "", state, None, None, "NONE", created_at, updated_at, None, None), is_pull=True
+        *(*ref, title, "", state, None, None, "NONE", created_at, updated_at, None, None),
+        is_pull=True,
     )
 
 
@@ -227,7 +228,9 @@ class IssuePair:
     second: IssueRef
     label: int  # 0 | 1
     cluster: str  # the duplicate cluster of a positive ("owner/name#lowest"); empty for a negative
-    grounds: Grounds | None = None  # None for a negative, and for two issues connected only through others
+    grounds: Grounds | None = (
+        None  # None for a negative, and for two issues connected only through others
+    )
     negative_kind: str = ""  # random | hard, for a negative
     same_probability: float | None = None  # that a positive's issues describe the same problem
 

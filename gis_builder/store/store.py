@@ -13,7 +13,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from gis_builder.store import store_tables as tables
-from gis_builder.store.issue_records import GITHUB, Issue, IssueRef, Kind, Thread, Tickets, TicketSite
+from gis_builder.store.issue_records import (
+    GITHUB,
+    Issue,
+    IssueRef,
+    Kind,
+    Thread,
+    Tickets,
+    TicketSite,
+)
 from gis_builder.store.store_tables import REPO_COLUMNS, StoredThread, repo_row, save_page
 from gis_builder.store.stored_rows import (
     RATE_LIMIT,
@@ -103,7 +111,9 @@ class Store(AbstractContextManager["Store"]):
     @classmethod
     def open(cls, path: Path, *, create: bool = False) -> Store:
         """Open the store at `path`."""
-        absent = "no such store; run `gis import` or `gis crawl` first, or choose another working folder"
+        absent = (
+            "no such store; run `gis import` or `gis crawl` first, or choose another working folder"
+        )
         return cls(path, open_database(path, SCHEMA, create=create, absent=absent))
 
     def close(self) -> None:
@@ -197,7 +207,9 @@ class Store(AbstractContextManager["Store"]):
     def tasks(self, repo: str, kind: str, *, done: bool | None = None) -> list[CrawlTask]:
         """The tasks of a kind by key; `done` selects finished or open tasks."""
         rows = self._ask(
-            "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key", repo, kind
+            "SELECT key, cursor, state, done FROM tasks WHERE repo = ? AND kind = ? ORDER BY key",
+            repo,
+            kind,
         )
         tasks = [
             CrawlTask(repo, kind, key, cursor, json.loads(state), bool(is_done))
@@ -220,7 +232,9 @@ class Store(AbstractContextManager["Store"]):
         """Raise an error if there are no issues."""
         # An import that failed has stored issues, but no repository.
         if not (self.repos() and self._ask("SELECT 1 FROM issues WHERE NOT is_pull LIMIT 1")):
-            raise DataError("contains no issues; run `gis import` or `gis crawl` first", path=self.path)
+            raise DataError(
+                "contains no issues; run `gis import` or `gis crawl` first", path=self.path
+            )
 
     def count_threads(self, repo: str) -> int:
         """Count the stored threads, complete or not."""
@@ -290,7 +304,9 @@ class Store(AbstractContextManager["Store"]):
 def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
     """Lock a working folder; the lock ends with the process."""
     if not create and not work.is_dir():
-        raise ConfigError(f"{work}: no such folder; run `gis import` or `gis crawl` first, or choose another")
+        raise ConfigError(
+            f"{work}: no such folder; run `gis import` or `gis crawl` first, or choose another"
+        )
     with held_folder(
         work, "another gis process is using it; wait until it ends or choose another working folder"
     ):
@@ -300,7 +316,10 @@ def working_folder(work: Path, *, create: bool = True) -> Iterator[None]:
 @contextmanager
 def held_store(work: Path, *, create: bool = True) -> Iterator[Store]:
     """Lock a working folder and open its store."""
-    with working_folder(work, create=create), Store.open(work / _STORE_FILE, create=create) as store:
+    with (
+        working_folder(work, create=create),
+        Store.open(work / _STORE_FILE, create=create) as store,
+    ):
         yield store
 
 

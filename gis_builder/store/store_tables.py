@@ -45,12 +45,16 @@ class StoredThread:
 
     def digest(self, basis: bytes) -> str:
         """Hash the rows, with a key."""
-        return hashlib.blake2b(msgspec.msgpack.encode(self._rows), digest_size=16, key=basis).hexdigest()
+        return hashlib.blake2b(
+            msgspec.msgpack.encode(self._rows), digest_size=16, key=basis
+        ).hexdigest()
 
     def read(self) -> Thread:
         """Convert the rows to records."""
         head, comments, events = self._rows
-        return Thread(_issue(self._repo, head), tuple(map(_comment, comments)), tuple(map(_event, events)))
+        return Thread(
+            _issue(self._repo, head), tuple(map(_comment, comments)), tuple(map(_event, events))
+        )
 
 
 def threads(
@@ -97,7 +101,9 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
     with database_errors(path), closing(connect(path, read_only=True)) as connection:
         kinds_by_number = {
             number: Kind.MISSING
-            for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,))
+            for (number,) in connection.execute(
+                "SELECT number FROM missing WHERE repo = ?", (repo,)
+            )
         }
         for number, is_pull in connection.execute(
             "SELECT number, is_pull FROM issues WHERE repo = ?", (repo,)
@@ -109,13 +115,17 @@ def kinds(path: Path, repo: str) -> dict[int, Kind]:
 def repo_row(row: Sequence[Any]) -> RepoRow:
     """Convert a row of `repos`."""
     name, outcome, *plain, labels, listed = row
-    return RepoRow(*_cells(name, RepoOutcome(outcome), *plain, tuple(json.loads(labels)), bool(listed)))
+    return RepoRow(
+        *_cells(name, RepoOutcome(outcome), *plain, tuple(json.loads(labels)), bool(listed))
+    )
 
 
 def _issue(repo: str, row: Sequence[Any]) -> Issue:
     *plain, is_pull, is_bot, labels, home, number = row
     target = None if home is None else IssueRef(home, number)
-    return Issue(*_cells(repo, *plain, bool(is_pull), bool(is_bot), tuple(json.loads(labels)), target))
+    return Issue(
+        *_cells(repo, *plain, bool(is_pull), bool(is_bot), tuple(json.loads(labels)), target)
+    )
 
 
 def _comment(row: Sequence[Any]) -> Comment:
@@ -188,9 +198,7 @@ class _RowGroups:
         return rows
 
 
-REPO_COLUMNS = (
-    "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
-)
+REPO_COLUMNS = "name, outcome, full_name, detail, max_number, issue_count, created_at, newest_at, as_of, labels, listed"
 
 
 def save_page(connection: sqlite3.Connection, page: Page) -> None:
@@ -198,7 +206,8 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     _save_repos(connection, page.repos)
     _save_threads(connection, page)
     connection.executemany(
-        _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE"), [_issue_values(issue, 0) for issue in page.issues]
+        _INSERT_ISSUE.replace("OR REPLACE", "OR IGNORE"),
+        [_issue_values(issue, 0) for issue in page.issues],
     )
     connection.executemany(
         "INSERT OR REPLACE INTO missing VALUES (?, ?, ?, ?)",
@@ -210,7 +219,14 @@ def save_page(connection: sqlite3.Connection, page: Page) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (task.repo, task.kind, task.key, task.cursor, json.dumps(task.state, sort_keys=True), task.done)
+            (
+                task.repo,
+                task.kind,
+                task.key,
+                task.cursor,
+                json.dumps(task.state, sort_keys=True),
+                task.done,
+            )
             for task in page.tasks
         ],
     )
@@ -228,8 +244,21 @@ def _save_repos(connection: sqlite3.Connection, rows: Iterable[RepoRow]) -> None
         f"INSERT OR REPLACE INTO repos ({REPO_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
         [
             (
-                *(row.name, row.outcome.value, row.full_name, row.detail, row.max_number, row.issue_count),
-                *(row.created_at, row.newest_at, row.as_of, json.dumps(row.labels), int(row.listed)),
+                *(
+                    row.name,
+                    row.outcome.value,
+                    row.full_name,
+                    row.detail,
+                    row.max_number,
+                    row.issue_count,
+                ),
+                *(
+                    row.created_at,
+                    row.newest_at,
+                    row.as_of,
+                    json.dumps(row.labels),
+                    int(row.listed),
+                ),
             )
             for row in rows
         ],
@@ -247,19 +276,24 @@ def _save_threads(connection: sqlite3.Connection, page: Page) -> None:
         connection.executemany(_INSERT_COMMENT, [_comment_values(ref, c) for c in thread.comments])
         count = len(thread.events)
         connection.executemany(
-            _INSERT_EVENT, [_event_values(ref, place - count, e) for place, e in enumerate(thread.events)]
+            _INSERT_EVENT,
+            [_event_values(ref, place - count, e) for place, e in enumerate(thread.events)],
         )
 
 
 def _save_top_ups(connection: sqlite3.Connection, page: Page) -> None:
     """Add items, replace answered top-ups by the next ones, and mark complete threads."""
     connection.executemany(_INSERT_COMMENT, [_comment_values(ref, c) for ref, c in page.comments])
-    connection.executemany(_INSERT_EVENT, [_event_values(ref, place, e) for ref, place, e in page.events])
+    connection.executemany(
+        _INSERT_EVENT, [_event_values(ref, place, e) for ref, place, e in page.events]
+    )
     for ref, labels in page.labels:
         sql = "SELECT labels FROM issues WHERE repo = ? AND number = ?"
         for (old,) in connection.execute(sql, ref).fetchall():
             merged = json.dumps(sorted({*json.loads(old), *labels}))
-            connection.execute("UPDATE issues SET labels = ? WHERE repo = ? AND number = ?", (merged, *ref))
+            connection.execute(
+                "UPDATE issues SET labels = ? WHERE repo = ? AND number = ?", (merged, *ref)
+            )
     connection.executemany(
         "DELETE FROM top_ups WHERE repo = ? AND number = ? AND part = ?",
         [(*top_up.ref, top_up.part) for top_up in page.topped_up],
@@ -293,8 +327,22 @@ _INSERT_EVENT = "INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?
 
 def _issue_values(issue: Issue, depth: int) -> Sequence[Any]:
     return (
-        *(issue.repo, issue.number, depth, issue.title, issue.body, issue.state, issue.state_reason),
-        *(issue.author, issue.author_association, issue.created_at, issue.updated_at, issue.closed_at),
+        *(
+            issue.repo,
+            issue.number,
+            depth,
+            issue.title,
+            issue.body,
+            issue.state,
+            issue.state_reason,
+        ),
+        *(
+            issue.author,
+            issue.author_association,
+            issue.created_at,
+            issue.updated_at,
+            issue.closed_at,
+        ),
         *(issue.closed_by, int(issue.is_pull), int(issue.is_bot), json.dumps(sorted(issue.labels))),
         *(issue.duplicate_of or (None, None)),
     )

@@ -95,7 +95,9 @@ class Usage:
     seconds: float = 0.0  # waiting for responses and limits
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.points + other.points, self.requests + other.requests, self.seconds + other.seconds)
+        return Usage(
+            self.points + other.points, self.requests + other.requests, self.seconds + other.seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,23 +140,40 @@ class Page:
     """The content of one response, stored in one transaction."""
 
     threads: list[Thread] = field(default_factory=list)  # replace stored threads
-    issues: list[Issue] = field(default_factory=list)  # without threads; don't replace stored issues
+    issues: list[Issue] = field(
+        default_factory=list
+    )  # without threads; don't replace stored issues
     missing: dict[IssueRef, tuple[Absence, str]] = field(default_factory=dict)
     top_ups: list[TopUp] = field(default_factory=list)  # connections that remain
     topped_up: list[TopUp] = field(default_factory=list)  # earlier top-ups that this page answers
     comments: list[tuple[IssueRef, Comment]] = field(default_factory=list)
-    events: list[tuple[IssueRef, int, Event]] = field(default_factory=list)  # int: position from the end, < 0
+    events: list[tuple[IssueRef, int, Event]] = field(
+        default_factory=list
+    )  # int: position from the end, < 0
     labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
     pending: list[IssueRef] = field(default_factory=list)  # threads to fetch
     fetched: list[IssueRef] = field(default_factory=list)  # no longer pending
     tasks: list[CrawlTask] = field(default_factory=list)
-    dropped: list[tuple[str, str]] = field(default_factory=list)  # repository and kind of tasks to delete
+    dropped: list[tuple[str, str]] = field(
+        default_factory=list
+    )  # repository and kind of tasks to delete
     repos: list[RepoRow] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, text
     usage: dict[str, Usage] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)  # for the table meta
 
     def __str__(self) -> str:
-        counted = ("threads", "issues", "comments", "events", "pending", "missing", "repos", "warnings")
+        counted = (
+            "threads",
+            "issues",
+            "comments",
+            "events",
+            "pending",
+            "missing",
+            "repos",
+            "warnings",
+        )
         counts = {name: len(getattr(self, name)) for name in counted}
-        return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "progress"
+        return (
+            ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "progress"
+        )

@@ -17,7 +17,15 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from msgspec.json import Decoder
 
 from gis_builder.store import decoding
-from gis_builder.store.decoding import Malformed, Node, convert, decode, parse_time, stamp, stamp_or_none
+from gis_builder.store.decoding import (
+    Malformed,
+    Node,
+    convert,
+    decode,
+    parse_time,
+    stamp,
+    stamp_or_none,
+)
 from gis_builder.store.issue_records import Comment, Event, Issue
 from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import (
@@ -85,7 +93,11 @@ class BrokenRows:
     def notes(self) -> list[str]:
         """A line on what was skipped."""
         count = len(self._seen)
-        return [f"{count:,} damaged rows or files were skipped: {'; '.join(self._first)}"] if count else []
+        return (
+            [f"{count:,} damaged rows or files were skipped: {'; '.join(self._first)}"]
+            if count
+            else []
+        )
 
 
 class Row(NamedTuple, Generic[R]):
@@ -146,7 +158,9 @@ class Dump:
         )
         yield from self._checked(path, objects, check)
 
-    def _checked(self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]) -> Iterator[Row[R]]:
+    def _checked(
+        self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]
+    ) -> Iterator[Row[R]]:
         expected = self.info.full_name if self.info else None
         try:
             for row, value in values:
@@ -163,7 +177,9 @@ class Dump:
 class SavedDump(Dump):
     """A folder or file of JSON that other tools saved."""
 
-    tickets: frozenset[Path] = frozenset()  # files with tickets of other trackers, which are not read here
+    tickets: frozenset[Path] = (
+        frozenset()
+    )  # files with tickets of other trackers, which are not read here
 
     @cached_property
     def has_events(self) -> bool:
@@ -221,7 +237,8 @@ def find_dumps(root: Path, repo: str | None = None, broken: BrokenRows | None = 
         return [SavedDump(root, fallback=repo, broken=broken)]
     if not folders:
         raise DataError(
-            "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`", path=root
+            "contains no tracker; expected issues.jsonl or a layout listed in `gis import --help`",
+            path=root,
         )
     dumps = []
     for folder in sorted(folders):
@@ -249,7 +266,8 @@ def _open(folder: Path) -> Dump:
         stamp_or_none(info.created_at)  # raises if the year is impossible
     except Malformed as error:
         raise DataError(
-            f'{error}; expected a JSON object of a repository with "full_name": "owner/name"', path=path
+            f'{error}; expected a JSON object of a repository with "full_name": "owner/name"',
+            path=path,
         ) from None
     return Dump(folder, info)
 
@@ -260,13 +278,17 @@ def is_tracker_file(path: Path) -> bool:
 
 
 def _names(stem: str) -> tuple[str, ...]:
-    return tuple(f"{stem}{ending}" for ending in (".jsonl", ".jsonl.gz", ".raw.jsonl", ".raw.jsonl.gz"))
+    return tuple(
+        f"{stem}{ending}" for ending in (".jsonl", ".jsonl.gz", ".raw.jsonl", ".raw.jsonl.gz")
+    )
 
 
 def _file(folder: Path, stem: str) -> Path | None:
     files = [folder / name for name in _names(stem) if os.path.lexists(folder / name)]
     if len(files) > 1:
-        raise DataError(f"contains both {files[0].name} and {files[1].name}; keep one of them", path=folder)
+        raise DataError(
+            f"contains both {files[0].name} and {files[1].name}; keep one of them", path=folder
+        )
     return files[0] if files else None
 
 

@@ -89,10 +89,15 @@ def _unwrapped(value: Any, repo: str | None) -> list[Any]:
         return [value]
     issue = value.get("issue")
     if isinstance(issue, dict):
-        return [issue | {name: value[name] for name in ("comments", "events", "timeline") if name in value}]
+        return [
+            issue
+            | {name: value[name] for name in ("comments", "events", "timeline") if name in value}
+        ]
     objects = objects_in(value)
     if value.get("incomplete_results") or value.get("errors"):
-        objects.insert(0, {"incomplete_results": True})  # first, as its other faults follow from this one
+        objects.insert(
+            0, {"incomplete_results": True}
+        )  # first, as its other faults follow from this one
     beside = _dicts(value.get("comments")) + _dicts(value.get("events"))
     return objects + [item for item in beside if is_known(item, repo)]
 
@@ -123,7 +128,9 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
             fault = "not UTF-8"
         raise DataError(f"{fault}; fix the file", path=path, row=row) from error
     if depth:
-        raise DataError("not JSON (unbalanced brackets of an array); fix the file", path=path, row=row)
+        raise DataError(
+            "not JSON (unbalanced brackets of an array); fix the file", path=path, row=row
+        )
 
 
 def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
@@ -131,7 +138,9 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     if not isinstance(value, dict):
         return None
     value = _without_nulls(value)
-    if isinstance(value.get("issues"), list) and isinstance(value.get("repo"), str):  # of an IETF group
+    if isinstance(value.get("issues"), list) and isinstance(
+        value.get("repo"), str
+    ):  # of an IETF group
         items = _dicts(value["issues"]) + _dicts(value.get("pulls"))
         return chain.from_iterable(_listed(item, value["repo"]) for item in items)
     is_listed = "createdAt" in value or value.get("state") in ("OPEN", "CLOSED")
@@ -141,7 +150,9 @@ def _parts(value: Any, repo: str | None) -> Iterator[Part] | None:
     if "event" in value:
         return _event(value, value.get("issue"), repo)
     # The address of a milestone is not that of an issue.
-    has_home = _repo_of(value) or (repo and "state" in value and not value.keys() & {"url", "html_url"})
+    has_home = _repo_of(value) or (
+        repo and "state" in value and not value.keys() & {"url", "html_url"}
+    )
     if "number" in value and "title" in value and has_home:
         return _issue(value, repo)
     if "body" in value and "issue_url" in value:
@@ -204,7 +215,9 @@ def _listed(value: Object, repo: str | None) -> Iterator[Part]:
 
     issue["comments"] = list(map(_renamed, _dicts(comments)))
     yield from _embedded_comments(issue, repo)
-    for node in map(_renamed, _dicts(value.get("timelineItems"))):  # of an answer to a GraphQL query
+    for node in map(
+        _renamed, _dicts(value.get("timelineItems"))
+    ):  # of an answer to a GraphQL query
         yield from _event(_timeline_event(node, repo), value, repo)
 
 

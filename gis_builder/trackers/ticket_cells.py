@@ -19,7 +19,9 @@ from gis_builder.store.issue_records import Comment, Issue
 from gis_builder.trackers.markup import markup_kind, to_markdown
 from pairkit.base.printable import comparable, one_line
 
-_DECLARED = tomllib.loads(Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8"))
+_DECLARED = tomllib.loads(
+    Path(__file__).with_name("ticket_columns.toml").read_text(encoding="utf-8")
+)
 ROLES: dict[str, list[str]] = _DECLARED["roles"]
 TICKET, LINK = ("id", "title", "created_at"), ("id", "duplicate_of")  # required roles
 LINK_ROLES = (*LINK, "relation")
@@ -30,7 +32,11 @@ _WRAPPER = re.compile(
     "(?i)issues?|bugs?|tickets?|items|data|records?|results?|values?|entries|rows"
     "|repository|project|search|nodes?|edges"
 )
-NESTED = ("fields", "attributes", "stats")  # keys whose fields are read; the last has Freshdesk's times
+NESTED = (
+    "fields",
+    "attributes",
+    "stats",
+)  # keys whose fields are read; the last has Freshdesk's times
 _COMMENTS = (
     "comment.comments",
     "comments",
@@ -71,8 +77,24 @@ _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _ROUNDED = re.compile(r"[0-9][.,][0-9]+E\+[0-9]+")
 _OR_SKIP = "or give --skip-broken"
 _GITLAB_API = re.compile(r"projects/([0-9]+)/issues/([0-9]+)$")
-_PERSON = ("username", "name", "displayName", "display_name", "display_value", "login", "key", "identifier")
-_BLOCKS = {"paragraph", "heading", "codeBlock", "blockquote", "listItem", "hardBreak"}  # of Jira's rich text
+_PERSON = (
+    "username",
+    "name",
+    "displayName",
+    "display_name",
+    "display_value",
+    "login",
+    "key",
+    "identifier",
+)
+_BLOCKS = {
+    "paragraph",
+    "heading",
+    "codeBlock",
+    "blockquote",
+    "listItem",
+    "hardBreak",
+}  # of Jira's rich text
 _RICH_TAGS = {"codeBlock": "{noformat}", "blockquote": "{quote}"}
 _MARKS = {"\n", *_RICH_TAGS.values()}
 
@@ -107,7 +129,9 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
     if not isinstance(value, dict) or not depth or "title" in roles_of(tuple(flat(value))):
         return [value]
     inside = [(key, inner) for key, inner in value.items() if _WRAPPER.fullmatch(key)]
-    key = next((key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None)
+    key = next(
+        (key for kind in (list, dict) for key, inner in inside if isinstance(inner, kind)), None
+    )
     if key is None and all(isinstance(inner, dict) for inner in value.values()):
         # By number, or by alias of a GraphQL query
         return [item for inner in value.values() for item in objects_in(inner, depth - 1)]
@@ -121,14 +145,16 @@ def objects_in(value: Any, depth: int = 5) -> list[Any]:
     comments.pop("", None)
     comments_of = [comments.get(cell_text(_dict(each).get("id"))) for each in objects]
     return [
-        each | {"comments": more} if more else each for each, more in zip(objects, comments_of, strict=True)
+        each | {"comments": more} if more else each
+        for each, more in zip(objects, comments_of, strict=True)
     ]
 
 
 def flat(value: Mapping[str, Any]) -> dict[str, Any]:
     """An object with the fields of nested objects, and without nulls."""
     custom = {
-        cell_text(item.get("name")): item.get("value") for item in map(_dict, _at(value, "customFields"))
+        cell_text(item.get("name")): item.get("value")
+        for item in map(_dict, _at(value, "customFields"))
     }
     merged = {**custom, **value}
     merged = {name: connected(field) for name, field in merged.items()}
@@ -139,7 +165,9 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
         root = cell_text(value.get("self")).partition("/rest/")[0]
         merged |= {"repo": key.rpartition("-")[0], "web url": root and f"{root}/browse/{key}"}
     comments = _at(merged, "comments")
-    if "creation_time" in merged:  # Bugzilla's first comment is the description, and `url` is not its page
+    if (
+        "creation_time" in merged
+    ):  # Bugzilla's first comment is the description, and `url` is not its page
         merged = {"description": _dict(next(iter(comments), None)).get("text")} | merged
         merged |= {"url": "", "comments": comments[1:]}
     return {name: field for name, field in merged.items() if field is not None}
@@ -168,7 +196,9 @@ def cells_of(value: Any, columns: Columns, *, are_links: bool) -> Cells:
         fault = next(wrong, f"no column for {', '.join(missing)}")
         flag = "--link-columns" if are_links else "--columns"
         remedy = f"rename columns, or give {flag} {','.join(f'{role}=NAME' for role in missing)}"
-        raise Malformed(f"{fault}; the columns are {one_line(', '.join(names), 400) or '(none)'}: {remedy}")
+        raise Malformed(
+            f"{fault}; the columns are {one_line(', '.join(names), 400) or '(none)'}: {remedy}"
+        )
     return {
         role: [values[n] for n in columns]
         for role, columns in indices.items()
@@ -182,7 +212,9 @@ def other_kind(names: Iterable[str]) -> str:
 
 
 @lru_cache(100)
-def roles_of(names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()) -> dict[str, list[int]]:
+def roles_of(
+    names: tuple[str, ...], columns: tuple[tuple[str, str], ...] = ()
+) -> dict[str, list[int]]:
     """The indices of each role's columns; `columns` maps roles to names."""
     normalised = [_normalised(name) for name in names]
     mapping = dict(columns)
@@ -220,7 +252,9 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     if isinstance(value, dict):
         formal = [*_formal_links(value, own_id)]
         # GitLab's id in the database: an export has only the number, in a system note.
-        links += formal or [Link(own_id, f"duplicated_to_id={n}") for n in _at(value, "duplicated_to_id")]
+        links += formal or [
+            Link(own_id, f"duplicated_to_id={n}") for n in _at(value, "duplicated_to_id")
+        ]
     link = Ticket(own_id, tuple(dict.fromkeys(links)))
     if "title" not in cells:
         return link
@@ -265,7 +299,8 @@ def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[
         items = [dict(zip(("created", "author", "text"), part, strict=False)) for part in parts]
     for number, item in enumerate(map(_dict, items), 1):
         fields = {
-            role: [[*item.values()][n] for n in indices] for role, indices in roles_of(tuple(item)).items()
+            role: [[*item.values()][n] for n in indices]
+            for role, indices in roles_of(tuple(item)).items()
         }
         body = to_markdown(one_text(fields, "body"), kind)
         if (body or "created_at" not in fields) and item.get("system") is not True:
@@ -301,7 +336,11 @@ def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
             if "when" in rule and [*map(str, _at(item, rule["when"][0]))] != rule["when"][1:]:
                 continue
             relation = " ".join(map(cell_text, _at(item, rule.get("relation", ""))))
-            source = next(map(cell_text, _at(item, rule["source"])), own_id) if "source" in rule else own_id
+            source = (
+                next(map(cell_text, _at(item, rule["source"])), own_id)
+                if "source" in rule
+                else own_id
+            )
             for target in map(cell_text, _at(item, rule["target"])):
                 address = _GITLAB_API.search(target)
                 is_same = address is not None and address[1] == cell_text(value.get("project_id"))
@@ -316,7 +355,9 @@ def _at(value: Any, path: str) -> list[Any]:
     values = [value]
     for name in path.split("."):
         fields = [item.get(name) for item in values if isinstance(item, dict)]
-        items = chain.from_iterable(field if isinstance(field, list) else [field] for field in fields)
+        items = chain.from_iterable(
+            field if isinstance(field, list) else [field] for field in fields
+        )
         values = [item for item in items if item is not None]
     return values
 
@@ -333,7 +374,9 @@ def plain_id(text: str) -> str:
 
 def _texts(cells: Cells, role: str) -> list[str]:
     """The texts of a role's cells, which may be lists."""
-    values = chain.from_iterable(cell if isinstance(cell, list) else [cell] for cell in cells.get(role, ()))
+    values = chain.from_iterable(
+        cell if isinstance(cell, list) else [cell] for cell in cells.get(role, ())
+    )
     return [text for text in map(str.strip, map(cell_text, values)) if text]
 
 

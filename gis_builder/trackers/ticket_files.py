@@ -42,7 +42,9 @@ _KINDS = (*TABLES, ".jsonl", ".ndjson", ".json")
 # Files of exports that can't be read, and what to do.
 UNREADABLE = {
     **dict.fromkeys((".xml", ".rss"), "XML can't be read; export CSV or JSON"),
-    **dict.fromkeys((".zip", ".tar", ".tgz"), "archives can't be read; unpack it and give the folder"),
+    **dict.fromkeys(
+        (".zip", ".tar", ".tgz"), "archives can't be read; unpack it and give the folder"
+    ),
 }
 _OTHER_FILES = re.compile(  # of GitLab's project export and of backups
     r"(?:(?:external_)?(?:merge|pull)_?requests?|pulls?|milestones?|labels?|releases?|epics?|snippets?|boards?)"
@@ -67,7 +69,9 @@ class ImportOptions:
     def __post_init__(self) -> None:
         for mapping, known in ((self.columns, ROLES), (self.link_columns, LINK_ROLES)):
             if unknown := [role for role in mapping if role not in known]:
-                raise ConfigError(f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}")
+                raise ConfigError(
+                    f"column mapping {unknown[0]!r}: expected one of {', '.join(known)}"
+                )
         if self.link_columns and not self.links:
             raise ConfigError("--link-columns: give the file of links too, as --links")
         try:
@@ -79,7 +83,9 @@ class ImportOptions:
         try:
             convert(self.repo or "owner/name", RepoName)
         except Malformed:
-            raise ConfigError(f"repo = {self.repo!r}: expected owner/name, such as acme/helpdesk") from None
+            raise ConfigError(
+                f"repo = {self.repo!r}: expected owner/name, such as acme/helpdesk"
+            ) from None
 
 
 PLAIN = ImportOptions()
@@ -125,9 +131,13 @@ class TicketFile:
         ):
             return False
         if isinstance(item, dict):
-            item = {} if "/repos/" in str(item.get("url")) else flat(item)  # such as GitHub's milestones
+            item = (
+                {} if "/repos/" in str(item.get("url")) else flat(item)
+            )  # such as GitHub's milestones
         try:
-            return isinstance(item, dict | tuple) and bool(cells_of(item, self.columns, are_links=False))
+            return isinstance(item, dict | tuple) and bool(
+                cells_of(item, self.columns, are_links=False)
+            )
         except Malformed:
             return False
 
@@ -144,7 +154,9 @@ class TicketFile:
                     yield row, value, cells_of(value, self.columns, are_links=self.are_links)
                 except Malformed as error:
                     is_table = isinstance(value, tuple)
-                    self.broken(DataError(str(error), path=self.path, row=None if is_table else row))
+                    self.broken(
+                        DataError(str(error), path=self.path, row=None if is_table else row)
+                    )
                     if is_table:  # the error is a missing column, so it holds for all rows
                         return
         except DataError as error:
@@ -153,7 +165,9 @@ class TicketFile:
     def columns_read(self) -> Iterator[tuple[FileKind, ColumnRead]]:
         """How each column or key of the first rows is read."""
         for _, value, cells in islice(self.cells(), _PREVIEW_ROWS):
-            names, values = (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
+            names, values = (
+                (tuple(value), tuple(value.values())) if isinstance(value, dict) else value
+            )
             indices = roles_of(names, tuple(self.columns.items()))
             roles = {names[index]: role for role in cells for index in indices[role]}
             if isinstance(value, dict):
@@ -167,7 +181,9 @@ class TicketFile:
     def _column_read(self, name: str, role: str, cell: Any) -> ColumnRead:
         text = cell_text(cell).strip()
         time = ""
-        if role == "body" and isinstance(cell, list):  # such as GitLab's notes; `notes` may be a text, too
+        if role == "body" and isinstance(
+            cell, list
+        ):  # such as GitLab's notes; `notes` may be a text, too
             role = _NOT_USED
         with suppress(Malformed):
             time = self.time_of(text) if role in _TIMES and text else ""
@@ -205,7 +221,10 @@ class TicketFile:
         numbered = count(1) if file_kind(self.path) == ".json" else None
         for row, value in _rows(self.path, self.broken):
             for item in objects_in(value):
-                yield next(numbered) if numbered else row, flat(item) if isinstance(item, dict) else item
+                yield (
+                    next(numbered) if numbered else row,
+                    flat(item) if isinstance(item, dict) else item,
+                )
 
 
 class ColumnSummary:
@@ -262,4 +281,6 @@ def _rows(path: Path, broken: Callable[[DataError], None]) -> Iterator[tuple[int
     else:
         frame = read_table(path)
         names = tuple(frame.columns)
-        yield from ((row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), first_row(path)))
+        yield from (
+            (row, (names, cells)) for row, cells in enumerate(frame.iter_rows(), first_row(path))
+        )

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from llm_labeler.parsing.special_tokens import split_thought
-from llm_labeler.records import MAX_TOKENS, Ask, AskKey, CallFailed, LlmReply, Message, TokenUsage, ending_of
+from llm_labeler.records import (
+    MAX_TOKENS,
+    Ask,
+    AskKey,
+    CallFailed,
+    LlmReply,
+    Message,
+    TokenUsage,
+    ending_of,
+)
 from llm_labeler.settings import LlmSettings
 from pairkit.base.errors import ConfigError, PairkitError, RemoteError
 from pairkit.base.openai_api.refusals import Refusal, RefusedCall, read_json
@@ -21,7 +30,8 @@ from pairkit.base.printable import one_line
 # Fields that `extra` must not set.
 _RESERVED = {"model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "headers"}
 _SECRET = re.compile(
-    r'"([^"]*(?:(?:api|access|secret|private)[_-]?key|token|secret|password|authorization))":', re.IGNORECASE
+    r'"([^"]*(?:(?:api|access|secret|private)[_-]?key|token|secret|password|authorization))":',
+    re.IGNORECASE,
 )
 _UNKNOWN_FIELD = re.compile(
     r"unsupported|not supported|unrecogni[sz]ed|unknown|extra|not permitted|not allowed|unexpected|instead",
@@ -70,11 +80,15 @@ class Dialect:
         self._name = name
         self._settings = settings
         sampling = {name: getattr(settings, name) for name in ("temperature", "top_p", "seed")}
-        self._chosen: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
+        self._chosen: dict[str, Any] = {
+            name: value for name, value in sampling.items() if value is not None
+        }
         if settings.kind == "glm":
             self._chosen["thinking"] = {"type": "disabled"}  # on by default, and billed
         self.refused: set[str] = set()  # fields that the server doesn't know
-        self._has_format = self._has_system = False  # whether the server has answered a request with it
+        self._has_format = self._has_system = (
+            False  # whether the server has answered a request with it
+        )
         self.misses = Counter[AskKey]()  # unexplained refusals of each question with the format
         # OpenAI's newer models accept only the newer name, most other servers only the older one.
         names = ["max_completion_tokens", "max_tokens"]
@@ -103,10 +117,14 @@ class Dialect:
         settings = self._settings
         messages = [*ask.messages]
         if not form.has_system and messages[0].role == "system":
-            messages[:2] = [Message("user", "\n\n".join(message.content for message in messages[:2]))]
+            messages[:2] = [
+                Message("user", "\n\n".join(message.content for message in messages[:2]))
+            ]
         body: dict[str, Any] = {
             "model": settings.model,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": [
+                {"role": message.role, "content": message.content} for message in messages
+            ],
             form.limit: settings.max_tokens,
         }
         if settings.seed is not None:
@@ -120,7 +138,12 @@ class Dialect:
 
     def adapt(self, ask: Ask, form: Form, refusal: Refusal) -> bool:
         """Adapt to the refusal of a request in `form`; return whether to send the next form at once."""
-        if refusal.status in (401, 402, 403, 429):  # OpenRouter refuses a part with 404, llama.cpp with 500
+        if refusal.status in (
+            401,
+            402,
+            403,
+            429,
+        ):  # OpenRouter refuses a part with 404, llama.cpp with 500
             return False
         about = f"{refusal.param} {refusal.message}"
         is_strict = self._settings.structured == "strict"
@@ -135,7 +158,9 @@ class Dialect:
             self.refused.add(form.limit)
         elif form.has_system and _NO_SYSTEM.search(about):
             self.refused.add("system")
-        elif refusal.status in (400, 422) and not (refusal.is_explained or self.setting_error(refusal)):
+        elif refusal.status in (400, 422) and not (
+            refusal.is_explained or self.setting_error(refusal)
+        ):
             return self._leave_out_part(ask, form, refusal)
         return self.form(ask) != form
 
@@ -173,7 +198,9 @@ class Dialect:
             said = " ".join(names)
         # Gemini's and xAI's names are topP and presencePenalty.
         patterns = {name: rf"\b{re.escape(name).replace('_', '_?')}\b" for name in sorted(names)}
-        named = [name for name, pattern in patterns.items() if re.search(pattern, said, re.IGNORECASE)]
+        named = [
+            name for name, pattern in patterns.items() if re.search(pattern, said, re.IGNORECASE)
+        ]
         if refusal.status not in (400, 404, 422) or not named:
             return None
         return ConfigError(
@@ -243,7 +270,9 @@ def reply_of(value: Any) -> LlmReply:
         raw = refusal
         finish = "refusal"
     if ending_of(finish) == "failed":
-        raise CallFailed("server_error", f"the model failed during its answer ({finish})", maybe_billed=True)
+        raise CallFailed(
+            "server_error", f"the model failed during its answer ({finish})", maybe_billed=True
+        )
     raw = raw or _misplaced(message)
     is_empty = not split_thought(raw)[1].strip()
     if is_empty and _BLOCKED.search(json.dumps(value)):
@@ -278,7 +307,11 @@ def usage_of(value: Any) -> TokenUsage | None:
     """The reported usage; if only a total is reported, it has the price of answers. None: unknown."""
     if not isinstance(value, dict):
         return None
-    names = (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"), ("total_tokens",) * 2)
+    names = (
+        ("prompt_tokens", "input_tokens"),
+        ("completion_tokens", "output_tokens"),
+        ("total_tokens",) * 2,
+    )
     prompt, completion, total = (_count(value.get(name, value.get(alias))) for name, alias in names)
     if total and not prompt and not completion:
         return TokenUsage(0, total)

@@ -87,13 +87,24 @@ _DEFAULT_URLS = {
     "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
 }
 _EXAMPLE = "http://localhost:8000/v1"
-_ANSWER_FIELDS = ("kind", "model", "temperature", "top_p", "seed", "max_tokens", "extra", "structured")
+_ANSWER_FIELDS = (
+    "kind",
+    "model",
+    "temperature",
+    "top_p",
+    "seed",
+    "max_tokens",
+    "extra",
+    "structured",
+)
 
 
 class ServerProvider(Provider):
     """One LLM on a server."""
 
-    def __init__(self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, name: str, settings: LlmSettings, *, environ: Mapping[str, str] = os.environ
+    ) -> None:
         """Check the settings without connecting."""
         if not settings.model:
             raise ConfigError(f"llm {name}: no model; set model in [llm.{name}]")
@@ -106,7 +117,9 @@ class ServerProvider(Provider):
         self.refused = self.dialect.refused
         self.key_variable = key_variable(self.address.host, settings.api_key_env)
         # A closure, so that printing a provider doesn't print the environment.
-        self._connect: Callable[[], Channel] = lambda: _channel(name, settings, self.address, environ)
+        self._connect: Callable[[], Channel] = lambda: _channel(
+            name, settings, self.address, environ
+        )
         self.leaves_machine = not settings.local  # even a local server may be a gateway
 
     @cached_property
@@ -153,7 +166,9 @@ class ServerProvider(Provider):
                 answer = await self.channel.post("/chat/completions", body, most_bytes=_MAX_BYTES)
                 reply = reply_of(read_body(answer))
             except NoAnswer as missed:
-                raise CallFailed(missed.reason, missed.detail, maybe_billed=missed.was_sent) from missed
+                raise CallFailed(
+                    missed.reason, missed.detail, maybe_billed=missed.was_sent
+                ) from missed
             except CallFailed as failed:
                 if failed.reason == "empty_answer":  # DeepSeek's JSON mode has many
                     self.dialect.misses[ask.key] += 1
@@ -161,7 +176,9 @@ class ServerProvider(Provider):
             except RefusedCall as refused:
                 if self.dialect.adapt(ask, form, refused.refusal):
                     continue
-                if form.format and ask.key in self.dialect.misses:  # repeat it, then leave out the format
+                if (
+                    form.format and ask.key in self.dialect.misses
+                ):  # repeat it, then leave out the format
                     raise CallFailed("rejected", str(refused), maybe_billed=True) from refused
                 raise await self.explain(refused) from refused
             else:
@@ -235,7 +252,9 @@ def _spellings(model: str) -> tuple[str, ...]:
 
 def _answer_parameters(name: str, settings: LlmSettings, address: Address) -> str:
     """The parameters that affect answers, as JSON."""
-    values = {field: getattr(settings, field) for field in _ANSWER_FIELDS} | {"base_url": address.url}
+    values = {field: getattr(settings, field) for field in _ANSWER_FIELDS} | {
+        "base_url": address.url
+    }
     try:
         return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -248,7 +267,9 @@ def _answer_parameters(name: str, settings: LlmSettings, address: Address) -> st
 def _find_address(name: str, settings: LlmSettings) -> Address:
     url = settings.base_url or _DEFAULT_URLS.get(settings.kind)
     if not url:
-        raise ConfigError(f"llm {name}: no address; set base_url in [llm.{name}], such as {_EXAMPLE}")
+        raise ConfigError(
+            f"llm {name}: no address; set base_url in [llm.{name}], such as {_EXAMPLE}"
+        )
     address = read_address(url, f"llm {name}: base_url", _EXAMPLE)
     if settings.local and not address.is_loopback:
         raise ConfigError(
@@ -261,7 +282,9 @@ def _find_address(name: str, settings: LlmSettings) -> Address:
     return address
 
 
-def _channel(name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]) -> Channel:
+def _channel(
+    name: str, settings: LlmSettings, address: Address, environ: Mapping[str, str]
+) -> Channel:
     """Make a channel; the first call connects it."""
     variable = key_variable(address.host, settings.api_key_env)
     remedy = f"set {variable} or api_key_env in [llm.{name}]"

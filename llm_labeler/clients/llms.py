@@ -34,7 +34,9 @@ class Provider(Protocol):
     leaves_machine: bool = False  # whether texts may be sent to another machine
     refused: set[str]  # fields of requests that its server doesn't know; stored with the answers
 
-    def __init__(self, name: str, settings: LlmSettings, parameters_text: str, prices: Prices) -> None:
+    def __init__(
+        self, name: str, settings: LlmSettings, parameters_text: str, prices: Prices
+    ) -> None:
         self.name = name
         self.model = settings.model
         self.prices = prices
@@ -113,7 +115,9 @@ class Llms(Printed, tuple[Llm, ...]):
             key = llm.key_variable or "none"
             if llm.key_variable and not llm.has_key:
                 key += " (not set)"
-            prices = ["?" if price is None else f"{price:g}" for price in (llm.price_in, llm.price_out)]
+            prices = [
+                "?" if price is None else f"{price:g}" for price in (llm.price_in, llm.price_out)
+            ]
             kind = _SHORT.get(llm.kind, llm.kind)
             table.add_row(llm.name, kind, llm.model, llm.base_url or "-", key, " / ".join(prices))
         return table
@@ -148,13 +152,17 @@ def build(name: str, settings: LlmSettings, function: LlmFunction | None = None)
 class FunctionProvider(Provider):
     """Calls a plain function in threads, or an async one in the run's event loop."""
 
-    def __init__(self, name: str, settings: LlmSettings, function: LlmFunction | None = None) -> None:
+    def __init__(
+        self, name: str, settings: LlmSettings, function: LlmFunction | None = None
+    ) -> None:
         if function is None:
             raise ConfigError(
                 f"llm {name}: no function; pass one from Python, as llm={{{name!r}: your_function}}"
             )
         parameters = json.dumps({"kind": "function", "model": settings.model}, sort_keys=True)
-        prices = Prices(0.0, 0.0) if settings.local else Prices(settings.price_in, settings.price_out)
+        prices = (
+            Prices(0.0, 0.0) if settings.local else Prices(settings.price_in, settings.price_out)
+        )
         super().__init__(name, settings, parameters, prices)
         self.leaves_machine = not settings.local
         self._function = function

@@ -29,7 +29,11 @@ _LABELS = {
 
 
 def label_card(
-    counts: Mapping[str, Any], run: Mapping[str, Any], files: Mapping[str, Mapping[str, str]], *, graded: bool
+    counts: Mapping[str, Any],
+    run: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, str]],
+    *,
+    graded: bool,
 ) -> str:
     """The README of the dataset."""
     rules = [name for name, llm in run["llms"].items() if llm["kind"] == RULES]
@@ -53,7 +57,10 @@ def label_card(
     return dataset_card(
         f"{texts['title']} by {'rules' if only_rules else 'LLMs'}",
         configs=files,
-        rows=sum(split["total" if "default" in files else "triplets"] for split in counts["splits"].values()),
+        rows=sum(
+            split["total" if "default" in files else "triplets"]
+            for split in counts["splits"].values()
+        ),
         sections=sections,
         tags=("rule-based",) if only_rules else ("llm-labelled", "synthetic"),
     )
@@ -110,14 +117,20 @@ def write(
     if not rows.rows:
         raise DataError(_why_empty(rows.dropped, statistics), path=out)
     split_rows = DatasetSplits(rows, split_of, graded=graded)
-    counts = split_rows.counts() | {"dropped_pairs": dict(sorted(rows.dropped.items()))} | dict(statistics)
+    counts = (
+        split_rows.counts()
+        | {"dropped_pairs": dict(sorted(rows.dropped.items()))}
+        | dict(statistics)
+    )
     card = label_card(counts, run, card_files(split_rows.frames), graded=split_rows.graded)
     with dataset_folder(out) as folder:
         for config, splits in split_rows.frames.items():
             for split, frame in splits.items():
                 count = -(-frame.height // SHARD_ROWS)
                 for shard in range(count):
-                    indices = pl.int_range(shard * SHARD_ROWS, min((shard + 1) * SHARD_ROWS, frame.height))
+                    indices = pl.int_range(
+                        shard * SHARD_ROWS, min((shard + 1) * SHARD_ROWS, frame.height)
+                    )
                     folder.add(config, split, frame.select(pl.all().gather(indices)), shard, count)
         folder.finish(card=card, statistics=counts, run=run)
     return counts

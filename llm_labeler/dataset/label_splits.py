@@ -72,7 +72,13 @@ class DatasetRows:
             votes = [{"judge": vote.judge, "vote": vote.vote} for vote in pair.votes]
             self._pending.append(
                 (
-                    *(len(self.texts), candidate.candidate, candidate.polarity, list(candidate.llms), votes),
+                    *(
+                        len(self.texts),
+                        candidate.candidate,
+                        candidate.polarity,
+                        list(candidate.llms),
+                        votes,
+                    ),
                     *(pair.label, pair.reason, candidate.change, list(candidate.prompt_hashes)),
                     *(pair.polarity, keys.get(number)),
                 )
@@ -92,15 +98,26 @@ class DatasetRows:
     def sentences(self, texts: Sequence[Text]) -> pl.Series:
         """The texts, followed by all candidates that the aggregation kept."""
         sources = pl.Series([text.text for text in texts], dtype=pl.String)
-        return pl.concat([sources, self.table().filter(pl.col("reason").is_null())["candidate"].alias("")])
+        return pl.concat(
+            [sources, self.table().filter(pl.col("reason").is_null())["candidate"].alias("")]
+        )
 
     def write_candidates(self, path: Path) -> None:
         """Write all candidates with the reasons of their rejection."""
         table = self.table()
         changes = ("change",) if self.triplets else ()
-        columns = ("candidate", pl.col("proposed").alias("polarity"), "llms", "votes", "label", "reason")
+        columns = (
+            "candidate",
+            pl.col("proposed").alias("polarity"),
+            "llms",
+            "votes",
+            "label",
+            "reason",
+        )
         ids, texts = self.texts_at(table["text"])
-        write_parquet(path, table.select(ids, texts.alias("text"), *columns, *changes), private=True)
+        write_parquet(
+            path, table.select(ids, texts.alias("text"), *columns, *changes), private=True
+        )
 
     def texts_at(self, indices: pl.Series) -> tuple[pl.Series, pl.Series]:
         """The ids and the texts at these indices."""
@@ -108,7 +125,9 @@ class DatasetRows:
         texts = pl.Series("text1", [text.text for text in self.texts], pl.String)
         return ids.gather(indices), texts.gather(indices)
 
-    def _in_order(self, text: Text, pairs: Sequence[LabelledPair]) -> list[tuple[int, int, LabelledPair]]:
+    def _in_order(
+        self, text: Text, pairs: Sequence[LabelledPair]
+    ) -> list[tuple[int, int, LabelledPair]]:
         """The pairs that become rows, as (key, index among the pairs, pair), sorted by key."""
         seen: set[str] = set()
         rows: list[tuple[int, int, LabelledPair]] = []
@@ -148,7 +167,9 @@ class DatasetSplits:
     def __init__(self, rows: DatasetRows, split_of: Mapping[str, str], *, graded: bool) -> None:
         self._source = rows
         table = rows.table().with_row_index("id")
-        splits = pl.Series([SPLITS.index(split_of[text.text_id]) for text in rows.texts], dtype=pl.UInt8)
+        splits = pl.Series(
+            [SPLITS.index(split_of[text.text_id]) for text in rows.texts], dtype=pl.UInt8
+        )
         order = ("split", "key", "id")
         table = table.with_columns(split=splits.gather(table["text"]))
         self._rows = table.filter(pl.col("key").is_not_null()).sort(order)
@@ -161,7 +182,10 @@ class DatasetSplits:
         configs = {} if rows.triplets else {"default": self._pairs(), "positive": self._positives()}
         configs["triplet"] = self._triplets(*sides)
         self.frames = {
-            config: {split: frame.filter(split=number).drop("split") for number, split in enumerate(SPLITS)}
+            config: {
+                split: frame.filter(split=number).drop("split")
+                for number, split in enumerate(SPLITS)
+            }
             for config, frame in configs.items()
             if frame.height
         }
@@ -214,7 +238,9 @@ class DatasetSplits:
         """The triplets, in tasks that make only triplets with their provenance."""
         ids, texts = self._source.texts_at(positives["text"])
         both = [texts.alias("anchor"), positives["candidate"].alias("positive")]
-        triplets = pl.DataFrame([*both, negatives["candidate"].alias("negative"), self._triplet_splits])
+        triplets = pl.DataFrame(
+            [*both, negatives["candidate"].alias("negative"), self._triplet_splits]
+        )
         if not self._source.triplets:
             return triplets
         provenance = {
@@ -238,14 +264,20 @@ _MIN_GROUPS = 20  # with as many groups, no wanted split stays empty
 
 
 def split_texts(
-    ids: Sequence[str], sentences: pl.Series, text_indices: Indices, settings: TextSplitSettings, seed: int
+    ids: Sequence[str],
+    sentences: pl.Series,
+    text_indices: Indices,
+    settings: TextSplitSettings,
+    seed: int,
 ) -> list[str]:
     """The split of every text; `text_indices` has the text that each sentence belongs to."""
     first_sentence = text_groups(sentences)
     groups = connected(singletons(len(ids)), text_indices, text_indices[first_sentence])
     names = np.unique(groups)
     sizes = np.bincount(groups)[names]
-    draws = np.fromiter((keyed_unit(seed, "split", ids[name]) for name in names.tolist()), np.float64)
+    draws = np.fromiter(
+        (keyed_unit(seed, "split", ids[name]) for name in names.tolist()), np.float64
+    )
     splits = np.full(len(ids), _TRAIN, np.int8)
     splits[names] = _assign_splits(sizes, draws, settings)
     return [_DRAWN[split] for split in splits[groups].tolist()]

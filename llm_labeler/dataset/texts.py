@@ -132,7 +132,9 @@ class InputTexts:
     examples: Mapping[str, str]
 
 
-def read_texts(source: Source, *, columns: Columns, settings: InputSettings, seed: int = 0) -> InputTexts:
+def read_texts(
+    source: Source, *, columns: Columns, settings: InputSettings, seed: int = 0
+) -> InputTexts:
     """Read the sentences to label."""
     kept: dict[str, Text] = {}
     dropped: Counter[str] = Counter()
@@ -142,7 +144,9 @@ def read_texts(source: Source, *, columns: Columns, settings: InputSettings, see
         rows += 1
         sentence = tidy(without_tags(value, where)) if isinstance(value, str) else ""
         text = Text.of(sentence, row)
-        reason = why_unusable(value, sentence, settings) or ("repeated" if text.text_id in kept else None)
+        reason = why_unusable(value, sentence, settings) or (
+            "repeated" if text.text_id in kept else None
+        )
         if reason is None:
             kept[text.text_id] = text
             if len(kept) == settings.limit:
@@ -172,7 +176,9 @@ def _sample(texts: Sequence[Text], count: int | None, seed: int) -> tuple[Text, 
     """A random sample of the texts, in their order."""
     if count is None:
         return tuple(texts)
-    chosen = set(nsmallest(count, (text.text_id for text in texts), key=partial(keyed_hash, seed, "draw")))
+    chosen = set(
+        nsmallest(count, (text.text_id for text in texts), key=partial(keyed_hash, seed, "draw"))
+    )
     return tuple(text for text in texts if text.text_id in chosen)
 
 
@@ -200,7 +206,17 @@ def why_unusable(value: object, sentence: str, settings: InputSettings) -> str |
 PAIR = "pair_id"
 GIVEN = "given_label"
 # columns that judging adds
-_ADDED = ("votes", "aggregation", "reason", "contradicts", PAIR, GIVEN, "judged", "confidence", "probability")
+_ADDED = (
+    "votes",
+    "aggregation",
+    "reason",
+    "contradicts",
+    PAIR,
+    GIVEN,
+    "judged",
+    "confidence",
+    "probability",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +241,18 @@ class ExistingPairs:
 
 
 def read_existing_pairs(
-    source: Source, columns: Mapping[str, str] | None, rules: LabelRules, settings: InputSettings, seed: int
+    source: Source,
+    columns: Mapping[str, str] | None,
+    rules: LabelRules,
+    settings: InputSettings,
+    seed: int,
 ) -> ExistingPairs:
     """Read the usable pairs of a dataset."""
     dataset = read_pairs(source, columns=columns, rules=rules)
-    highest = max((float(rows["label"].max() or 0.0) for rows in dataset.splits.values()), default=0.0)  # type: ignore[arg-type]  # a number
+    highest = 0.0
+    for rows in dataset.splits.values():
+        label: Any = rows["label"].max()  # a number, or None of a split without rows
+        highest = max(highest, float(label or 0.0))
     dropped: Counter[str] = Counter()
     splits: dict[str, pl.DataFrame] = {}
     left = settings.limit
@@ -264,14 +287,18 @@ def _reasons(rows: pl.DataFrame, settings: InputSettings, limit: int | None) -> 
     return reasons
 
 
-def _sample_pairs(splits: dict[str, pl.DataFrame], count: int | None, seed: int) -> dict[str, pl.DataFrame]:
+def _sample_pairs(
+    splits: dict[str, pl.DataFrame], count: int | None, seed: int
+) -> dict[str, pl.DataFrame]:
     """A random sample of the pairs of all splits, in their order."""
     if count is None:
         return splits
     pairs = ((split, pair) for split, rows in splits.items() for pair in rows[PAIR])
     chosen = set(nsmallest(count, pairs, key=lambda pair: keyed_hash(seed, "draw", *pair)))
     return {
-        split: rows.filter(pl.Series([(split, pair) in chosen for pair in rows[PAIR]], dtype=pl.Boolean))
+        split: rows.filter(
+            pl.Series([(split, pair) in chosen for pair in rows[PAIR]], dtype=pl.Boolean)
+        )
         for split, rows in splits.items()
     }
 

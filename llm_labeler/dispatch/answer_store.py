@@ -50,7 +50,9 @@ CREATE TABLE batches (
 """
 
 # fields of requests that a server doesn't know; earlier stores of this version lack the table
-_REFUSED = "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
+_REFUSED = (
+    "CREATE TABLE IF NOT EXISTS refused (llm, parameters, field, UNIQUE (llm, parameters, field))"
+)
 
 SCHEMA = Schema("label store", _APPLICATION, 1, _TABLES)
 Row = tuple[Any, ...]
@@ -138,7 +140,9 @@ def _batch(row: tuple[Any, ...]) -> SubmittedBatch:
     )
 
 
-_SAVE_BATCH = f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
+_SAVE_BATCH = (
+    f"INSERT OR REPLACE INTO batches ({_COLUMNS}, files) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{{}}')"  # noqa: S608
+)
 _BATCHES = f"SELECT {_COLUMNS} FROM batches WHERE ?1 IS NULL OR llm = ?1 ORDER BY batch_id"  # noqa: S608
 _DELETE_BATCH = "DELETE FROM batches WHERE batch_id = ?"
 
@@ -174,7 +178,9 @@ T = TypeVar("T")
 CHUNK = 256  # questions per query
 _TEXTS = 16  # texts per query of answers
 
-_ASKED = ", ".join(f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", ")))
+_ASKED = ", ".join(
+    f"json_extract(value, '$[{i}]') AS {name}" for i, name in enumerate(KEY.split(", "))
+)
 # CROSS JOIN makes SQLite look up each question instead of scanning all answers.
 _ANSWERED = (
     f"WITH asked AS (SELECT key AS position, {_ASKED} FROM json_each(?1)) "  # noqa: S608 - constants
@@ -247,7 +253,9 @@ class AnswerStore:
         distinct = list(by_key.values())
         keys = json.dumps([_key_row(ask.key) for ask in distinct])
         with database_errors(self.path):
-            answered = {index for (index,) in self._connection.execute(_ANSWERED, (keys, not retry_final))}
+            answered = {
+                index for (index,) in self._connection.execute(_ANSWERED, (keys, not retry_final))
+            }
         return [ask for index, ask in enumerate(distinct) if index not in answered]
 
     def usages(self, asks: Sequence[Ask]) -> list[tuple[Ask, TokenUsage]]:
@@ -295,7 +303,9 @@ class AnswerStore:
         task_list = json.dumps(sorted(tasks))
         with database_errors(self.path):
             for chunk in chunks(sorted(set(text_ids)), _TEXTS):
-                rows = self._connection.execute(_OF_TEXTS, (json.dumps(chunk), task_list)).fetchall()
+                rows = self._connection.execute(
+                    _OF_TEXTS, (json.dumps(chunk), task_list)
+                ).fetchall()
                 yield from map(_row_answer, rows)
 
     def answer(self, key: AskKey) -> StoredAnswer | None:
@@ -313,7 +323,10 @@ class AnswerStore:
             connection.execute(_REFUSED)
             rows = [(llm, parameters, field) for field in more]
             connection.executemany("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", rows)
-            return {field for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()}
+            return {
+                field
+                for (field,) in connection.execute(_REFUSED_FIELDS, (llm, parameters)).fetchall()
+            }
 
     def failures(self) -> Iterator[Failure]:
         """Questions that failed, in the order of `answers`."""

@@ -53,10 +53,14 @@ async def run_batch(
     """Collect earlier batches, then ask the other questions and wait for the results; see `ask_all`."""
     meter = Meter(progress, None, stage, budget)
     batchers = {
-        llm: _Batcher(_with_batches(providers[llm]), store, budget, meter, poll_s, retry_final=retry_final)
+        llm: _Batcher(
+            _with_batches(providers[llm]), store, budget, meter, poll_s, retry_final=retry_final
+        )
         for llm in asks
     }
-    tasks = {llm: asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()}
+    tasks = {
+        llm: asyncio.create_task(batchers[llm].run(questions)) for llm, questions in asks.items()
+    }
     return await finish(tasks, meter, asyncio.ALL_COMPLETED, keep_going=keep_going)
 
 
@@ -65,7 +69,9 @@ def _with_batches(provider: Provider) -> ServerProvider:
 
     if isinstance(provider, ServerProvider) and provider.kind in _KINDS_WITH_BATCHES:
         return provider
-    raise ConfigError(f"llm {provider.name}: has no Batch API; leave it out, or run without --batch")
+    raise ConfigError(
+        f"llm {provider.name}: has no Batch API; leave it out, or run without --batch"
+    )
 
 
 class _Batcher:
@@ -146,7 +152,9 @@ class _Batcher:
                 await self._submit()
             try:
                 cost = self._cost(max_usage)
-                while (reservation := self._budget.reserve(name, max_usage, cost, in_bulk=True)) is None:
+                while (
+                    reservation := self._budget.reserve(name, max_usage, cost, in_bulk=True)
+                ) is None:
                     await self._submit()
                     if self._reservations:  # collecting this LLM's batches frees them
                         await self._collect_all()
@@ -228,7 +236,9 @@ class _Batcher:
         self._meter.spent += spent
         if self._reservations.keys().isdisjoint(batch.keys):
             self._budget.correct(batch.max_spending, spent)
-            self._collected.update(batch.keys[name] for name in results.answers)  # failures are asked again
+            self._collected.update(
+                batch.keys[name] for name in results.answers
+            )  # failures are asked again
             return
         self._meter.done += len(results.answers)
         self._meter.failed += len(results.failures)

@@ -172,7 +172,13 @@ class Budget:
         share = 1 if in_bulk else _SHARE
         fits_now = True
         for name, limit, spent, kept_back, reserved, amount in zip(
-            self._LIMITS, self._limits, self.spent, self._kept_back, self._reserved, amounts, strict=True
+            self._LIMITS,
+            self._limits,
+            self.spent,
+            self._kept_back,
+            self._reserved,
+            amounts,
+            strict=True,
         ):
             if limit is None or not amount:
                 continue
@@ -187,7 +193,9 @@ class Budget:
         self._in_flight[llm] += 1
         return Reservation(llm, amounts, plain)
 
-    async def wait_and_reserve(self, llm: str, max_usage: TokenUsage, cost: float | None) -> Reservation:
+    async def wait_and_reserve(
+        self, llm: str, max_usage: TokenUsage, cost: float | None
+    ) -> Reservation:
         """Reserve the bound of a call as soon as it fits; see `reserve`."""
         while (reservation := self.reserve(llm, max_usage, cost)) is None:
             await self.wait_for_release()
@@ -235,14 +243,17 @@ class Budget:
     def _may_begin(self, llm: str, amounts: Amounts) -> bool:
         """Whether one more concurrent call is allowed: with limits, at most as many as were answered."""
         is_limited = any(
-            limit is not None and amount for limit, amount in zip(self._limits[1:], amounts[1:], strict=True)
+            limit is not None and amount
+            for limit, amount in zip(self._limits[1:], amounts[1:], strict=True)
         )
         return not is_limited or self._in_flight[llm] < max(1, self._settled[llm])
 
     def _raise_bounds(self, llm: str, bounds: Amounts, used: Amounts) -> None:
         requests, tokens, money = (
             max(known, Fraction(amount, maximum)) if maximum else known
-            for known, amount, maximum in zip(self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True)
+            for known, amount, maximum in zip(
+                self._excess.get(llm, _NO_EXCESS), used, bounds, strict=True
+            )
         )
         self._excess[llm] = requests, tokens, money
 

@@ -31,7 +31,9 @@ class Breaker:
         self._max_repeats = settings.refusals
         self._repeats = 0
         self._last_refusal = ""
-        self._window: deque[tuple[str, str] | None] = deque(maxlen=max(settings.window, 2 * concurrency))
+        self._window: deque[tuple[str, str] | None] = deque(
+            maxlen=max(settings.window, 2 * concurrency)
+        )
         self._answered_at = float("-inf")  # last answer before most calls failed
 
     def note(self, failed: CallFailed | None, now: float) -> None:
@@ -201,7 +203,9 @@ class RateLimiter:
 
     def _wait_s(self, now: float, max_usage: int) -> float:
         tokens = self._expected_tokens(max_usage)
-        return max(self._paused_until - now, self._requests.wait_s(now), self._tokens.wait_s(now, tokens))
+        return max(
+            self._paused_until - now, self._requests.wait_s(now), self._tokens.wait_s(now, tokens)
+        )
 
     def _pause(self, admission: Admission, now: float, requested_s: float | None) -> None:
         if requested_s is None:

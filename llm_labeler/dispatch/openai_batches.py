@@ -115,8 +115,12 @@ class OpenAiBatches:
     async def upload(self, draft: BatchDraft) -> str:
         """Upload the file of a batch, which costs nothing; return its id."""
         content = b"".join(line + b"\n" for line in draft.lines)
-        upload = partial(self._channel.upload, "/files", "questions.jsonl", content, purpose="batch")
-        return _identifier(_decoded(await self._retried(lambda: upload(timeout_s=_TRANSFER_S))), "id")
+        upload = partial(
+            self._channel.upload, "/files", "questions.jsonl", content, purpose="batch"
+        )
+        return _identifier(
+            _decoded(await self._retried(lambda: upload(timeout_s=_TRANSFER_S))), "id"
+        )
 
     async def create(self, draft: BatchDraft, file_id: str) -> BatchStatus:
         """Start a batch, never twice: after a failed call, the batch is looked up by its tag."""
@@ -151,8 +155,12 @@ class OpenAiBatches:
         for _ in range(_MAX_PAGES):  # the newest batches come first
             page = _decoded(await self._get(path))
             entries = page.get("data")
-            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-                raise BadReply("the Batch API's response has no list of batches; run again to continue")
+            if not isinstance(entries, list) or not all(
+                isinstance(entry, dict) for entry in entries
+            ):
+                raise BadReply(
+                    "the Batch API's response has no list of batches; run again to continue"
+                )
             batches = [_batch_status(entry) for entry in entries]
             if match := next((batch for batch in batches if batch.tag == tag), None):
                 return match
@@ -167,9 +175,13 @@ class OpenAiBatches:
     async def results(self, status: BatchStatus) -> Iterator[ResultLine]:
         """The readable lines of both result files, decoded one by one."""
         get = partial(self._get, timeout_s=_TRANSFER_S, most_bytes=_MAX_RESULT_BYTES)
-        return chain.from_iterable([read_lines(await get(f"/files/{name}/content")) for name in status.files])
+        return chain.from_iterable(
+            [read_lines(await get(f"/files/{name}/content")) for name in status.files]
+        )
 
-    async def _get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = _MAX_BYTES) -> bytes:
+    async def _get(
+        self, path: str, *, timeout_s: float | None = None, most_bytes: int = _MAX_BYTES
+    ) -> bytes:
         return await self._retried(
             lambda: self._channel.get(path, timeout_s=timeout_s, most_bytes=most_bytes)
         )
@@ -207,7 +219,11 @@ class BatchResults:
 
 
 async def read_results(
-    provider: ServerProvider, batch: SubmittedBatch, state: str, lines: Iterable[ResultLine], discount: float
+    provider: ServerProvider,
+    batch: SubmittedBatch,
+    state: str,
+    lines: Iterable[ResultLine],
+    discount: float,
 ) -> BatchResults:
     """Match result lines with questions; the first answer to a question counts."""
     results = BatchResults()
@@ -241,7 +257,9 @@ async def read_results(
                     results.problem = error
                     fatal_statuses.add(status)
     if not results.answers:  # if all questions were refused, the cause may not be the questions
-        results.failures = {name: replace(failure, final=False) for name, failure in results.failures.items()}
+        results.failures = {
+            name: replace(failure, final=False) for name, failure in results.failures.items()
+        }
     for name in batch.keys.keys() - results.answers.keys() - results.failures.keys():
         results.failures[name] = _failure(batch, name, _unasked(state))
     return results
@@ -314,7 +332,9 @@ def _decoded(body: bytes) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise BadReply("the Batch API's response is not a usable JSON object; run again to continue")
+        raise BadReply(
+            "the Batch API's response is not a usable JSON object; run again to continue"
+        )
     return value
 
 

@@ -42,7 +42,9 @@ class Meter:
         self.cached = 0  # not asked: answered before, or finally rejected
         self.retried = self.in_flight = 0  # repeated and unfinished calls
         self.spent = Spending()  # by this session
-        self.stopped_by: str | None = None  # the limit that was reached: max_cost, max_tokens or max_requests
+        self.stopped_by: str | None = (
+            None  # the limit that was reached: max_cost, max_tokens or max_requests
+        )
         self.problems: Mapping[str, PairkitError] = {}  # by LLM: why it stopped early
         self._listener = listener
         self._total = total
@@ -72,7 +74,9 @@ def joined_error(errors: Sequence[PairkitError]) -> PairkitError:
         return errors[0]
     messages = "; ".join(map(str, errors))
     is_config = any(isinstance(error, ConfigError) for error in errors)
-    return (ConfigError if is_config else RemoteError)(f"{len(errors)} LLMs can't be asked: {messages}")
+    return (ConfigError if is_config else RemoteError)(
+        f"{len(errors)} LLMs can't be asked: {messages}"
+    )
 
 
 def errors_by_llm(results: Mapping[str, object]) -> dict[str, PairkitError]:
@@ -95,7 +99,9 @@ class Caller:
         self.meter = meter
         self._store = store
         self._budget = budget
-        self._refused = Counter[str]()  # number of saved fields that the server of each LLM doesn't know
+        self._refused = Counter[
+            str
+        ]()  # number of saved fields that the server of each LLM doesn't know
 
     def recall(self, provider: Provider, asks: Sequence[Ask]) -> None:
         """Raise the bounds of an LLM if stored answers exceed them."""
@@ -103,7 +109,9 @@ class Caller:
             max_usage = provider.max_usage(ask)
             prices = provider.prices
             self._budget.recall(
-                provider.name, charge(max_usage, prices.cost(max_usage)), charge(usage, prices.cost(usage))
+                provider.name,
+                charge(max_usage, prices.cost(max_usage)),
+                charge(usage, prices.cost(usage)),
             )
 
     async def call(self, provider: Provider, ask: Ask, max_usage: TokenUsage) -> TokenUsage:
@@ -201,7 +209,9 @@ class LlmWorkers:
             for worker in workers:
                 worker.cancel()
             results = await asyncio.gather(*workers, return_exceptions=True)
-        ended = {str(number): end for number, end in enumerate(results) if isinstance(end, Exception)}
+        ended = {
+            str(number): end for number, end in enumerate(results) if isinstance(end, Exception)
+        }
         return next(iter(errors_by_llm(ended).values()), None)
 
     async def _finish_calls(self, workers: list[asyncio.Task[None]]) -> None:
@@ -233,7 +243,9 @@ class LlmWorkers:
                 self._next.extend(self._store.unanswered(chunk, retry_final=self._retry_final))
                 self._caller.recall(self._provider, chunk)
                 self._caller.meter.cached += len(chunk) - len(self._next)
-                await asyncio.sleep(0)  # don't block the loop while many questions are answered already
+                await asyncio.sleep(
+                    0
+                )  # don't block the loop while many questions are answered already
             return self._next.popleft()
 
     async def _settle(self, ask: Ask) -> None:
@@ -247,7 +259,9 @@ class LlmWorkers:
                 self._caller.meter.stopped_by = spent.limit
                 return
             except CallFailed as failed:
-                _LOG.info("%s: %s %s: %s", self._provider.name, ask.key.task, ask.key.text_id, failed)
+                _LOG.info(
+                    "%s: %s %s: %s", self._provider.name, ask.key.task, ask.key.text_id, failed
+                )
                 is_rate_limited = failed.reason == _RATE_LIMITED
                 rate_limited = rate_limited + is_rate_limited
                 tried = tried + (not is_rate_limited)
@@ -286,7 +300,9 @@ class LlmWorkers:
         self._breaker.note(None, asyncio.get_running_loop().time())
 
     def _fail(self, ask: Ask, failed: CallFailed, attempts: int) -> None:
-        failure = Failure(ask.key, failed.reason, failed.detail, attempts, failed.final and self._answers)
+        failure = Failure(
+            ask.key, failed.reason, failed.detail, attempts, failed.final and self._answers
+        )
         if failed.final and not self._answers:
             self._unconfirmed.append(failure)
         self._store.save_failure(failure)
@@ -323,7 +339,9 @@ async def ask_all(
     caller = Caller(store, budget, meter)
     tasks: dict[str, asyncio.Task[PairkitError | None]] = {}
     for llm, questions in asks.items():
-        workers = LlmWorkers(providers[llm], questions, store, caller, breaker, retry_final=retry_final)
+        workers = LlmWorkers(
+            providers[llm], questions, store, caller, breaker, retry_final=retry_final
+        )
         tasks[llm] = asyncio.create_task(workers.run())
     return await finish(tasks, meter, asyncio.FIRST_EXCEPTION, keep_going=keep_going)
 

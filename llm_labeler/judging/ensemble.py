@@ -145,7 +145,9 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(likely / likely.sum(axis=-1, keepdims=True))
 
 
-def _maximise(posterior: Floats, chosen: Floats, counts: Floats, smoothing: float) -> tuple[Floats, Floats]:
+def _maximise(
+    posterior: Floats, chosen: Floats, counts: Floats, smoothing: float
+) -> tuple[Floats, Floats]:
     right = np.einsum("b,bk,bjk->j", counts, posterior, chosen, optimize=True)
     votes = np.einsum("b,bjk->j", counts, chosen)
     share = (right + smoothing) / np.maximum(votes + 2 * smoothing, _MIN_ERROR)
@@ -216,9 +218,7 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
     if voting < _MIN_JUDGES:
         reason = f"{voting} judges voted; accuracies need {_MIN_JUDGES}"
     elif compared < settings.min_items:
-        reason = (
-            f"at least two judges voted on {compared} candidates; ensemble.min_items is {settings.min_items}"
-        )
+        reason = f"at least two judges voted on {compared} candidates; ensemble.min_items is {settings.min_items}"
     class_votes = ballots.counts @ ballots.chosen.sum(axis=1) + SMOOTHING
     prior = np.asarray(class_votes / class_votes.sum())
     agreements = tuple(pairwise(ballots))
@@ -234,7 +234,9 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
             reason = "the estimate of accuracies did not converge"
     counts = zip(ballots.names, ballots.judged.tolist(), ballots.unsure.tolist(), strict=True)
     return Judges(
-        by_name={name: Judge(judged, unsure, accuracy.get(name)) for name, judged, unsure in counts},
+        by_name={
+            name: Judge(judged, unsure, accuracy.get(name)) for name, judged, unsure in counts
+        },
         prior=dict(zip(CLASSES, prior.tolist(), strict=True)),
         agreements=agreements,
         alpha=nominal_alpha(ballots.chosen.sum(axis=1), ballots.counts),
@@ -247,7 +249,9 @@ def fit_judges(votes: Iterable[JudgeVote], settings: EnsembleSettings) -> Judges
 def share_of_votes(by_judge: Mapping[str, Vote]) -> tuple[float, float, float]:
     """Shares of same, opposite and unrelated among votes; a third each without votes."""
     votes = list(by_judge.values())
-    same, opposite, unrelated = (votes.count(name) / len(votes) if votes else 1 / 3 for name in CLASSES)
+    same, opposite, unrelated = (
+        votes.count(name) / len(votes) if votes else 1 / 3 for name in CLASSES
+    )
     return same, opposite, unrelated
 
 
@@ -291,7 +295,9 @@ def votes_by_judge(votes: Iterable[JudgeVote]) -> dict[str, Vote]:
     by_judge: dict[str, set[Vote]] = {}
     for vote in votes:
         by_judge.setdefault(vote.judge, set()).add(vote.vote)
-    return {judge: vote for judge in sorted(by_judge) for vote in CLASSES if by_judge[judge] == {vote}}
+    return {
+        judge: vote for judge in sorted(by_judge) for vote in CLASSES if by_judge[judge] == {vote}
+    }
 
 
 def _pair(
@@ -301,12 +307,17 @@ def _pair(
 
 
 def _judged(
-    candidate: Candidate, votes: Sequence[JudgeVote], settings: EnsembleSettings, judges: Judges | None
+    candidate: Candidate,
+    votes: Sequence[JudgeVote],
+    settings: EnsembleSettings,
+    judges: Judges | None,
 ) -> LabelledPair:
     """Label a candidate by `vote` or `weighted`."""
     is_weighted = settings.aggregation == "weighted"
     by_judge = votes_by_judge(votes) | _agreement(candidate)
-    probabilities = judges.probabilities(by_judge) if is_weighted and judges else share_of_votes(by_judge)
+    probabilities = (
+        judges.probabilities(by_judge) if is_weighted and judges else share_of_votes(by_judge)
+    )
     polarity, reason, confidence = _decide(candidate.polarity, probabilities, settings)
     if not by_judge:
         polarity = candidate.polarity

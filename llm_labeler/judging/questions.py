@@ -95,7 +95,9 @@ def judge_batches(
             proposed_ids.add(candidate.candidate_id)
     ids = sorted(by_id.keys() - proposed_ids, key=lambda id_: (keyed_hash(seed, judge, id_), id_))
     step = settings.candidates_per_call
-    return [tuple(by_id[id_] for id_ in ids[start : start + step]) for start in range(0, len(ids), step)]
+    return [
+        tuple(by_id[id_] for id_ in ids[start : start + step]) for start in range(0, len(ids), step)
+    ]
 
 
 def judge_asks(
@@ -124,7 +126,9 @@ def _ask(text: Text, batch: Sequence[Candidate], judge: str, parameters: str, sc
         "additionalProperties": False,
     }
     return Ask(
-        key=AskKey(text.text_id, judge, "judge", content_hash(scale.instructions, data), parameters),
+        key=AskKey(
+            text.text_id, judge, "judge", content_hash(scale.instructions, data), parameters
+        ),
         messages=(Message("system", scale.instructions), Message("user", data)),
         schema=schema,
         text=text.text,
@@ -138,7 +142,16 @@ _UNKNOWN = ""
 _MAX_DEPTH = 4  # of nested JSON
 _MAX_STARTS = 64  # positions that are tried as the start of JSON
 _NUMBER_KEYS = ("id", "number", "no", "index", "n", "sentence")
-_WORD_KEYS = ("verdict", "label", "relation", "relationship", "answer", "judgement", "judgment", "word")
+_WORD_KEYS = (
+    "verdict",
+    "label",
+    "relation",
+    "relationship",
+    "answer",
+    "judgement",
+    "judgment",
+    "word",
+)
 _QUESTION_KEYS = ("text", "sentences")  # of a repeated question
 
 Words = tuple[str, ...]
@@ -156,7 +169,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 
 def _claims(text: str, size: int, ending: Ending, vocabulary: Words) -> list[Claim]:
     """The claims of all JSON values; without any, those of exactly `size` words, or of lines."""
-    if claims := [claim for value in _json_values(text) for claim in _value_claims(value, size, _MAX_DEPTH)]:
+    if claims := [
+        claim for value in _json_values(text) for claim in _value_claims(value, size, _MAX_DEPTH)
+    ]:
         return claims
     whole = text[: max(text.rfind("\n"), text.rfind(","), 0)] if ending != "complete" else text
     words = re.findall(r"[^\W_]+", whole.lower())
@@ -270,4 +285,9 @@ def _unambiguous(claims: list[Claim], scale: Scale) -> dict[int, str]:
         by_number.setdefault(number, set()).add(word)
     if 0 in by_number:  # numbered from 0, so the sentences can't be identified
         return {}
-    return {number: word for number, words in by_number.items() for word in scale.votes if words == {word}}
+    return {
+        number: word
+        for number, words in by_number.items()
+        for word in scale.votes
+        if words == {word}
+    }

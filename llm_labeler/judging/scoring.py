@@ -35,7 +35,9 @@ class PairExamples:
     def of(cls, pairs: pl.DataFrame) -> PairExamples:
         """Count pairs and keep the first ones, shortened."""
         shown = pairs.head(_EXAMPLES).select("text1", "text2").iter_rows()
-        return cls(len(pairs), tuple(" | ".join(text[:_EXAMPLE_CHARS] for text in pair) for pair in shown))
+        return cls(
+            len(pairs), tuple(" | ".join(text[:_EXAMPLE_CHARS] for text in pair) for pair in shown)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ def read_gold(rows: pl.DataFrame, threshold: float | None) -> GoldPairs:
     contradictory = gold.filter(is_contradictory).unique("key", keep="first", maintain_order=True)
     consistent = gold.filter(~is_contradictory)
     pairs = consistent.unique("key", keep="first", maintain_order=True)
-    return GoldPairs(pairs, len(consistent) - len(pairs), PairExamples.of(contradictory), graded, lowest)
+    return GoldPairs(
+        pairs, len(consistent) - len(pairs), PairExamples.of(contradictory), graded, lowest
+    )
 
 
 def normalised(column: str) -> pl.Expr:
@@ -92,7 +96,8 @@ class ScoredCandidate(NamedTuple):
         """Make one from a row of gold pairs joined with candidates."""
         candidate = Candidate(row["text_id"], row["candidate"], row["polarity"], tuple(row["llms"]))
         votes = tuple(
-            JudgeVote(candidate.candidate_id, vote["judge"], vote["vote"]) for vote in row["votes"] or ()
+            JudgeVote(candidate.candidate_id, vote["judge"], vote["vote"])
+            for vote in row["votes"] or ()
         )
         return cls(row["same"], row["label"], candidate, votes)
 
@@ -105,7 +110,10 @@ def _all_votes(candidates: pl.DataFrame) -> Iterator[JudgeVote]:
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Spearman's rank correlation; None if either is constant."""
-    both = {"first": pl.Series(first, dtype=pl.Float64), "second": pl.Series(second, dtype=pl.Float64)}
+    both = {
+        "first": pl.Series(first, dtype=pl.Float64),
+        "second": pl.Series(second, dtype=pl.Float64),
+    }
     correlation = pl.DataFrame(both).select(pl.corr("first", "second", method="spearman")).item()
     return None if correlation is None or math.isnan(correlation) else float(correlation)
 
@@ -207,7 +215,10 @@ class ScoreReport(Printed):
             f"{self.found:,} of {self.gold:,} gold pairs are candidates; labels from {self.threshold:g} on"
             " mean the same",
             *filter(None, [describe_labels(self.labels)]),
-            *(f"{aggregation}: not computed, {reason}" for aggregation, reason in self.skipped.items()),
+            *(
+                f"{aggregation}: not computed, {reason}"
+                for aggregation, reason in self.skipped.items()
+            ),
             *(
                 f"{pairs.count:,} gold pairs {name}, such as {pairs.examples[0]}"
                 for name, pairs in left_out.items()
@@ -234,7 +245,10 @@ class _Labelled(NamedTuple):
 
 
 def score_candidates(
-    gold: pl.DataFrame, candidates: pl.DataFrame, settings: EnsembleSettings, threshold: float | None = None
+    gold: pl.DataFrame,
+    candidates: pl.DataFrame,
+    settings: EnsembleSettings,
+    threshold: float | None = None,
 ) -> ScoreReport:
     """Score every LLM and every aggregation on the candidates that match a gold pair."""
     gold_pairs = read_gold(gold, threshold)
@@ -252,7 +266,10 @@ def score_candidates(
     aggregations = [name for name in AGGREGATIONS if name not in skipped]
     labelled: list[tuple[Literal["llm", "aggregation"], str, list[_Labelled]]] = [
         *(("llm", name, _as_proposed(matched, name)) for name in llms),
-        *(("aggregation", name, _by_aggregation(matched, name, settings, judges)) for name in aggregations),
+        *(
+            ("aggregation", name, _by_aggregation(matched, name, settings, judges))
+            for name in aggregations
+        ),
     ]
     return ScoreReport(
         rows=tuple(
@@ -273,7 +290,11 @@ def score_candidates(
 
 
 def _row(
-    by: Literal["llm", "aggregation"], name: str, polarity: Polarity, labelled: list[_Labelled], graded: bool
+    by: Literal["llm", "aggregation"],
+    name: str,
+    polarity: Polarity,
+    labelled: list[_Labelled],
+    graded: bool,
 ) -> ScoreRow:
     actual = [candidate.same == (polarity == "positive") for candidate in labelled]
     is_predicted = [candidate.polarity == polarity for candidate in labelled]

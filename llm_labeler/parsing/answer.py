@@ -12,7 +12,14 @@ from llm_labeler.parsing.data import items_of, read_data
 from llm_labeler.parsing.lines import read_lines
 from llm_labeler.parsing.phrases import CORRECTS, ECHO, HEAD, LABEL
 from llm_labeler.parsing.scripts import is_translation
-from llm_labeler.parsing.sentence import SourceText, has_words, names_answer, refine, tidy, why_no_sentence
+from llm_labeler.parsing.sentence import (
+    SourceText,
+    has_words,
+    names_answer,
+    refine,
+    tidy,
+    why_no_sentence,
+)
 from llm_labeler.parsing.special_tokens import split_at_tokens, split_thought, without_tokens
 from llm_labeler.records import CHANGES, Ending, Item, Polarity, ending_of
 from pairkit.base.printable import normalize
@@ -99,7 +106,12 @@ _SENTENCE = re.compile(
 
 
 def parse_answer(
-    raw: str, *, text: str, finish: str = "stop", size: int | None = None, polarity: Polarity | None = None
+    raw: str,
+    *,
+    text: str,
+    finish: str = "stop",
+    size: int | None = None,
+    polarity: Polarity | None = None,
 ) -> list[Item]:
     """The sentences of an answer, and its other parts with reasons, in order."""
     source = SourceText.of(normalize("NFC", text), size, polarity)
@@ -273,7 +285,9 @@ def _is_sentence(line: str, source: SourceText) -> bool:
     if LABEL.match(piece):
         _, _, rest = piece.partition(":")
         piece = rest or piece
-    return has_words(piece) and why_no_sentence(piece, source) is None and not _SENTENCE.match(piece)
+    return (
+        has_words(piece) and why_no_sentence(piece, source) is None and not _SENTENCE.match(piece)
+    )
 
 
 def _is_about_source(question: str, source: SourceText) -> bool:
@@ -295,7 +309,9 @@ def _opens_turn(line: str, bare: str, below: list[str], source: SourceText) -> b
     question = bare[match.end() :]
     after = next(filter(None, (line.strip(_RULES) for line in below)), "")
     answers = after.endswith((":", "：")) or HEAD.match(after) or after[:1] in ("[", "{")
-    has_question = has_words(question) and (answers or names_answer(after) or names_answer(question))
+    has_question = has_words(question) and (
+        answers or names_answer(after) or names_answer(question)
+    )
     return bool(has_question) or _SENTENCE.match(bare) is None
 
 
@@ -384,7 +400,9 @@ def _from_json(raw: str) -> str | None:
     """Convert an answer that fits the schema to a list of lines; None for any other."""
     try:
         answer = json.loads(raw)
-        lines = [f"{item['kind']}: {' '.join(item['sentence'].split())}" for item in answer["sentences"]]
+        lines = [
+            f"{item['kind']}: {' '.join(item['sentence'].split())}" for item in answer["sentences"]
+        ]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))

@@ -31,7 +31,9 @@ _STRING = re.compile(r"\"([^\"\\\n]{2,4000})\"\s{0,99}[,\]}]")
 _RULE = re.compile(r"\|?(?:\s{0,9}+:?+-{2,10000}+:?+\s{0,9}+\|?+){1,50}+")
 _DELIMITER = re.compile(r"(?<=[\"'])\s{0,200},\s{0,200}(?=[\"'])")
 _QUOTED = re.compile(r"([\"']).*\1", re.DOTALL)
-_FULL_WIDTH = re.compile(r"(?<=[\"\]}])\s{0,99}([：，、])\s{0,99}(?=[\"\[{])")  # between JSON values
+_FULL_WIDTH = re.compile(
+    r"(?<=[\"\]}])\s{0,99}([：，、])\s{0,99}(?=[\"\[{])"
+)  # between JSON values
 _DEPTH = 8
 
 
@@ -173,7 +175,8 @@ def _items_of_fields(fields: dict[str, Any], source: SourceText, depth: int) -> 
         is_text = isinstance(value, str)
         reason = None
         if polarity and (
-            stated not in (None, polarity) or (has_requested and polarity_of(name) not in (None, polarity))
+            stated not in (None, polarity)
+            or (has_requested and polarity_of(name) not in (None, polarity))
         ):
             reason = "other_polarity"
         elif is_text and len(fields) > 1 and source.equals(value):

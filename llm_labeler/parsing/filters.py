@@ -154,7 +154,9 @@ def _reject_unlike(candidate: str, text: str, settings: FilterSettings) -> str |
     return "too_long" if len(candidate) > settings.max_length_ratio * len(text) else None
 
 
-def _reject_copy(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+def _reject_copy(
+    candidate: str, text: str, polarity: Polarity, settings: FilterSettings
+) -> str | None:
     if fold(candidate) == fold(text):
         return "copy"
     if polarity == "positive":
@@ -167,7 +169,9 @@ def _reject_copy(candidate: str, text: str, polarity: Polarity, settings: Filter
     return "few_differing_words" if is_close else None
 
 
-def _reject_off_topic(candidate: str, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+def _reject_off_topic(
+    candidate: str, text: str, polarity: Polarity, settings: FilterSettings
+) -> str | None:
     if polarity == "negative":
         return "nothing_shared" if settings.min_shared and not shared(candidate, text) else None
     if settings.same_kind and is_question(text) and not asks(candidate):
@@ -180,7 +184,8 @@ def is_unchanged(candidate: str, text: str) -> bool:
     if UNSPACED.search(text):  # negations are parts of words there
         return False
     new, old = (
-        [stem(word) for word in words(sentence) if word not in _NEUTRAL] for sentence in (candidate, text)
+        [stem(word) for word in words(sentence) if word not in _NEUTRAL]
+        for sentence in (candidate, text)
     )
     if len(new) < 2 or 2 * len(new) < len(old):
         return False
@@ -204,7 +209,9 @@ def reject_hard_negative(
     return reason
 
 
-def reject_query(candidate: str, passage: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+def reject_query(
+    candidate: str, passage: str, polarity: Polarity, settings: FilterSettings
+) -> str | None:
     """The reason why a sentence is not a question about a passage."""
     loose = settings.model_copy(update={"min_length_ratio": 0.0, "same_kind": False})
     reason = reject(candidate, passage, polarity, loose)
@@ -238,7 +245,9 @@ def _trigrams(sentence: str) -> frozenset[str]:
     """Letter trigrams; none in scripts without spaces, where each character is a word."""
     folded = fold(sentence)
     is_unspaced = not folded.isascii() and UNSPACED.search(folded) is not None
-    return frozenset() if is_unspaced else frozenset(folded[n : n + 3] for n in range(len(folded) - 2))
+    return (
+        frozenset() if is_unspaced else frozenset(folded[n : n + 3] for n in range(len(folded) - 2))
+    )
 
 
 def _share(first: frozenset[str], second: frozenset[str]) -> float:
@@ -254,11 +263,15 @@ Answers = Sequence[tuple[AskKey, Sequence[Item]]]
 class Screened:
     """The proposals and candidates of one text."""
 
-    proposals: tuple[Proposal, ...]  # one for each item, by LLM, polarity, prompt and position in the answer
+    proposals: tuple[
+        Proposal, ...
+    ]  # one for each item, by LLM, polarity, prompt and position in the answer
     candidates: tuple[Candidate, ...]  # positives first, sorted
 
 
-def reject_rewrite(item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+def reject_rewrite(
+    item: Item, text: str, polarity: Polarity, settings: FilterSettings
+) -> str | None:
     """The reason why an item is not a rewrite of a text."""
     reason = reject(item.text, text, polarity, settings)
     if reason is None and polarity == "negative" and is_unchanged(item.text, text):
@@ -299,11 +312,15 @@ def _proposals(
     text: Text, answers: Answers, settings: FilterSettings, reject_item: Reject
 ) -> Iterator[Proposal]:
     """A proposal for each item, with the reason to drop it."""
-    for key, items in sorted(answers, key=lambda a: (a[0].llm, a[0].task != "positive", a[0].prompt_hash)):
+    for key, items in sorted(
+        answers, key=lambda a: (a[0].llm, a[0].task != "positive", a[0].prompt_hash)
+    ):
         polarity: Polarity = "positive" if key.task == "positive" else "negative"
         for item in items:
             reason = item.reason or reject_item(item, text.text, polarity, settings)
-            yield Proposal(text.text_id, key.llm, polarity, key.prompt_hash, item.text, reason, item.change)
+            yield Proposal(
+                text.text_id, key.llm, polarity, key.prompt_hash, item.text, reason, item.change
+            )
 
 
 def _candidate(proposals: list[Proposal]) -> Candidate:

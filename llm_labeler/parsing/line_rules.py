@@ -65,7 +65,9 @@ class LineReader:
         self.is_labelled = source.lacks(":：") and _have_prefix(texts, source)
         labels = [label for line in lines if (label := LABEL.match(tidy(line.text)))]
         self.has_polarity = source.polarity in {polarity_of(label.group()) for label in labels}
-        self.parts: list[tuple[list[str], str | None]] = []  # the lines of each text, with its reason
+        self.parts: list[
+            tuple[list[str], str | None]
+        ] = []  # the lines of each text, with its reason
         self.has_sentence = self.is_title = False  # is_title: above is a heading, or only a mark
         self.section: str | None = None  # the reason to drop the lines below a heading
         self.index = 0
@@ -97,7 +99,9 @@ class LineReader:
         label = LABEL.match(self.text) if self.has_polarity else None
         if label and polarity_of(label.group()) not in (None, self.source.polarity):
             reason = "other_polarity"
-        prefix = _PREFIX.match(self.text) if self.is_labelled and reason in (None, "preamble") else None
+        prefix = (
+            _PREFIX.match(self.text) if self.is_labelled and reason in (None, "preamble") else None
+        )
         if (
             prefix
             and prefix.end() < len(self.text)
@@ -131,7 +135,9 @@ class LineReader:
     @property
     def is_labelled_remark(self) -> bool:
         """Whether the line without a label is about words or sentences."""
-        return self.source.is_remark(without_label(without_emphasis(self.text, self.source), self.source))
+        return self.source.is_remark(
+            without_label(without_emphasis(self.text, self.source), self.source)
+        )
 
     @property
     def continues(self) -> bool:
@@ -140,8 +146,12 @@ class LineReader:
             return False
         texts, reason = self.parts[-1]
         last = texts[-1]  # all lines together would take quadratic time
-        is_broken = self.text[:1].islower() and not ENDED.search(last) and not self.source.lacks(ENDED)
-        return reason == "refusal" or (reason is None and is_broken and not last.endswith((",", ";")))
+        is_broken = (
+            self.text[:1].islower() and not ENDED.search(last) and not self.source.lacks(ENDED)
+        )
+        return reason == "refusal" or (
+            reason is None and is_broken and not last.endswith((",", ";"))
+        )
 
     @property
     def is_below_title(self) -> bool:
@@ -153,14 +163,26 @@ class LineReader:
 
 # The first rule that applies decides about the last line of its example.
 LINE_RULES = (
-    LineRule("1. A.\n - B.", lambda at: at.in_numbers and at.line.indent > at.numbers[0].indent, "sub_item"),
+    LineRule(
+        "1. A.\n - B.",
+        lambda at: at.in_numbers and at.line.indent > at.numbers[0].indent,
+        "sub_item",
+    ),
     LineRule("1. A.\n2. B.\n- C.", lambda at: at.in_numbers and at.has_all_numbers, "sub_item"),
-    LineRule("1. A.\n- Same meaning.", lambda at: at.in_numbers and at.source.is_remark(at.text), "sub_item"),
+    LineRule(
+        "1. A.\n- Same meaning.",
+        lambda at: at.in_numbers and at.source.is_remark(at.text),
+        "sub_item",
+    ),
     LineRule("1. A.", lambda at: at.line.mark, None),
     LineRule("The man\nplays.", lambda at: at.continues, JOINED),
     LineRule("- A.\n**Positive**\nB.", lambda at: at.marked and at.is_below_title, None),
     LineRule("1. A.\nB.", lambda at: at.marked, "outside_list"),
-    LineRule("A.\nNew: same meaning.", lambda at: at.has_sentence and at.is_labelled_remark, "closing_note"),
+    LineRule(
+        "A.\nNew: same meaning.",
+        lambda at: at.has_sentence and at.is_labelled_remark,
+        "closing_note",
+    ),
     LineRule("A.", lambda _: True, None),
 )
 

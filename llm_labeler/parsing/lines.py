@@ -40,7 +40,9 @@ _INLINE = re.compile(
     r"|(?P<letter>[a-h])(?P<end2>[.)])(?=\s)|(?P<circled>[①-⑳]))\s?"
 )
 _SEPARATORS = re.compile(r"\s+(?:[|/]|--)\s+|\s*[;；、]\s*|\s+OR\s+|\t+|(?<=[.!?]),\s*")
-_INLINE_TAG = re.compile(r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_INLINE_TAG = re.compile(
+    r"</?(?:b|i|u|em|strong|code|span|a|mark)(?:\s[^<>]{0,200})?>", re.IGNORECASE
+)
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200})?/?>|<[?!][^<>]{0,200}>")
 
 
@@ -203,7 +205,9 @@ def _split_paragraph(text: str, source: SourceText) -> list[Piece]:
 
     width = max(len(_sentences(source.text)), 1)
     count, rest = divmod(len(sentences), width)
-    is_even = rest == 0 and count > 1 and source.wanted != 1 and (width == 1 or count == source.wanted)
+    is_even = (
+        rest == 0 and count > 1 and source.wanted != 1 and (width == 1 or count == source.wanted)
+    )
     if not is_even or unquoted(text) != text or quoted_sentences(text, source):
         return [(text, None)]
     return [(" ".join(sentences[n : n + width]), None) for n in range(0, len(sentences), width)]

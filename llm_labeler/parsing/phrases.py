@@ -25,7 +25,8 @@ _OPENER = (
 )
 # An introduction: up to the colon, or "Sure!".
 LEAD = _any(
-    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)", rf"{_SURE}\b(?:$|[!.。！]\s*)"
+    rf"(?:{_SURE}\b[!.,;。，！~😊]*\s*)?{_OPENER}[^:：\n]{{0,400}}[:：](?!=)",
+    rf"{_SURE}\b(?:$|[!.。！]\s*)",
 )
 COUNTED = re.compile(r"\d{1,3}\s?[.)、:：]")
 # Words of an introduction.

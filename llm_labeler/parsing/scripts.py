@@ -27,7 +27,14 @@ _IGNORED = "PZC"  # Unicode categories: punctuation, separators, control charact
 _IGNORED_ASCII = re.compile(r"[\x00-\x20\x7f!\"#%&'()*,\-./:;?@\[\\\]_{}]")  # the same in ASCII
 _ARTICLES = frozenset(("a", "an", "the"))
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ied|ies|ed|es|e|y|s)$")
-_BRITISH = (("our", "or"), ("ise", "ize"), ("isa", "iza"), ("isi", "izi"), ("yse", "yze"), ("tre", "ter"))
+_BRITISH = (
+    ("our", "or"),
+    ("ise", "ize"),
+    ("isa", "iza"),
+    ("isi", "izi"),
+    ("yse", "yze"),
+    ("tre", "ter"),
+)
 
 
 def fold(sentence: str) -> str:
@@ -45,7 +52,9 @@ def words(sentence: str) -> list[str]:
     plain = UNSPACED.sub(r" \g<0> ", _APOSTROPHE.sub("", plain))
     if plain.isascii():
         return _IGNORED_ASCII.sub(" ", plain).split()
-    return "".join(" " if category(character)[0] in _IGNORED else character for character in plain).split()
+    return "".join(
+        " " if category(character)[0] in _IGNORED else character for character in plain
+    ).split()
 
 
 def differing(first: Sequence[str], second: Sequence[str]) -> int:
@@ -84,7 +93,9 @@ def is_other_script(candidate: str, text: str) -> bool:
         return False
     main = max(of_text, key=of_text.__getitem__)
     candidate_main = max(of_candidate, key=of_candidate.__getitem__)
-    return main not in of_candidate or (candidate_main != main and of_text.get(candidate_main, 0.0) < _MIXED)
+    return main not in of_candidate or (
+        candidate_main != main and of_text.get(candidate_main, 0.0) < _MIXED
+    )
 
 
 def is_translation(candidate: str, text: str) -> bool:
@@ -93,7 +104,9 @@ def is_translation(candidate: str, text: str) -> bool:
         return False
     scripts = _with_kana_as_han(shares(candidate))
     of_text = _with_kana_as_han(shares(text)).items()
-    return bool(scripts) and any(share - scripts.get(script, 0.0) > _MOSTLY for script, share in of_text)
+    return bool(scripts) and any(
+        share - scripts.get(script, 0.0) > _MOSTLY for script, share in of_text
+    )
 
 
 def _with_kana_as_han(scripts: dict[str, float]) -> dict[str, float]:

@@ -50,7 +50,17 @@ _OFFERS = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = '"“”„「」«»'
-_CLOSER = {"“": "”", "„": "“", "「": "」", "『": "』", "«": "»", "‘": "’", '"': '"', "'": "'", "`": "`"}
+_CLOSER = {
+    "“": "”",
+    "„": "“",
+    "「": "」",
+    "『": "』",
+    "«": "»",
+    "‘": "’",
+    '"': '"',
+    "'": "'",
+    "`": "`",
+}
 _OPENERS = {")": "(", "）": "（", "]": "[", "】": "【", "}": "{"}
 _BEHIND = re.compile(
     r" [-–—~]+ |\s?—+\s?|\s(?:#|//|←|<-+|\|)\s?|\s+(?:->|→|⇒|=>)\s+|\s+(?=[\[(（])|(?<=[.!?。])(?=[（(])"
@@ -119,14 +129,20 @@ class SourceText:
     polarity: Polarity | None
 
     @classmethod
-    def of(cls, text: str, wanted: int | None = None, polarity: Polarity | None = None) -> SourceText:
+    def of(
+        cls, text: str, wanted: int | None = None, polarity: Polarity | None = None
+    ) -> SourceText:
         """Compute the features of a text once."""
         text = tidy(text)
         return cls(text, fold(text), frozenset(words(text)), size_of(text), wanted, polarity)
 
     def equals(self, piece: str) -> bool:
         """Whether a piece equals this text but for case, spaces and punctuation."""
-        return bool(self.folded) and len(piece) < 3 * len(self.text) + 50 and fold(piece) == self.folded
+        return (
+            bool(self.folded)
+            and len(piece) < 3 * len(self.text) + 50
+            and fold(piece) == self.folded
+        )
 
     def resembles(self, piece: str) -> bool:
         """Whether at least half of the words of a piece are in this text."""
@@ -152,13 +168,17 @@ class SourceText:
 
     def is_remark(self, piece: str) -> bool:
         """Whether a piece, unlike this text, is about words or sentences."""
-        return META.search(piece[:500]) is not None and self.lacks(META) and not self.resembles(piece)
+        return (
+            META.search(piece[:500]) is not None and self.lacks(META) and not self.resembles(piece)
+        )
 
 
 def why_no_sentence(piece: str, source: SourceText, *, in_list: bool = False) -> str | None:
     """The reason why a piece is not a sentence, by its words; None if it may be one."""
     bare = piece.lstrip("#*_>[(（ ")
-    if NOTHING.fullmatch(piece[:120]) or (source.begins(REFUSAL, bare) and not source.resembles(piece)):
+    if NOTHING.fullmatch(piece[:120]) or (
+        source.begins(REFUSAL, bare) and not source.resembles(piece)
+    ):
         return "refusal" if has_words(piece) else "unparsable"
     if source.begins(ECHO, bare) or source.equals(bare.strip("\"'“”*_ ")):
         return "echo"
@@ -347,7 +367,11 @@ def _is_whole(quoted: str, source: SourceText) -> bool:
 
 def _split_remark(text: str, source: SourceText) -> tuple[str, str]:
     """Split off a remark after a sentence: in brackets, after a dash, or a sentence about sentences."""
-    split = _split_bracket(text, source) or _split_behind_sign(text, source) or _split_note(text, source)
+    split = (
+        _split_bracket(text, source)
+        or _split_behind_sign(text, source)
+        or _split_note(text, source)
+    )
     return split or (text, "")
 
 
@@ -361,7 +385,12 @@ def _split_bracket(text: str, source: SourceText) -> tuple[str, str] | None:
     inner = bare[start + 1 : -1]
     # Round brackets before the full stop may belong to the sentence.
     is_behind = bare == text or ENDED.search(sentence)
-    if is_behind or opener not in "(（" or source.is_remark(inner) or is_translation(inner, sentence):
+    if (
+        is_behind
+        or opener not in "(（"
+        or source.is_remark(inner)
+        or is_translation(inner, sentence)
+    ):
         return sentence, text[start:]
     return None
 
@@ -371,7 +400,11 @@ def _split_behind_sign(text: str, source: SourceText) -> tuple[str, str] | None:
         sentence = text[: match.start()]
         remark = text[match.end() :]
         sign = match.group().strip()
-        if not remark or not source.lacks(_similar_signs(sign)) or 3 * size_of(sentence) < source.size:
+        if (
+            not remark
+            or not source.lacks(_similar_signs(sign))
+            or 3 * size_of(sentence) < source.size
+        ):
             continue
         if ENDED.search(sentence) or (sign and source.is_remark(remark)):
             return sentence.rstrip(), remark.strip()

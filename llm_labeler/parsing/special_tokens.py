@@ -38,9 +38,12 @@ _THOUGHT = re.compile(
     r"|<(?:[|｜]\w{1,30}[|｜]?|unused\d{1,5})>\s?(?:think(?:ing)?|thought|reasoning|analysis)\b",
     re.IGNORECASE,
 )
-_TAG_PAIR = re.compile(r"\s*<(?P<name>[A-Za-z][\w:.-]{0,40})>(?P<thought>.*?)</(?P=name)>", re.DOTALL)
+_TAG_PAIR = re.compile(
+    r"\s*<(?P<name>[A-Za-z][\w:.-]{0,40})>(?P<thought>.*?)</(?P=name)>", re.DOTALL
+)
 _TOKEN_PAIR = re.compile(
-    rf"\s*(?P<name>(?>{_HARMONY}|{_SPECIAL.pattern}))(?P<thought>.*?)(?:{_SPECIAL.pattern})", re.DOTALL
+    rf"\s*(?P<name>(?>{_HARMONY}|{_SPECIAL.pattern}))(?P<thought>.*?)(?:{_SPECIAL.pattern})",
+    re.DOTALL,
 )
 # Tags around sentences or lists of them.
 _PLAIN_TAG = re.compile(
@@ -109,17 +112,22 @@ def _end_of_pair(raw: str, is_answer: Callable[[str], bool]) -> int:
 def split_at_tokens(text: str, source: SourceText) -> tuple[str, str, str]:
     """Split into prompt, answer and rest at the special tokens of a chat template."""
     if source.lacks(_SPECIAL):
-        text = _SPECIAL.sub(lambda token: token[0] if _CHAT.match(text, token.start()) else " ", text)
+        text = _SPECIAL.sub(
+            lambda token: token[0] if _CHAT.match(text, token.start()) else " ", text
+        )
     if not (marks := [*_CHAT.finditer(text)]):
         return "", text, ""
     kinds = ["answer", *(match.lastgroup for match in marks)]
     starts = [0, *(match.end() for match in marks)]
     ends = [*(match.start() for match in marks), len(text)]
-    spans = [(kind, a, b) for kind, a, b in zip(kinds, starts, ends, strict=True) if has_words(text[a:b])]
+    spans = [
+        (kind, a, b) for kind, a, b in zip(kinds, starts, ends, strict=True) if has_words(text[a:b])
+    ]
     if spans and spans[0][1] == 0 and len(spans) > 1 and source.begins(ECHO, text.lstrip()):
         del spans[0]
     first = next(
-        (span for kind in ("answer", "end") for span in spans if span[0] == kind), ("", len(text), len(text))
+        (span for kind in ("answer", "end") for span in spans if span[0] == kind),
+        ("", len(text), len(text)),
     )
     before = text[: first[1]]
     answer = text[first[1] : first[2]]

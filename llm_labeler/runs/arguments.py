@@ -54,9 +54,15 @@ def read_arguments(
     }
     tree = {**(below or {})}
     tree["llm"] = {**tree.get("llm", {}), **plain}
-    fields = {f"llm.{name}.{key}": value for name, entry in entries.items() for key, value in entry.items()}
+    fields = {
+        f"llm.{name}.{key}": value
+        for name, entry in entries.items()
+        for key, value in entry.items()
+    }
     table = {**keys, **{key: key for key in fields}}
-    merged = merge(LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings)
+    merged = merge(
+        LabelSettings, table, {**values, **fields}, below=tree, config=config, settings=settings
+    )
     return merged, functions
 
 
@@ -81,7 +87,9 @@ def _with_names(llms: Any) -> list[tuple[str, Any]]:
             )
     described = [name for name, llm in named if llm is not None]
     if len({*described}) < len(described):
-        raise ConfigError("llm: two functions have the same name; name them: llm={'one': …, 'two': …}")
+        raise ConfigError(
+            "llm: two functions have the same name; name them: llm={'one': …, 'two': …}"
+        )
     return named
 
 

@@ -23,7 +23,12 @@ from llm_labeler.judging.ensemble import Judges, label
 from llm_labeler.parsing.filters import COPIES, OFF_TOPIC, shared
 from llm_labeler.records import Proposal, Text, format_counts
 from llm_labeler.runs.label_folder import CANDIDATES_FILE, RunRecord
-from llm_labeler.runs.questions_and_votes import GenerationTask, TextCandidates, estimate_judges, with_votes
+from llm_labeler.runs.questions_and_votes import (
+    GenerationTask,
+    TextCandidates,
+    estimate_judges,
+    with_votes,
+)
 from llm_labeler.settings import AGGREGATIONS, PARAPHRASE, RULES, LabelSettings
 from pairkit.base.cli.progress import Listener, Progress
 from pairkit.base.cli.result_table import Printed, ResultTable
@@ -73,7 +78,9 @@ def judges_table(judges: Judges) -> ResultTable:
     why = f" ({judges.reason})" if judges.reason else ""
     caption = f"votes weighted by {judges.method}{why}; Krippendorff's alpha {alpha}"
     table = ResultTable(
-        *("judge", "judged", "unsure", "accuracy", "agrees with"), caption=caption, left=("agrees with",)
+        *("judge", "judged", "unsure", "accuracy", "agrees with"),
+        caption=caption,
+        left=("agrees with",),
     )
     for name, judge in sorted(judges.by_name.items()):
         shares = [
@@ -81,7 +88,9 @@ def judges_table(judges: Judges) -> ResultTable:
             for pair in judges.agreements
             if name in (pair.one, pair.other)
         ]
-        table.add_row(name, judge.judged, judge.unsure, accuracy_text(judge.accuracy), ", ".join(shares))
+        table.add_row(
+            name, judge.judged, judge.unsure, accuracy_text(judge.accuracy), ", ".join(shares)
+        )
     return table
 
 
@@ -136,7 +145,11 @@ class RunResult(Printed):
         spent = self.asked.spent
         cached = self.asked.cached
         calls = f"{spent.requests:,} calls ({cached:,} answered before), {spent.tokens:,} tokens"
-        in_all = "" if self.spent_in_all == spent else f" ({money(self.spent_in_all.cost)} in all sessions)"
+        in_all = (
+            ""
+            if self.spent_in_all == spent
+            else f" ({money(self.spent_in_all.cost)} in all sessions)"
+        )
         return f"{calls}, cost {money(spent.cost)}{in_all}"
 
 
@@ -203,9 +216,7 @@ class Labelled(RunResult):
 
     def __repr__(self) -> str:
         counts = f"{self.positives:,} positive and {self.negatives:,} negative pairs"
-        return (
-            f"Labelled({str(self.out)!r}: {counts} of {self.statistics['texts']:,} texts; {self._caption()})"
-        )
+        return f"Labelled({str(self.out)!r}: {counts} of {self.statistics['texts']:,} texts; {self._caption()})"
 
     def _caption(self) -> str:
         return f"{self._cost()}; {sum(self.dropped.values()):,} dropped; {self.seconds:.1f} s"
@@ -256,7 +267,9 @@ class QualityWarnings:
         lines = list[str]()
         counts = self._counts[llm]
         if llm in self._needs_positives and not counts["positives"]:
-            lines.append(f"{llm}: no positives; its rules fit few sentences, all English: use an LLM")
+            lines.append(
+                f"{llm}: no positives; its rules fit few sentences, all English: use an LLM"
+            )
         off_topic = counts["off_topic"]
         judged = counts["off_topic"] + counts["on_topic"]
         if off_topic >= _MIN_COUNT and 2 * off_topic > judged:
@@ -315,7 +328,9 @@ class Notes(list[str]):
 
     def add_rejected(self, store: AnswerStore, record: RunRecord) -> None:
         """Note how many rejected questions were not repeated."""
-        if rejected := sum(failure.final and record.asks(failure.key) for failure in store.failures()):
+        if rejected := sum(
+            failure.final and record.asks(failure.key) for failure in store.failures()
+        ):
             self.add(
                 f"{rejected:,} questions were rejected by their server and not repeated;"
                 " --retry-failed repeats them"
@@ -339,9 +354,13 @@ def assemble(
     settings = record.settings
     by_id = {text.text_id: text for text in texts}
     judges = estimate_judges(screened, store, record)  # first, as `weighted` needs all votes
-    rows = DatasetRows(settings.ensemble.aggregation, settings.seed, triplets=settings.task != PARAPHRASE)
+    rows = DatasetRows(
+        settings.ensemble.aggregation, settings.seed, triplets=settings.task != PARAPHRASE
+    )
     ids = sorted(by_id)
-    text_indices = array("i", range(len(ids)))  # of each text, then of each candidate that may become a row
+    text_indices = array(
+        "i", range(len(ids))
+    )  # of each text, then of each candidate that may become a row
     dropped: Counter[str] = Counter()
     quality = QualityWarnings(settings)
     answers = unjudged = proposals = 0

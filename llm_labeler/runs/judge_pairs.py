@@ -24,7 +24,13 @@ from llm_labeler.judging.ensemble import CLASSES, Judges, fit_judges, votes_by_j
 from llm_labeler.judging.questions import PAIRS
 from llm_labeler.records import JudgeVote, format_counts
 from llm_labeler.runs.assemble import RunResult, accuracy_text
-from llm_labeler.runs.label import AskOptions, AskSession, ask_judges, refuse_unanswered, remote_llms
+from llm_labeler.runs.label import (
+    AskOptions,
+    AskSession,
+    ask_judges,
+    refuse_unanswered,
+    remote_llms,
+)
 from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out
 from llm_labeler.runs.prompts import Template
 from llm_labeler.runs.questions_and_votes import TextCandidates, add_votes, judge_questions
@@ -52,7 +58,9 @@ def judged_card(
     """The README of the dataset."""
     texts = CARD_TEXTS["judge"]
     splits = statistics["splits"]
-    rows = [(name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)]
+    rows = [
+        (name, *(split.get(name, 0) for split in splits.values())) for name in ("pairs", *VERDICTS)
+    ]
     contradicted = statistics["contradictions"]
     same = contradicted["given_same"]
     different = contradicted["given_other"]
@@ -162,11 +170,15 @@ def judge_pairs(
     check_apart(out, work)
     note = partial(say, quiet=progress is not True)
     if rules_only := [name for name in settings.proposers if settings.llm[name].kind == RULES]:
-        raise ConfigError(f"{rules_only[0]} is a set of rules, which can't judge; name LLMs in --llm")
+        raise ConfigError(
+            f"{rules_only[0]} is a set of rules, which can't judge; name LLMs in --llm"
+        )
     if not settings.proposers:
         raise ConfigError("no LLM is named; give --llm, preferably of several makers")
     pairs = read_existing_pairs(source, columns, rules, settings.input, settings.seed)
-    providers = {name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers}
+    providers = {
+        name: build(name, settings.llm[name], functions.get(name)) for name in settings.proposers
+    }
     for reason, count in pairs.dropped.items():
         note(f"{count:,} pairs are not judged: {reason} (see the [input] settings)")
     if names := remote_llms(settings, providers):
@@ -183,9 +195,12 @@ def judge_pairs(
         Display(progress) as show,
     ):
         store.recover()
-        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
+        check_prices(
+            settings.budget, {name: p.prices for name, p in providers.items()}, store.spent()
+        )
         questions = {
-            name: judge_questions(_as_candidates(pairs), name, record, scale) for name in settings.proposers
+            name: judge_questions(_as_candidates(pairs), name, record, scale)
+            for name in settings.proposers
         }
         step = settings.judge.candidates_per_call
         total = len(questions) * sum(-(-len(seconds) // step) for seconds in pairs.by_text.values())
@@ -203,7 +218,8 @@ def judge_pairs(
     judges = fit_judges(chain.from_iterable(votes.values()), settings.ensemble)
     minimum = settings.ensemble.min_confidence
     judged = {
-        split: _judged(rows, votes, judges, pairs.half, minimum) for split, rows in pairs.splits.items()
+        split: _judged(rows, votes, judges, pairs.half, minimum)
+        for split, rows in pairs.splits.items()
     }
     statistics = _write(out, work, judged, judges, pairs, run, endings)
     return JudgedPairs(
@@ -246,7 +262,9 @@ def _write(
         how="diagonal_relaxed",
     )
     write_parquet(work / ALL_FILE, all_rows, private=True)
-    contradictions = all_rows.filter("contradicts").sort("confidence", descending=True, maintain_order=True)
+    contradictions = all_rows.filter("contradicts").sort(
+        "confidence", descending=True, maintain_order=True
+    )
     _write_csv(work / CONTRADICTIONS_FILE, contradictions)
     splits = {
         split: rows.filter(pl.col("reason").is_null()).drop("reason", PAIR, "contradicts")

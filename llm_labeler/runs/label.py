@@ -6,7 +6,15 @@ import asyncio
 import shlex
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +28,14 @@ from llm_labeler.dispatch.budget import Budget, Spending, check_prices
 from llm_labeler.dispatch.workers import Meter, ask_all, errors_by_llm, joined_error
 from llm_labeler.records import Ask, Text
 from llm_labeler.runs.assemble import AskSummary, Labelled, Notes, assemble
-from llm_labeler.runs.label_folder import IN_USE, STORE_FILE, RunRecord, check_out, load_run, save_run
+from llm_labeler.runs.label_folder import (
+    IN_USE,
+    STORE_FILE,
+    RunRecord,
+    check_out,
+    load_run,
+    save_run,
+)
 from llm_labeler.runs.label_plan import Plan, estimate
 from llm_labeler.runs.prompts import load_template
 from llm_labeler.runs.questions_and_votes import GenerationTask, ScreenedTexts, judge_questions
@@ -55,10 +70,14 @@ class AskSession:
     def summary(self, outcomes: list[Meter], problems: Mapping[str, PairkitError]) -> AskSummary:
         """The calls, spending and failures of some stages."""
         failures = self.store.failures() if any(outcome.failed for outcome in outcomes) else ()
-        missing = [failure for failure in failures if not failure.final and self.record.asks(failure.key)]
+        missing = [
+            failure for failure in failures if not failure.final and self.record.asks(failure.key)
+        ]
         details = {failure.detail for failure in missing}
         # A limit that stopped an earlier round no longer matters if the last round went on.
-        stopped = next((outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None)
+        stopped = next(
+            (outcome.stopped_by for outcome in outcomes[-2:] if outcome.stopped_by), None
+        )
         return AskSummary(
             sum(outcome.cached for outcome in outcomes[:2]),
             sum(outcome.done for outcome in outcomes),
@@ -70,7 +89,9 @@ class AskSession:
         )
 
 
-async def ask_everything(session: AskSession, texts: Sequence[Text], screened: ScreenedTexts) -> AskSummary:
+async def ask_everything(
+    session: AskSession, texts: Sequence[Text], screened: ScreenedTexts
+) -> AskSummary:
     """Ask for proposals, then ask the judges; repeat while the judges leave budget for further proposals."""
     record = session.record
     options = session.options
@@ -103,7 +124,9 @@ async def ask_judges(
 ) -> AskSummary:
     """Ask judges about existing pairs."""
     async with _asking(session) as (ask, failed, left_out):
-        usable = {name: asks for name, asks in questions.items() if name not in {*failed, *left_out}}
+        usable = {
+            name: asks for name, asks in questions.items() if name not in {*failed, *left_out}
+        }
         outcome = await ask("judging", usable, total, 0.0)
         return session.summary([outcome], {**failed, **outcome.problems})
 
@@ -130,7 +153,9 @@ async def _asking(
         stage: str, asks: Mapping[str, Iterable[Ask]], total: int | None, kept_back: float
     ) -> Meter:
         budget.keep_back(kept_back)
-        ask_stage = run_batch if options.batch else partial(ask_all, breaker=settings.breaker, total=total)
+        ask_stage = (
+            run_batch if options.batch else partial(ask_all, breaker=settings.breaker, total=total)
+        )
         return await ask_stage(
             *(asks, providers, store, budget),
             progress=session.show,
@@ -205,8 +230,12 @@ def generate(
     ):
         save_run(work, record, texts.texts)
         if interrupted := store.recover():
-            notes.add(f"{interrupted} calls were interrupted last time; each is charged at its upper bound")
-        check_prices(settings.budget, {name: p.prices for name, p in providers.items()}, store.spent())
+            notes.add(
+                f"{interrupted} calls were interrupted last time; each is charged at its upper bound"
+            )
+        check_prices(
+            settings.budget, {name: p.prices for name, p in providers.items()}, store.spent()
+        )
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts.texts})
         session = AskSession(record, providers, store, options, show, notes.add)
         is_limited = settings.budget != BudgetSettings()
@@ -215,14 +244,18 @@ def generate(
                 notes.add(line)
         asked = run_anywhere(ask_everything(session, texts.texts, screened))
         if not options.keep_going:
-            refuse_unanswered(asked, f", or make the dataset without them: {_parse_command(work, out)}")
+            refuse_unanswered(
+                asked, f", or make the dataset without them: {_parse_command(work, out)}"
+            )
         notes.add_rejected(store, record)
         stopped = _stopped(asked, settings, out, work)
         if stopped:
             notes.add(f"{stopped}; the dataset has the answers so far")
         try:
             return assemble(
-                *(store, record, texts.texts, screened, out, work, asked, notes), started=start, show=show
+                *(store, record, texts.texts, screened, out, work, asked, notes),
+                started=start,
+                show=show,
             )
         except DataError as error:
             if not stopped:
@@ -254,7 +287,12 @@ def _parse_command(work: Path, out: Path, **more: str) -> str:
 
 
 def parse(
-    work: Path, out: Path, settings: LabelSettings, *, fresh: bool = False, progress: bool | Listener = True
+    work: Path,
+    out: Path,
+    settings: LabelSettings,
+    *,
+    fresh: bool = False,
+    progress: bool | Listener = True,
 ) -> Labelled:
     """See `llm_labeler.parse`."""
     start = time.monotonic()
@@ -262,7 +300,11 @@ def parse(
     recorded, texts = load_run(work)
     record = _with_settings(recorded, settings)
     check_out(out, record.run_json(), fresh=fresh)
-    with held_folder(work, IN_USE), AnswerStore.open(work / STORE_FILE) as store, Display(progress) as show:
+    with (
+        held_folder(work, IN_USE),
+        AnswerStore.open(work / STORE_FILE) as store,
+        Display(progress) as show,
+    ):
         screened = ScreenedTexts(store, record, {text.text_id: text for text in texts})
         return assemble(
             *(store, record, texts, screened, out, work, AskSummary(), Notes(progress)),
@@ -297,7 +339,9 @@ def prepare(
 ) -> tuple[RunRecord, InputTexts, dict[str, Provider]]:
     """Check the arguments before any call; return the run's record, its sentences and its LLMs."""
     if not settings.proposers:
-        raise ConfigError("no LLM is named; give --llm, such as chatgpt,llama, or wordnet for rules")
+        raise ConfigError(
+            "no LLM is named; give --llm, such as chatgpt,llama, or wordnet for rules"
+        )
     check_aggregation_can_work(settings)
     template = load_template(settings.prompt, settings.task)
     texts = read_texts(source, columns=columns, settings=settings.input, seed=settings.seed)

@@ -20,7 +20,10 @@ from pairkit.base.system.folders import is_same, made_there
 from pairkit.dataset.parquet import read_parquet, write_parquet
 
 _COMMAND = "label"
-_TRIPLET_SETTINGS = (("prompt", "changes"), ("filters", "min_kept"))  # without effect on other tasks
+_TRIPLET_SETTINGS = (
+    ("prompt", "changes"),
+    ("filters", "min_kept"),
+)  # without effect on other tasks
 
 
 def check_out(out: Path, run: Mapping[str, Any], *, fresh: bool) -> None:
@@ -60,7 +63,9 @@ class RunRecord:
     def prompts(self) -> dict[str, str]:
         """System message, examples and the question of each polarity."""
         prompts = {"system": self.template.system, "examples": self.template.examples_summary}
-        prompts |= {polarity: self.template.user[polarity] for polarity in self.settings.prompt.polarities}
+        prompts |= {
+            polarity: self.template.user[polarity] for polarity in self.settings.prompt.polarities
+        }
         return {name: text for name, text in prompts.items() if text or name in POLARITIES}
 
     def run_json(self) -> dict[str, Any]:
@@ -103,7 +108,11 @@ class RunRecord:
 
 def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
     """Save the run's inputs, readable only by the owner, as the sentences may be confidential."""
-    columns = [[text.text_id for text in texts], [text.text for text in texts], [text.row for text in texts]]
+    columns = [
+        [text.text_id for text in texts],
+        [text.text for text in texts],
+        [text.row for text in texts],
+    ]
     frame = pl.DataFrame(columns, schema=_TEXTS)
     write_parquet(work / TEXTS_FILE, frame, private=True)
     run = {
@@ -120,14 +129,18 @@ def save_run(work: Path, record: RunRecord, texts: Sequence[Text]) -> None:
 
 def load_run(work: Path) -> tuple[RunRecord, tuple[Text, ...]]:
     """Load the record and the sentences of the last run in this folder."""
-    return load_run_record(work), tuple(Text(*row) for row in read_private(work / TEXTS_FILE).iter_rows())
+    return load_run_record(work), tuple(
+        Text(*row) for row in read_private(work / TEXTS_FILE).iter_rows()
+    )
 
 
 def load_run_record(work: Path) -> RunRecord:
     """Load the record of the last run in this folder."""
     path = work / RUN_FILE
     if not (work / TEXTS_FILE).is_file():  # the dataset has a run.json, too
-        raise ConfigError(f"{work}: not a working folder of `label generate`; give its OUT.work as --work")
+        raise ConfigError(
+            f"{work}: not a working folder of `label generate`; give its OUT.work as --work"
+        )
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
         return RunRecord(
@@ -139,15 +152,21 @@ def load_run_record(work: Path) -> RunRecord:
             run["dropped_texts"],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        raise DataError(f"damaged ({error!r:.200}): run `label generate` again", path=path) from error
+        raise DataError(
+            f"damaged ({error!r:.200}): run `label generate` again", path=path
+        ) from error
 
 
 def _template(run: Mapping[str, Any]) -> Template:
     examples = {
-        polarity: tuple((text, tuple(sentences)) for text, sentences in run["examples"].get(polarity, ()))
+        polarity: tuple(
+            (text, tuple(sentences)) for text, sentences in run["examples"].get(polarity, ())
+        )
         for polarity in POLARITIES
     }
-    return Template(run["name"], run["user"], run["system"], examples if any(examples.values()) else {})
+    return Template(
+        run["name"], run["user"], run["system"], examples if any(examples.values()) else {}
+    )
 
 
 def read_private(path: Path) -> pl.DataFrame:

@@ -17,7 +17,9 @@ from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import spoken
 
 _BYTES_PER_TOKEN = 4  # of English; other scripts have fewer
-_EXPANSION = 1.3  # length of a sentence in an answer relative to its text, with its number and line break
+_EXPANSION = (
+    1.3  # length of a sentence in an answer relative to its text, with its number and line break
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,13 @@ class Plan(Printed):
         calls = sum(estimate.missing for estimate in self.estimates)
         tokens = sum(estimate.tokens for estimate in self.estimates)
         checks = [
-            ("max-requests", self.limits.max_requests, self.spent.requests, calls, "{:,} calls".format),
+            (
+                "max-requests",
+                self.limits.max_requests,
+                self.spent.requests,
+                calls,
+                "{:,} calls".format,
+            ),
             ("max-tokens", self.limits.max_tokens, self.spent.tokens, tokens, "{:,} tokens".format),
             ("max-cost", self.limits.max_cost, self.spent.known_cost, self.cost or 0.0, money),
         ]
@@ -97,7 +105,12 @@ class Plan(Printed):
         for estimate in self.estimates:
             table.add_row(
                 *(estimate.llm, f"{estimate.missing:,} of {estimate.questions:,}"),
-                *(estimate.tokens, estimate.at_most, money(estimate.cost), money(estimate.cost_at_most)),
+                *(
+                    estimate.tokens,
+                    estimate.at_most,
+                    money(estimate.cost),
+                    money(estimate.cost_at_most),
+                ),
                 "may leave" if estimate.leaves_machine else "stays",
             )
         return table
@@ -117,10 +130,15 @@ class Plan(Printed):
 
 
 def estimate(
-    record: RunRecord, texts: tuple[Text, ...], providers: Mapping[str, Provider], store: AnswerStore | None
+    record: RunRecord,
+    texts: tuple[Text, ...],
+    providers: Mapping[str, Provider],
+    store: AnswerStore | None,
 ) -> Plan:
     """Count the unanswered questions and estimate their tokens and cost."""
-    estimates = tuple(_estimate_llm(record, texts, provider, store) for provider in providers.values())
+    estimates = tuple(
+        _estimate_llm(record, texts, provider, store) for provider in providers.values()
+    )
     spent = Spending() if store is None else store.spent()
     return Plan(len(texts), record.dropped_texts, estimates, record.settings.budget, spent)
 
@@ -136,7 +154,9 @@ def _estimate_llm(
     missing = 0
     likely = TokenUsage(0, 0)
     at_most = TokenUsage(0, 0)
-    unanswered = (ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk))
+    unanswered = (
+        ask for chunk in chunks(asks) for ask in (store.unanswered(chunk) if store else chunk)
+    )
     for ask in unanswered:
         missing += 1
         prompt = sum(len(message.content.encode("utf-8", "replace")) for message in ask.messages)
@@ -144,7 +164,9 @@ def _estimate_llm(
         likely += TokenUsage(round(prompt / _BYTES_PER_TOKEN), round(answer / _BYTES_PER_TOKEN))
         at_most += provider.max_usage(ask)
     if provider.name in settings.judges:
-        share = missing / questions if questions else 1.0  # of the candidates that are not judged yet
+        share = (
+            missing / questions if questions else 1.0
+        )  # of the candidates that are not judged yet
         likely += _judging(record, texts, len(settings.proposers) - is_proposer, share)
     if is_free := settings.llm[provider.name].kind == RULES:
         likely = at_most = TokenUsage(0, 0)
@@ -156,7 +178,9 @@ def _estimate_llm(
     )
 
 
-def _judging(record: RunRecord, texts: tuple[Text, ...], proposers: int, missing_share: float) -> TokenUsage:
+def _judging(
+    record: RunRecord, texts: tuple[Text, ...], proposers: int, missing_share: float
+) -> TokenUsage:
     """Likely tokens for judging the candidates of the other `proposers`."""
     settings = record.settings
     candidates = settings.size * settings.samples * len(settings.prompt.polarities) * proposers
@@ -165,5 +189,9 @@ def _judging(record: RunRecord, texts: tuple[Text, ...], proposers: int, missing
     calls = -(-candidates // settings.judge.candidates_per_call)
     instructions, vote = 250, 6  # tokens of a judge's prompt without its sentences; of a vote
     characters = sum(len(text.text) for text in texts)
-    prompt = calls * instructions * len(texts) + (calls + candidates) * characters / _BYTES_PER_TOKEN
-    return TokenUsage(round(prompt * missing_share), round(candidates * vote * len(texts) * missing_share))
+    prompt = (
+        calls * instructions * len(texts) + (calls + candidates) * characters / _BYTES_PER_TOKEN
+    )
+    return TokenUsage(
+        round(prompt * missing_share), round(candidates * vote * len(texts) * missing_share)
+    )

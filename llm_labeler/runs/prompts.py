@@ -34,7 +34,9 @@ CHANGE_WORDS: Mapping[ChangeKind, str] = {
 MAX_EXAMPLES = 32  # texts
 MAX_CHARACTERS = 100_000  # of texts and sentences
 
-Examples = dict[Polarity, tuple[tuple[str, tuple[str, ...]], ...]]  # by polarity: texts with their sentences
+Examples = dict[
+    Polarity, tuple[tuple[str, tuple[str, ...]], ...]
+]  # by polarity: texts with their sentences
 
 
 def read_examples(path: Path) -> Examples:
@@ -92,7 +94,9 @@ class Template:
             turns.append(self.question(example, len(sentences), polarity))
             lines = (f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
             as_json = json.dumps({"sentences": sentences}, ensure_ascii=False)
-            turns.append(Message("assistant", as_json if self.name == HARDENED_NAME else "\n".join(lines)))
+            turns.append(
+                Message("assistant", as_json if self.name == HARDENED_NAME else "\n".join(lines))
+            )
         return tuple(turns)
 
     def question(self, text: str, size: int, polarity: Polarity) -> Message:
@@ -103,7 +107,9 @@ class Template:
             "json_text": json.dumps(text, ensure_ascii=False),
             "polarity": _ADJECTIVES[polarity],
         }
-        return Message("user", _PLACEHOLDER.sub(lambda match: values[match[1]], self.user[polarity]))
+        return Message(
+            "user", _PLACEHOLDER.sub(lambda match: values[match[1]], self.user[polarity])
+        )
 
     def prompt_hash(self, size: int, polarity: Polarity, sample: int = 0) -> str:
         """Hash of everything in the chat but the text."""
@@ -133,7 +139,10 @@ def load_template(settings: PromptSettings, task: str) -> Template:
     else:
         template = _from_file(Path(name), settings.polarities)
     changes = "; ".join(CHANGE_WORDS[kind] for kind in settings.changes)
-    user = {polarity: question.replace("{changes}", changes) for polarity, question in template.user.items()}
+    user = {
+        polarity: question.replace("{changes}", changes)
+        for polarity, question in template.user.items()
+    }
     examples = read_examples(settings.examples) if settings.examples else {}
     return replace(template, user=user, examples=examples)
 
@@ -145,7 +154,9 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
         if path.suffix == ".toml":
             table = tomllib.loads(content)
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such template; expected paper, hardened or a file") from error
+        raise ConfigError(
+            f"{path}: no such template; expected paper, hardened or a file"
+        ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: can't be read as a template ({error})") from error
     if path.suffix != ".toml" and len(polarities) > 1 and "{polarity}" not in content:
@@ -154,7 +165,9 @@ def _from_file(path: Path, polarities: tuple[Polarity, ...]) -> Template:
             " .toml file with positive and negative"
         )
     if set(table) - _TOML_KEYS or not all(isinstance(value, str) for value in table.values()):
-        raise ConfigError(f"{path}: expected strings positive, negative and system; found {sorted(table)}")
+        raise ConfigError(
+            f"{path}: expected strings positive, negative and system; found {sorted(table)}"
+        )
     if missing := [polarity for polarity in polarities if polarity not in table]:
         raise ConfigError(f"{path}: has no {missing[0]} prompt; add it, or set prompt.polarities")
     user = {polarity: _checked(path, table[polarity]) for polarity in polarities}
@@ -166,5 +179,7 @@ def _checked(path: Path, template: str) -> str:
     if not placeholders & {"text", "json_text"}:
         raise ConfigError(f"{path}: has no {{text}}; add it, it is replaced by the sentence")
     if "size" not in placeholders:
-        raise ConfigError(f"{path}: has no {{size}}; add it, it is replaced by the number of sentences")
+        raise ConfigError(
+            f"{path}: has no {{size}}; add it, it is replaced by the number of sentences"
+        )
     return template

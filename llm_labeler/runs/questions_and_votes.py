@@ -16,7 +16,13 @@ from llm_labeler.dispatch.answer_store import AnswerStore
 from llm_labeler.judging.ensemble import Judges, fit_judges
 from llm_labeler.judging.questions import CANDIDATES, Scale, judge_asks, read_votes
 from llm_labeler.parsing.answer import parse_answer, parse_hard_negatives
-from llm_labeler.parsing.filters import Screened, reject_hard_negative, reject_query, reject_rewrite, screen
+from llm_labeler.parsing.filters import (
+    Screened,
+    reject_hard_negative,
+    reject_query,
+    reject_rewrite,
+    screen,
+)
 from llm_labeler.records import (
     POLARITIES,
     Ask,
@@ -57,7 +63,9 @@ class GenerationTask:
         size = record.settings.size
         samples = range(record.settings.samples)
         self._hashes = {
-            polarity: frozenset(record.template.prompt_hash(size, polarity, sample) for sample in samples)
+            polarity: frozenset(
+                record.template.prompt_hash(size, polarity, sample) for sample in samples
+            )
             for polarity in record.settings.prompt.polarities
         }
         self._proposers = frozenset(record.settings.proposers)
@@ -71,7 +79,9 @@ class GenerationTask:
         """One LLM's questions, text by text."""
         template = self.record.template
         settings = self.settings
-        turns = [(polarity, sample) for polarity in self._hashes for sample in range(self._samples(llm))]
+        turns = [
+            (polarity, sample) for polarity in self._hashes for sample in range(self._samples(llm))
+        ]
         hashes = {turn: template.prompt_hash(settings.size, *turn) for turn in turns}
         openings = {polarity: template.opening(polarity) for polarity in self._hashes}
         schemas = {polarity: self._schema_of(polarity, llm) for polarity in self._hashes}
@@ -129,9 +139,13 @@ class GenerationTask:
         polarity = None if answer.key.task == "judge" else answer.key.task
         if self.settings.task == "triplet" and polarity == "negative":
             return parse_hard_negatives(reply.raw, text=text.text, finish=reply.finish, size=size)
-        return parse_answer(reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity)
+        return parse_answer(
+            reply.raw, text=text.text, finish=reply.finish, size=size, polarity=polarity
+        )
 
-    def _reject(self, item: Item, text: str, polarity: Polarity, settings: FilterSettings) -> str | None:
+    def _reject(
+        self, item: Item, text: str, polarity: Polarity, settings: FilterSettings
+    ) -> str | None:
         """The reason to drop a sentence; None to keep it."""
         if self.settings.task == "query":
             return reject_query(item.text, text, polarity, settings)
@@ -218,7 +232,9 @@ def add_votes(
                 text.votes.setdefault(vote.candidate_id, []).append(vote)
 
 
-def estimate_judges(texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord) -> Judges | None:
+def estimate_judges(
+    texts: Iterable[TextCandidates], store: AnswerStore, record: RunRecord
+) -> Judges | None:
     """Estimate the judges' accuracies from all votes; None if there are no judges."""
     if not record.settings.judges:
         return None
@@ -232,7 +248,9 @@ def _questions_to(
     """One judge's questions about one text's candidates."""
     settings = record.settings
     parameters = record.parameters[judge][0]
-    return judge_asks(text.text, text.candidates, judge, parameters, settings.judge, settings.seed, scale)
+    return judge_asks(
+        text.text, text.candidates, judge, parameters, settings.judge, settings.seed, scale
+    )
 
 
 def judge_questions(

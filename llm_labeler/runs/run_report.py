@@ -15,8 +15,19 @@ from llm_labeler.parsing.answer import REASONS as ANSWER_REASONS
 from llm_labeler.parsing.filters import REASONS as FILTER_REASONS
 from llm_labeler.records import POLARITIES, Failure, LabelledPair, StoredAnswer, Text
 from llm_labeler.runs.assemble import QualityWarnings
-from llm_labeler.runs.label_folder import CANDIDATES_FILE, STORE_FILE, RunRecord, load_run, read_private
-from llm_labeler.runs.questions_and_votes import TextCandidates, estimate_judges, screen_texts, with_votes
+from llm_labeler.runs.label_folder import (
+    CANDIDATES_FILE,
+    STORE_FILE,
+    RunRecord,
+    load_run,
+    read_private,
+)
+from llm_labeler.runs.questions_and_votes import (
+    TextCandidates,
+    estimate_judges,
+    screen_texts,
+    with_votes,
+)
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import DataError
 
@@ -90,7 +101,9 @@ class Report(Printed):
 
     def table(self) -> ResultTable:
         """One row per LLM."""
-        table = ResultTable(*_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings))
+        table = ResultTable(
+            *_HEADER, title=f"{self.texts:,} sentences", caption="\n".join(self.warnings)
+        )
         for name, counts in self.llms.items():
             kept = f"{counts.kept:,} ({counts.kept / counts.proposals if counts.proposals else 0.0:.0%})"
             spent = (counts.spent.requests, counts.spent.tokens, money(counts.spent.cost))
@@ -100,7 +113,9 @@ class Report(Printed):
     def tables(self) -> list[ResultTable]:
         """The table by LLM, and a table of reasons for each kind of loss."""
         tables = [self.table()]
-        proposals = {f"Dropped proposals of {name}": counts.dropped for name, counts in self.llms.items()}
+        proposals = {
+            f"Dropped proposals of {name}": counts.dropped for name, counts in self.llms.items()
+        }
         losses: dict[str, Mapping[str, int]] = {
             "Unused input rows": self.dropped_texts,
             **proposals,
@@ -218,7 +233,9 @@ def show_sentence(work: Path, sentence: str) -> Shown:
             {
                 polarity: [
                     (message.role, message.content)
-                    for message in record.template.messages(text.text, record.settings.size, polarity)
+                    for message in record.template.messages(
+                        text.text, record.settings.size, polarity
+                    )
                 ]
                 for polarity in record.settings.prompt.polarities
             },
@@ -237,7 +254,8 @@ def find_text(texts: tuple[Text, ...], sentence: str, work: Path) -> Text:
         return matches[0]
     if matches:
         raise DataError(
-            f"{len(matches)} sentences have ids that begin with {sentence!r}; give more characters", path=work
+            f"{len(matches)} sentences have ids that begin with {sentence!r}; give more characters",
+            path=work,
         )
     raise DataError(
         f"no sentence {sentence!r} among {len(texts):,}; give a text_id (a column of the dataset), row:N or"

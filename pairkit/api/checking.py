@@ -55,7 +55,9 @@ def read(
         >>> pairkit.read("pairs.tsv")
         PairDataset of pairs.tsv: 8 pairs, labels 0 and 1 (50.0 % are 1); train 8
     """
-    return read_pairs(source, columns=columns, rules=label_rules(labels, label_range, bad_rows), split=split)
+    return read_pairs(
+        source, columns=columns, rules=label_rules(labels, label_range, bad_rows), split=split
+    )
 
 
 @options(out=Option(short="-o", metavar="FILE", panel=OUTPUT, main=True))
@@ -100,7 +102,9 @@ def audit(
 
     file = argument("out", out, TableFile | None)
     rules = label_rules(labels, label_range, bad_rows)
-    result = audit_pairs(read_frames(source, columns, rules), skips_bad_rows=rules.bad_rows == "skip")
+    result = audit_pairs(
+        read_frames(source, columns, rules), skips_bad_rows=rules.bad_rows == "skip"
+    )
     if not result.bad_rows and not any(split.pairs for split in result.splits.values()):
         raise DataError("has no rows; give a dataset with pairs", path=result.source)
     if file is not None:

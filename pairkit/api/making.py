@@ -238,7 +238,9 @@ def extract(
         "seed": argument("seed", seed, int),
     }
     roles = argument("columns", columns, dict[str, str] | None)
-    made = make_mined(source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress)
+    made = make_mined(
+        source, folder, columns=roles, settings=settings, fresh=fresh, progress=progress
+    )
     return _with_dropped(made, file, fresh=fresh)
 
 

@@ -26,7 +26,17 @@ from pairkit.base.printable import without_keys
 # Messages name options as flags of the shell; readers in Python get keyword arguments instead.
 # The boolean options of messages: `--fresh` is `fresh=True`, and `--no-lora` is `lora=False`.
 BOOLEAN = {
-    *("batch", "cache", "cut_negatives", "dry_run", "fresh", "grades", "keep_going", "local_only", "lora"),
+    *(
+        "batch",
+        "cache",
+        "cut_negatives",
+        "dry_run",
+        "fresh",
+        "grades",
+        "keep_going",
+        "local_only",
+        "lora",
+    ),
     *("no_key", "remove_missing", "retry_failed", "skip_broken", "trust_remote_code"),
 }
 # A value has a "=", "/", digit or capital, or ": " after it; any other is written as `--flag=value`.
@@ -76,7 +86,9 @@ def _keyword(match: re.Match[str]) -> str:
         return f"{positive}={name == positive}{match[0][len(flag) + 2 :]}"
     if name.endswith("columns") and "=" in value:
         return f"{name}={dict(part.partition('=')[::2] for part in value.split(','))}"
-    is_bare = re.fullmatch(r"-?[\d.]+(e-?\d+)?|[A-Z]*", value)  # a number, or a word that stands for a value
+    is_bare = re.fullmatch(
+        r"-?[\d.]+(e-?\d+)?|[A-Z]*", value
+    )  # a number, or a word that stands for a value
     return f"{name}={value if is_bare else repr(value)}"
 
 
@@ -101,7 +113,9 @@ class DataError(PairkitError):
 
     exit_code = 3
 
-    def __init__(self, message: str, *, path: Path | str | None = None, row: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, path: Path | str | None = None, row: int | None = None
+    ) -> None:
         self.path = path
         self.row = row
         if path is not None:

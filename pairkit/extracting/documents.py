@@ -36,7 +36,8 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _ANSWERED = re.compile(
-    r"\A(?:A|Answer|Antwort|Réponse|Respuesta|Risposta|答案?|回答)\s*\d*\s*[:：.)]\s*", re.IGNORECASE
+    r"\A(?:A|Answer|Antwort|Réponse|Respuesta|Risposta|答案?|回答)\s*\d*\s*[:：.)]\s*",
+    re.IGNORECASE,
 )
 
 
@@ -96,7 +97,9 @@ def read_documents(
     documents, repeated = (documents, 0) if files is None else without_repeats(documents)
     if repeated:
         dropped["repeated_paragraphs"] = repeated
-        _LOG.warning("%s: left out %s paragraphs of menus and footers", source_name(source), f"{repeated:,}")
+        _LOG.warning(
+            "%s: left out %s paragraphs of menus and footers", source_name(source), f"{repeated:,}"
+        )
     return documents, dropped
 
 
@@ -121,7 +124,9 @@ def document_files(source: Source) -> DocumentFiles | None:
     path = Path(contents)
     if path.is_file():
         if not is_document(path) and not is_table(path):
-            raise ConfigError(f"{path}: isn't a table or a document; save it as HTML, Markdown or text")
+            raise ConfigError(
+                f"{path}: isn't a table or a document; save it as HTML, Markdown or text"
+            )
         return DocumentFiles(path.parent, [path]) if is_document(path) else None
     if not path.is_dir():
         return None

@@ -37,17 +37,32 @@ from pairkit.similarity.terms import is_unspaced
 
 # Link texts without information on the target.
 _GENERIC_LINKS = frozenset(
-    ("here", "click here", "this", "link", "this link", "this page", "more", "read more", "see also", "next")
+    (
+        "here",
+        "click here",
+        "this",
+        "link",
+        "this link",
+        "this page",
+        "more",
+        "read more",
+        "see also",
+        "next",
+    )
 )
 _MIN_CHARS = 3  # of a text, unless each character may be a word
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def drop_unusable(pairs: Sequence[MinedPair], *, max_chars: int) -> list[tuple[MinedPair, str | None]]:
+def drop_unusable(
+    pairs: Sequence[MinedPair], *, max_chars: int
+) -> list[tuple[MinedPair, str | None]]:
     """The rows with texts cut, each with the reason for leaving it out, or None."""
     cut = [
         replace(
-            pair, anchor=opening_text(pair.anchor, max_chars), positive=opening_text(pair.positive, max_chars)
+            pair,
+            anchor=opening_text(pair.anchor, max_chars),
+            positive=opening_text(pair.positive, max_chars),
         )
         for pair in pairs
     ]
@@ -123,7 +138,9 @@ def make_mined(
         documents = [replace(each, blocks=tuple(split_questions(each.blocks))) for each in read]
         run = _run(documents, settings, columns)
         check_out(out, run, [source], fresh=fresh)
-        pairs = drop_unusable(_mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"])
+        pairs = drop_unusable(
+            _mine_pairs(documents, chosen, settings, show), max_chars=settings["max_chars"]
+        )
         with stage("divide into splits", show):
             rows = _divide_pairs(pairs, settings)
     made = build_result(rows, "binary", str(out or source_name(source)))
@@ -140,10 +157,15 @@ def make_mined(
 
 
 def _mine_pairs(
-    documents: Sequence[Document], chosen: Sequence[RuleName], settings: Mapping[str, Any], show: Listener
+    documents: Sequence[Document],
+    chosen: Sequence[RuleName],
+    settings: Mapping[str, Any],
+    show: Listener,
 ) -> list[MinedPair]:
     """The rows of all rules, each in the order of documents."""
-    corpus = Corpus({each.name: each for each in documents}, settings["max_chars"], settings["seed"])
+    corpus = Corpus(
+        {each.name: each for each in documents}, settings["max_chars"], settings["seed"]
+    )
     pairs: list[MinedPair] = []
     for done, name in enumerate(chosen):
         show(Progress("extract pairs", done, len(chosen), name))
@@ -153,11 +175,16 @@ def _mine_pairs(
     return pairs
 
 
-def _divide_pairs(pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]) -> pl.DataFrame:
+def _divide_pairs(
+    pairs: Sequence[tuple[MinedPair, str | None]], settings: Mapping[str, Any]
+) -> pl.DataFrame:
     """Rows with their split; links between splits are dropped, as they connect all documents."""
     reasons = [reason for _, reason in pairs]
     rows = pl.DataFrame(
-        [(row.anchor, row.positive, row.rule, row.document, row.target, row.place) for row, _ in pairs],
+        [
+            (row.anchor, row.positive, row.rule, row.document, row.target, row.place)
+            for row, _ in pairs
+        ],
         schema=_COLUMNS,
         orient="row",
     ).rename({"anchor": "text1", "positive": "text2"})
@@ -237,7 +264,9 @@ def question_answer(document: Document, _: Corpus) -> Iterator[MinedPair]:
         yield MinedPair("question-answer", *document.asked, name, name, f"row {document.row}")
     for block, following in pairwise(document.blocks):
         if (block.kind, following.kind) == ("question", "paragraph"):
-            yield MinedPair("question-answer", block.text, following.text, name, name, document.place(block))
+            yield MinedPair(
+                "question-answer", block.text, following.text, name, name, document.place(block)
+            )
 
 
 def section(document: Document, corpus: Corpus) -> Iterator[MinedPair]:
@@ -292,5 +321,10 @@ def _target(name: str, target: str, corpus: Corpus) -> Document | None:
     path = unquote(parts.path)
     base = "" if path.startswith("/") else posixpath.dirname(name)
     place = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
-    tried = (place, *(place + end for end in (".md", ".html", "/index.md", "/index.html", "/README.md")))
-    return next((corpus.documents[candidate] for candidate in tried if candidate in corpus.documents), None)
+    tried = (
+        place,
+        *(place + end for end in (".md", ".html", "/index.md", "/index.html", "/README.md")),
+    )
+    return next(
+        (corpus.documents[candidate] for candidate in tried if candidate in corpus.documents), None
+    )

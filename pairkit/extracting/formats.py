@@ -22,7 +22,14 @@ from mdit_py_plugins.container import container_plugin
 from pairkit.base.errors import DataError
 from pairkit.base.extras import needed_for
 from pairkit.base.system.text_lines import read_text, read_whole
-from pairkit.extracting.html_blocks import KNOWN_TAGS, LINE, Block, Page, UnreadableDocumentError, read_html
+from pairkit.extracting.html_blocks import (
+    KNOWN_TAGS,
+    LINE,
+    Block,
+    Page,
+    UnreadableDocumentError,
+    read_html,
+)
 from pairkit.extracting.sentences import collapse_spaces
 
 
@@ -118,7 +125,9 @@ def _name_anchor(heading: Token, children: Sequence[Token]) -> None:
 
 
 _DIRECTIVE = re.compile(r"^\s*\.\. (?:\|[^|\n]+\| )?([\w:.+-]+)::", re.MULTILINE)
-_CODE_DIRECTIVE = re.compile(r".*(code|source|prompt|console|test|ipython|graphviz|mermaid|uml|production).*")
+_CODE_DIRECTIVE = re.compile(
+    r".*(code|source|prompt|console|test|ipython|graphviz|mermaid|uml|production).*"
+)
 _NO_TEXT = re.compile(
     r"toctree|auto.*|literalinclude|include|index|highlight|(current)?module|contents|raw|.*image|.*figure"
 )
@@ -151,7 +160,9 @@ def read_rst(text: str) -> Page:
         tree, writer="html5", settings_overrides={**settings, "output_encoding": "unicode"}
     )
     page = read_html(html, is_marked=True)
-    return replace(page, title=next((block.text for block in page.blocks if block.kind == "heading"), None))
+    return replace(
+        page, title=next((block.text for block in page.blocks if block.kind == "heading"), None)
+    )
 
 
 def _accept_unknown(text: str) -> None:
@@ -160,14 +171,18 @@ def _accept_unknown(text: str) -> None:
     from docutils.parsers.rst import directives, roles
     from docutils.parsers.rst.languages import en
 
-    def role(_name: str, source: str, shown: str, *_: Any, **__: Any) -> tuple[list[Any], list[Any]]:
+    def role(
+        _name: str, source: str, shown: str, *_: Any, **__: Any
+    ) -> tuple[list[Any], list[Any]]:
         words = _ROLE_TARGET.sub("", shown).lstrip("!")
         return [inline(source, words.rpartition(".")[2] if words.startswith("~") else words)], []
 
     find: Any = directives.directive
     for name in {*_DIRECTIVE.findall(text)} - _ACCEPTED:
         is_known = name in en.directives and not _CODE_DIRECTIVE.fullmatch(name)
-        directives.register_directive(name, _tolerant(find(name, en, None)[0] if is_known else None))
+        directives.register_directive(
+            name, _tolerant(find(name, en, None)[0] if is_known else None)
+        )
         _ACCEPTED.add(name)
     for name in {*_ROLE.findall(text)} - {*en.roles}:
         roles.register_local_role(name, role)
@@ -216,7 +231,9 @@ def _read_docx(content: bytes) -> Page:
     _check_size(content)
     html = mammoth.convert_to_html(io.BytesIO(content)).value
     page = read_html(html)
-    blocks = [replace(block, first=number, last=number) for number, block in enumerate(page.blocks, 1)]
+    blocks = [
+        replace(block, first=number, last=number) for number, block in enumerate(page.blocks, 1)
+    ]
     return replace(page, blocks=blocks)
 
 
@@ -237,10 +254,16 @@ def _read_pdf(content: bytes) -> Page:
         [collapse_spaces(line) for line in page.extract_text().splitlines() if line.strip()]
         for page in reader.pages
     ]
-    margins = Counter(_DIGITS.sub("0", line) for lines in pages for line in {*lines[:2], *lines[-2:]})
+    margins = Counter(
+        _DIGITS.sub("0", line) for lines in pages for line in {*lines[:2], *lines[-2:]}
+    )
     blocks = list[Block]()
     for number, lines in enumerate(pages, 1):
-        kept = [line for line in lines if len(pages) < 3 or 2 * margins[_DIGITS.sub("0", line)] <= len(pages)]
+        kept = [
+            line
+            for line in lines
+            if len(pages) < 3 or 2 * margins[_DIGITS.sub("0", line)] <= len(pages)
+        ]
         blocks += (Block("paragraph", text, number, number) for text in _paragraphs(kept))
     title = reader.metadata.title if reader.metadata else None
     return Page(title or None, blocks)

@@ -52,13 +52,27 @@ class Page:
 
 # A text that begins and ends with a tag, unlike "<T> is the type of </a>".
 _HTML = re.compile(r"(?is)\s*<(?:!--|[a-z][a-z0-9-]*[\s>])(?=.*</[a-z]).*>\s*\Z")
-KNOWN_TAGS = defs.tags | {"bdi", "data", "dialog", "main", "o:p", "picture", "template"}  # `<o:p>` is Word's
-_LEVELS: Mapping[str, int] = {**{f"h{level}": level for level in range(1, 7)}, "dt": 7, "summary": 7}
+KNOWN_TAGS = defs.tags | {
+    "bdi",
+    "data",
+    "dialog",
+    "main",
+    "o:p",
+    "picture",
+    "template",
+}  # `<o:p>` is Word's
+_LEVELS: Mapping[str, int] = {
+    **{f"h{level}": level for level in range(1, 7)},
+    "dt": 7,
+    "summary": 7,
+}
 _BLOCK = re.compile(
     "address|article|aside|blockquote|body|caption|center|dd|details|div|dl|fieldset|figcaption|figure|header"
     "|hr|html|li|main|ol|p|section|table|tbody|td|th|tr|ul"
 )
-_LEFT_OUT = re.compile("footer|form|head|iframe|nav|noscript|script|select|style|svg|template|textarea")
+_LEFT_OUT = re.compile(
+    "footer|form|head|iframe|nav|noscript|script|select|style|svg|template|textarea"
+)
 _AROUND = re.compile("aside|header")  # left out where no element is the main content
 _LEFT_OUT_ROLE = re.compile("banner|contentinfo|navigation|search")
 # Names of classes and ids, as documentation generators, wikis and blogs use them.
@@ -82,7 +96,9 @@ _MAX_CLASSES = 1_000  # characters
 def read_html(html: str, *, is_marked: bool = False) -> Page:
     """The title and main content of a page; `is_marked` if classes such as `source-line-3` give lines."""
     content = html.encode("utf-8", "replace")
-    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
+    parser = etree.HTMLParser(
+        encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True
+    )
     root = etree.fromstring(content, parser) if content.strip() else None
     if parser.error_log.filter_from_level(etree.ErrorLevels.FATAL):
         raise UnreadableDocumentError("nested_too_deeply")
@@ -93,7 +109,9 @@ def read_html(html: str, *, is_marked: bool = False) -> Page:
     reader.read(main)
     title = collapse_spaces(root.findtext(".//title") or "")
     first = next((block.text for block in reader.blocks if block.kind == "heading"), None)
-    return Page(title or first, reader.blocks, str(root.xpath("string(//link[@rel='canonical']/@href)")))
+    return Page(
+        title or first, reader.blocks, str(root.xpath("string(//link[@rel='canonical']/@href)"))
+    )
 
 
 def blocks_of_cell(cell: str) -> list[Block] | None:
@@ -143,7 +161,9 @@ class _Reader:
         self._first: int | None = None  # line where the block begins
         self._pieces: list[str] = []
         self._links: list[Link] = []
-        self._link: tuple[int, str] | None = None  # index of its first piece of text, and its target
+        self._link: tuple[int, str] | None = (
+            None  # index of its first piece of text, and its target
+        )
         self._path: list[tuple[int, str, str]] = []  # level, text and anchor of the headings above
         self._heading: tuple[int, str] | None = None  # level and anchor of the heading that is read
         self._is_button = False
@@ -202,7 +222,9 @@ class _Reader:
             code = _text(element).strip("\n")
             self._add("code", "\n".join(line.rstrip() for line in code.split("\n")))
             return True
-        if element.tag == "table" and not element.xpath("boolean(.//table|.//pre|.//h1|.//h2|.//h3|.//h4)"):
+        if element.tag == "table" and not element.xpath(
+            "boolean(.//table|.//pre|.//h1|.//h2|.//h3|.//h4)"
+        ):
             self._end_block()
             rows = [
                 " | ".join(collapse_spaces(_text(cell)) for cell in row.iter("td", "th"))
@@ -249,7 +271,9 @@ class _Reader:
         text = "\n".join(filter(None, map(collapse_spaces, "".join(self._pieces).split("\n"))))
         heading = self._heading
         is_button = self._is_button
-        if is_button and is_question(text):  # it opens the answer below it; other buttons are controls
+        if is_button and is_question(
+            text
+        ):  # it opens the answer below it; other buttons are controls
             heading = _LEVELS["summary"], ""
         self._heading = None
         self._is_button = False

@@ -35,7 +35,9 @@ def without_repeats(documents: Sequence[Document]) -> tuple[list[Document], int]
         blocks = [_without_name(block, names) for block in document.blocks if block not in left_out]
         # A heading without a path was the site's name.
         blocks = [block for block in blocks if block.kind != "heading" or block.path]
-        kept.append(replace(document, blocks=tuple(blocks), title=_short_title(document.title, names)))
+        kept.append(
+            replace(document, blocks=tuple(blocks), title=_short_title(document.title, names))
+        )
         count += len(left_out)
     return kept, count
 

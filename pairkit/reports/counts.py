@@ -80,7 +80,9 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
     cut = None
     keys = names = ("negative", "positive")
     if dataset.label_kind == "graded":
-        low, high = (float(bound) for bound in frame.select(low=pl.min("label"), high=pl.max("label")).row(0))
+        low, high = (
+            float(bound) for bound in frame.select(low=pl.min("label"), high=pl.max("label")).row(0)
+        )
         cut = (low + high) / 2
         keys, names = ("low", "high"), (f"score below {cut:g}", f"score {cut:g} or more")
     source = next((name for name in _NAMED_BY if name in frame.columns), None)
@@ -93,7 +95,9 @@ def collect_rows(dataset: PairDataset, show: Listener) -> ReportRows:
             for index in (1, 2)
         ),
     )
-    return ReportRows(_with_overlaps(frame, show), keys, names, cut, _NAMED_BY[source] if source else None)
+    return ReportRows(
+        _with_overlaps(frame, show), keys, names, cut, _NAMED_BY[source] if source else None
+    )
 
 
 def _source(frame: pl.DataFrame, column: str | None) -> pl.Expr:
@@ -130,7 +134,9 @@ def _with_overlaps(frame: pl.DataFrame, show: Listener) -> pl.DataFrame:
 
 def overlap(terms1: Sequence[str], terms2: Sequence[str], order: int) -> float | None:
     """The Jaccard similarity of the n-grams of two word sequences, in per cent; None without n-grams."""
-    sets = [set(zip(*(of[start:] for start in range(order)), strict=False)) for of in (terms1, terms2)]
+    sets = [
+        set(zip(*(of[start:] for start in range(order)), strict=False)) for of in (terms1, terms2)
+    ]
     either = len(sets[0] | sets[1])
     return 100 * len(sets[0] & sets[1]) / either if either else None
 
@@ -144,7 +150,8 @@ def count(rows: ReportRows, dataset: PairDataset, seed: int) -> dict[str, Any]:
         "cut": rows.cut,
         "seed": seed,
         "splits": {
-            split: _of_split(part, rows) for split, part in (parts | {EVERYTHING: rows.frame}).items()
+            split: _of_split(part, rows)
+            for split, part in (parts | {EVERYTHING: rows.frame}).items()
         },
         "sources": _sources(rows),
         "kinds": {key: _kinds(rows.side(side)) for side, key in enumerate(rows.keys)},
@@ -206,7 +213,9 @@ def drop_reasons(
     sections = {**statistics, **(verdicts if isinstance(verdicts, dict) else {})}
     counts = {title: _reasons(sections.get(key)) for key, title in _TITLES.items()}
     counts["Rows skipped by their label"] = _reasons(labels.skipped if labels else None)
-    counts["Rows without a text or label"] = {reason: n for reason, n, _ in by_reason(joined([bad]))}
+    counts["Rows without a text or label"] = {
+        reason: n for reason, n, _ in by_reason(joined([bad]))
+    }
     return {title: reasons for title, reasons in counts.items() if reasons}
 
 

@@ -14,7 +14,14 @@ from pairkit.base.errors import ConfigError
 from pairkit.base.system.files import write_text
 from pairkit.base.system.folders import beside, check_file, own_name
 from pairkit.dataset.records import PairDataset, all_texts
-from pairkit.reports.counts import NOT_RECORDED, ORDERS, ReportRows, choose_samples, collect_rows, count
+from pairkit.reports.counts import (
+    NOT_RECORDED,
+    ORDERS,
+    ReportRows,
+    choose_samples,
+    collect_rows,
+    count,
+)
 from pairkit.reports.page import generator, html_page
 from pairkit.similarity.measures import COMMON_SHARE, common_words, distinct_words, split_at_words
 
@@ -80,7 +87,9 @@ def make_report(
 ) -> Report:
     """Count and write the page; equal input gives equal bytes."""
     page = beside(dataset.source, "report.html") if out is None else out
-    if page.is_dir() or (page.exists() and _MARKER not in page.read_text("utf-8", errors="replace")):
+    if page.is_dir() or (
+        page.exists() and _MARKER not in page.read_text("utf-8", errors="replace")
+    ):
         raise ConfigError(
             f"{page}: is not a page of `pairs report`; choose another file, such as report.html"
         )
@@ -95,7 +104,11 @@ def make_report(
 
 def _render(name: str, counts: Mapping[str, Any], rows: ReportRows) -> str:
     common = common_words(all_texts(rows.frame).unique())
-    cut = "" if rows.cut is None else f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
+    cut = (
+        ""
+        if rows.cut is None
+        else f"<p>Labels are scores, divided at {rows.cut:g} on this page.</p>"
+    )
     splits = _split_table(counts, note=_COUNTS)
     sections = {
         "Pairs and splits": f'{cut}<div class="scroll">{splits._repr_html_()}</div>',
@@ -117,7 +130,10 @@ def _source_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
     if rows.named_by is None:
         return ""
     sources = list(counts["sources"].items())
-    body = [(name, c[rows.keys[1]], c[rows.keys[0]], sum(c.values())) for name, c in sources[:_MAX_SOURCES]]
+    body = [
+        (name, c[rows.keys[1]], c[rows.keys[0]], sum(c.values()))
+        for name, c in sources[:_MAX_SOURCES]
+    ]
     note = f"The largest {_MAX_SOURCES} of {len(sources):,}." if len(sources) > _MAX_SOURCES else ""
     return _table([rows.named_by, rows.names[1], rows.names[0], "pairs"], body, note)
 
@@ -129,7 +145,9 @@ def _kind_table(counts: Mapping[str, Any], rows: ReportRows) -> str:
         key, name = rows.keys[side], rows.names[side]
         kinds = counts["kinds"][key]
         overlaps = {
-            f"{name}: {_words(kind)}": values for kind, values in kinds.items() if kind != NOT_RECORDED
+            f"{name}: {_words(kind)}": values
+            for kind, values in kinds.items()
+            if kind != NOT_RECORDED
         }
         total = {
             "pairs": sum(values["pairs"] for values in kinds.values()),
@@ -154,7 +172,11 @@ def _words(key: str) -> str:
 
 
 def _group(
-    side: int, kind: str, pairs: Sequence[Mapping[str, Any]], rows: ReportRows, common: frozenset[str]
+    side: int,
+    kind: str,
+    pairs: Sequence[Mapping[str, Any]],
+    rows: ReportRows,
+    common: frozenset[str],
 ) -> str:
     of_kind = "" if kind == NOT_RECORDED else f": {_words(kind)}"
     heading = escape(rows.names[side].capitalize() + of_kind)
@@ -167,12 +189,18 @@ def _card(pair: Mapping[str, Any], rows: ReportRows, common: frozenset[str]) -> 
     label = rows.names[side] if rows.cut is None else f"score {pair['label']:.3g}"
     shares = (pair[f"overlap{order}"] for order in ORDERS)
     overlaps = " / ".join("–" if share is None else f"{share:.0f}" for share in shares)
-    facts = [str(pair["split"]), str(pair.get("source") or ""), f"1-, 2-, 3-gram overlap {overlaps} %"]
+    facts = [
+        str(pair["split"]),
+        str(pair.get("source") or ""),
+        f"1-, 2-, 3-gram overlap {overlaps} %",
+    ]
     spans = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
     marked = (distinct_words(pair["text1"]) & distinct_words(pair["text2"])) - common
     texts = "".join(_text(pair, number, marked) for number in (1, 2))
     header = f"<header><b>{escape(label)}</b>{spans}{_evidence(pair)}</header>"
-    return f'<article class="pair {_SIDES[side]}">{header}<div class="sides">{texts}</div></article>'
+    return (
+        f'<article class="pair {_SIDES[side]}">{header}<div class="sides">{texts}</div></article>'
+    )
 
 
 def _evidence(pair: Mapping[str, Any]) -> str:
@@ -186,7 +214,11 @@ def _evidence(pair: Mapping[str, Any]) -> str:
 def _text(pair: Mapping[str, Any], number: int, marked: set[str]) -> str:
     issue, day = pair.get(f"number{number}"), str(pair.get(f"created_at{number}") or "")[:10]
     name = f"#{issue}" if issue is not None else f"text{number}"
-    head = [link(pair.get(f"url{number}"), name), escape(f"{pair[f'tokens{number}']:,} tokens"), escape(day)]
+    head = [
+        link(pair.get(f"url{number}"), name),
+        escape(f"{pair[f'tokens{number}']:,} tokens"),
+        escape(day),
+    ]
     text = str(pair[f"text{number}"])
     title, newline, body = text.partition("\n")
     if not newline or len(title) > _MAX_TITLE:

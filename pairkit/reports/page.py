@@ -13,9 +13,15 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 
 def html_page(command: str, kind: str, name: str, sections: Mapping[str, str], foot: str) -> str:
     """A page of the command, with links to its sections; empty ones are left out."""
-    shown = [(f"section{place}", title, body) for place, (title, body) in enumerate(sections.items()) if body]
+    shown = [
+        (f"section{place}", title, body)
+        for place, (title, body) in enumerate(sections.items())
+        if body
+    ]
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in shown)
-    body = "".join(f'<section id="{key}"><h2>{title}</h2>{inner}</section>' for key, title, inner in shown)
+    body = "".join(
+        f'<section id="{key}"><h2>{title}</h2>{inner}</section>' for key, title, inner in shown
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'{generator(command)}<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

@@ -55,7 +55,9 @@ def weighted_share(right: Sequence[bool], weights: Sequence[float]) -> Figure:
     return Figure(value, wilson(value * effective, effective), len(right))
 
 
-def cohen_kappa(judge1: Sequence[float], judge2: Sequence[float], scale: Scale = "nominal") -> Figure:
+def cohen_kappa(
+    judge1: Sequence[float], judge2: Sequence[float], scale: Scale = "nominal"
+) -> Figure:
     """Agreement of two judges beyond chance (at most 1); undefined if all answers are equal."""
     values = np.unique([*judge1, *judge2])
     tables = np.zeros((len(judge1), len(values), len(values)))

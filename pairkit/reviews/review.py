@@ -36,7 +36,13 @@ from pairkit.dataset.reading.in_memory import Source
 from pairkit.dataset.reading.reader import read_frames
 from pairkit.dataset.records import PairDataset
 from pairkit.reviews.review_report import HEADING, ReviewReport, is_right, make_review_report
-from pairkit.reviews.review_sample import ReviewOptions, dataset_digest, draw_sample, pair_id, sample_size
+from pairkit.reviews.review_sample import (
+    ReviewOptions,
+    dataset_digest,
+    draw_sample,
+    pair_id,
+    sample_size,
+)
 from pairkit.reviews.review_server import ReviewServer
 
 PORT = 8750
@@ -53,7 +59,9 @@ class Review:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def serve(self, reviewers: Sequence[str] | None = None, *, port: int | None = None) -> ReviewServer:
+    def serve(
+        self, reviewers: Sequence[str] | None = None, *, port: int | None = None
+    ) -> ReviewServer:
         """Start the server of the review page at 127.0.0.1; use it as a context manager.
 
         Args:
@@ -80,7 +88,9 @@ class Review:
         """All judgements that were not undone, one per row, in order."""
         with ReviewStore(self.path) as store:
             rows = store.judgements()
-        return pl.DataFrame(rows, schema=[*ReviewJudgement._fields], orient="row", infer_schema_length=None)
+        return pl.DataFrame(
+            rows, schema=[*ReviewJudgement._fields], orient="row", infer_schema_length=None
+        )
 
     def report(self) -> ReviewReport:
         """The accuracy of the labels and the agreement of the reviewers.
@@ -139,14 +149,18 @@ def _difference(
     for name, value in have.items():
         if asked[name] is not None and asked[name] != value:
             difference = f"{name} = {one_line(str(value))}, not {one_line(str(asked[name]))}"
-            return ConfigError(f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}")
+            return ConfigError(
+                f"{store.path}: was begun with {difference}; leave out {name}, or {remedy}"
+            )
     return None
 
 
 def _names(reviewers: Sequence[str]) -> list[str]:
     names = [one_line(name.strip(), None) for name in reviewers]
     if bad := [name for name in names if not 0 < len(name) <= _MAX_NAME]:
-        raise ConfigError(f"reviewer = {one_line(bad[0])!r}: expected a name of 1 to {_MAX_NAME} letters")
+        raise ConfigError(
+            f"reviewer = {one_line(bad[0])!r}: expected a name of 1 to {_MAX_NAME} letters"
+        )
     return list(dict.fromkeys(names))
 
 
@@ -167,7 +181,13 @@ _WORDS = {value: word for word, value in LABELS.items()}
 
 
 def apply_review(
-    dataset: PairDataset, source: Source, path: Path, out: Path | None, *, relabel: bool, fresh: bool
+    dataset: PairDataset,
+    source: Source,
+    path: Path,
+    out: Path | None,
+    *,
+    relabel: bool,
+    fresh: bool,
 ) -> MadeDataset:
     """See `pairkit.apply_review`."""
     with ReviewStore(path) as store:
@@ -190,7 +210,11 @@ def apply_review(
 
 
 def _decided(
-    dataset: PairDataset, decisions: Mapping[str, PairDecision], settings: ReviewSettings, *, relabel: bool
+    dataset: PairDataset,
+    decisions: Mapping[str, PairDecision],
+    settings: ReviewSettings,
+    *,
+    relabel: bool,
 ) -> tuple[pl.DataFrame, int]:
     """All rows with their decision and drop reason; and the number of changed labels."""
     rows = dataset.rows
@@ -202,7 +226,11 @@ def _decided(
     labels = [*before]
     reasons: list[str | None] = [None] * rows.height
     for row, decision in enumerate(row_decisions):
-        if decision is None or decision.value is None or is_right(labels[row], decision.value, settings):
+        if (
+            decision is None
+            or decision.value is None
+            or is_right(labels[row], decision.value, settings)
+        ):
             continue
         if relabel:
             labels[row] = _label(decision.value, settings)
@@ -212,9 +240,13 @@ def _decided(
     table = rows.with_columns(
         pl.Series("label", labels, pl.Float64).cast(rows["label"].dtype),
         pl.Series("reviewed", [decision is not None for decision in row_decisions], pl.Boolean),
-        pl.Series("reviewers", [decision and len(decision.people) for decision in row_decisions], pl.Int64),
         pl.Series(
-            "decision", [decision and _word(decision, settings) for decision in row_decisions], pl.String
+            "reviewers", [decision and len(decision.people) for decision in row_decisions], pl.Int64
+        ),
+        pl.Series(
+            "decision",
+            [decision and _word(decision, settings) for decision in row_decisions],
+            pl.String,
         ),
         pl.Series(DROPPED, reasons, pl.String),
     )

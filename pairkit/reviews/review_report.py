@@ -84,7 +84,9 @@ def agreement(
     kappas = {}
     for person1, person2 in combinations(answers, 2):
         if both := sorted(answers[person1].keys() & answers[person2].keys()):
-            first, second = ([answers[name][pair_id] for pair_id in both] for name in (person1, person2))
+            first, second = (
+                [answers[name][pair_id] for pair_id in both] for name in (person1, person2)
+            )
             kappas[person1, person2] = cohen_kappa(first, second, scale)
     return kappas, krippendorff_alpha([units[pair_id] for pair_id in sorted(units)], scale)
 
@@ -136,7 +138,9 @@ class ReviewReport(Printed):
     def words(self) -> str:
         """One line, as for a card: `inspected by hand: 10.0 %, precision 0.97 [0.95, 0.98], kappa 0.91`."""
         parts = [f"inspected by hand: {100 * self.total.judged / self.settings.pairs:.1f} %"]
-        positive = self.by.get("label", {}).get("1") if self.settings.label_kind == "binary" else None
+        positive = (
+            self.by.get("label", {}).get("1") if self.settings.label_kind == "binary" else None
+        )
         name, estimate = ("precision", positive) if positive else ("right", self.total)
         parts.append(f"{name} {_format_figure(estimate.right)}")
         if len(self.kappa) == 1:
@@ -159,7 +163,9 @@ class ReviewReport(Printed):
                 shares.add_row(f"{fact}: {value}", *_cells(estimate))
         shown = [shares]
         if self.kappa:
-            agreed = ResultTable("agreement of", "measure", "pairs", "value", "95 %", left=["measure"])
+            agreed = ResultTable(
+                "agreement of", "measure", "pairs", "value", "95 %", left=["measure"]
+            )
             for pair, figure in self.kappa.items():
                 agreed.add_row(" and ".join(pair), "Cohen's kappa", figure.n, *_figure(figure))
             agreed.add_row("all", "Krippendorff's alpha", self.alpha.n, *_figure(self.alpha))
@@ -173,7 +179,10 @@ class ReviewReport(Printed):
     def remarks(self) -> list[str]:
         """Notes on the figures."""
         judged = f"{self.total.judged:,} of {self.sample:,} drawn pairs are judged"
-        notes = [f"{judged}; the dataset has {self.settings.pairs:,}", "shares are weighted to the dataset"]
+        notes = [
+            f"{judged}; the dataset has {self.settings.pairs:,}",
+            "shares are weighted to the dataset",
+        ]
         if self.unseen:
             notes.append(
                 f"not judged: {len(self.unseen):,} strata of {sum(self.unseen.values()):,} pairs, such as"
@@ -212,7 +221,10 @@ class ReviewReport(Printed):
             for value, estimate in values.items()
         ]
         return "\n\n".join(
-            [*lines, markdown_table(["pairs", "judged", "undecided", "label is right", "95 %"], rows)]
+            [
+                *lines,
+                markdown_table(["pairs", "judged", "undecided", "label is right", "95 %"], rows),
+            ]
         )
 
     def save_card(self, folder: str | Path) -> None:
@@ -225,7 +237,9 @@ class ReviewReport(Printed):
         try:
             card = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: no readable dataset card; give a dataset's folder") from error
+            raise ConfigError(
+                f"{path}: no readable dataset card; give a dataset's folder"
+            ) from error
         write_text(path, with_section(card, HEADING, self.section()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -260,7 +274,10 @@ def make_review_report(store: ReviewStore) -> ReviewReport:
 
     def estimates(value_of: Callable[[_Judged], str]) -> dict[str, ReviewEstimate]:
         values = sorted({*map(value_of, judged)} - {""})
-        return {value: estimate([item for item in judged if value_of(item) == value]) for value in values}
+        return {
+            value: estimate([item for item in judged if value_of(item) == value])
+            for value in values
+        }
 
     by = {fact: estimates(lambda item, fact=fact: item[0].facts.get(fact, "")) for fact in FACTS}  # type: ignore[misc]
     by[RELATION] = estimates(lambda item: item[1].relation)

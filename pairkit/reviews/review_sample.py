@@ -104,7 +104,9 @@ def draw_sample(
             text2 = row["text2"]
             label = float(row["label"])
             known = (strata[number], facts[number], origin_of(row))
-            pairs.append(JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known))
+            pairs.append(
+                JudgedPair(pair_id(text1, text2, ordered=of_search), text1, text2, label, *known)
+            )
     return settings, sizes, pairs
 
 
@@ -142,7 +144,9 @@ def _once(dataset: PairDataset) -> pl.DataFrame:
     )
 
 
-def _by(options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int) -> tuple[str, ...]:
+def _by(
+    options: Sequence[str] | None, facts: Sequence[Mapping[str, str]], size: int
+) -> tuple[str, ...]:
     """The facts that define strata: the given ones, or the first for which the sample is large enough."""
     if options is not None:
         if unknown := [name for name in options if name not in FACTS]:
@@ -172,7 +176,8 @@ def facts_of(row: Mapping[str, Any], *, top: float) -> dict[str, str]:
     is_class = label in (0, 1) and top == 1
     known = {
         "label": f"{label:g}" if is_class else f"grade {round(5 * label / top)}",
-        "evidence": kind or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),
+        "evidence": kind
+        or (f"{row['negative_kind']} negative" if row.get("negative_kind") else None),
         "llm": _names(row.get("llms")),
         "confidence": _band(row.get("confidence")),
         "judges": judges_agree(votes) if isinstance(votes, list) else None,
@@ -189,7 +194,11 @@ def judges_agree(votes: object) -> str:
     decided = [vote for vote in answers if vote != "unsure"]
     if not decided:
         return "judges unsure" if answers else "not judged"
-    return "judges agree" if max(map(decided.count, decided)) / len(answers) >= _AGREED else "judges differ"
+    return (
+        "judges agree"
+        if max(map(decided.count, decided)) / len(answers) >= _AGREED
+        else "judges differ"
+    )
 
 
 def _band(confidence: object) -> str | None:
@@ -209,7 +218,9 @@ def origin_of(row: Mapping[str, Any]) -> dict[str, str]:
     """The provenance of a row, shown after it was judged, as texts."""
     origin: dict[str, str] = {}
     if isinstance(evidence := row.get("evidence"), Mapping):
-        origin |= {f"evidence {name}": str(value) for name, value in evidence.items() if value is not None}
+        origin |= {
+            f"evidence {name}": str(value) for name, value in evidence.items() if value is not None
+        }
     origin |= {name: str(row[name]) for name in _ORIGIN_COLUMNS if row.get(name) is not None}
     origin |= {name: str(row[name] or "") for name in row if name.startswith(RANK)}
     if llms := _names(row.get("llms")):

@@ -30,7 +30,14 @@ from pairkit.base.system.http_server import (
     listening_socket,
 )
 from pairkit.base.system.seeded import keyed_hash
-from pairkit.dataset.judgements import SKIP, UNSURE, AnsweredError, Person, ReviewJudgement, ReviewStore
+from pairkit.dataset.judgements import (
+    SKIP,
+    UNSURE,
+    AnsweredError,
+    Person,
+    ReviewJudgement,
+    ReviewStore,
+)
 from pairkit.similarity.measures import distinct_words, split_at_words
 from pairkit.similarity.terms import terms
 
@@ -69,7 +76,12 @@ class ReviewServer(HttpServer):
         self._store = store
         app = application(store, {f"127.0.0.1:{port}", f"localhost:{port}"})
         super().__init__(
-            app, listening, name="review", connections=_CONNECTIONS, receive_s=_RECEIVE_S, stop_s=_STOP_S
+            app,
+            listening,
+            name="review",
+            connections=_CONNECTIONS,
+            receive_s=_RECEIVE_S,
+            stop_s=_STOP_S,
         )
 
     def close(self) -> None:
@@ -98,7 +110,11 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
     def answering(act: Callable[[ReviewerSession, Any], None]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             check_own_page(request.headers, hosts)
-            body = await json_body(request, MOST_BYTES, _RECEIVE_S) if request.method == "POST" else b""
+            body = (
+                await json_body(request, MOST_BYTES, _RECEIVE_S)
+                if request.method == "POST"
+                else b""
+            )
             person = authenticated_person(request.headers.get("authorization", ""), store.people())
             if person is None:
                 return reply({"error": "this link is not valid; ask for yours again"}, 401)
@@ -127,15 +143,23 @@ def application(store: ReviewStore, hosts: Collection[str]) -> ASGIApp:
             Route("/api/state", answering(lambda *_: None), methods=["GET"]),
             Route(
                 "/api/judge",
-                answering(lambda session, body: session.judge(SentJudgement.model_validate_json(body))),
+                answering(
+                    lambda session, body: session.judge(SentJudgement.model_validate_json(body))
+                ),
                 methods=["POST"],
             ),
             Route(
                 "/api/undo",
-                answering(lambda session, body: session.undo(SentUndo.model_validate_json(body).key)),
+                answering(
+                    lambda session, body: session.undo(SentUndo.model_validate_json(body).key)
+                ),
                 methods=["POST"],
             ),
-            Route("/api/skipped", answering(lambda session, _: session.take_up_skipped()), methods=["POST"]),
+            Route(
+                "/api/skipped",
+                answering(lambda session, _: session.take_up_skipped()),
+                methods=["POST"],
+            ),
         ],
         exception_handlers=dict.fromkeys((RefusedError, PairkitError, ValidationError), failed),
     )
@@ -154,7 +178,9 @@ _RECENT = 30  # judgements from which the speed is computed
 _MAX_S = 600.0  # cap for the time on one pair, as the person may have left
 MOST_CHARS = 200_000  # of a text
 MOST_RESULTS = 9  # of a query at a time, as each has a number key
-_SHORT_CHARS = 500  # up to this length, different words of similar texts are marked, not shared ones
+_SHORT_CHARS = (
+    500  # up to this length, different words of similar texts are marked, not shared ones
+)
 _PART = "."  # between the page's key and a number, in the keys of a turn's further answers
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
 
@@ -184,14 +210,20 @@ class ReviewerSession:
         self._store = store
         self._person = person
         self._settings = store.settings
-        self._turns_by_people: dict[tuple[str, ...], list[list[str]]] = {}  # changes when people are added
+        self._turns_by_people: dict[
+            tuple[str, ...], list[list[str]]
+        ] = {}  # changes when people are added
 
     def state(self) -> dict[str, Any]:
         """The state of the page: next turn, progress and last judgement."""
         judgements = self._store.judgements(self._person)
         turns = self._turns()
         done = {judgement.pair_id: judgement.answer for judgement in judgements}
-        left = [pairs for turn in turns if (pairs := [pair_id for pair_id in turn if pair_id not in done])]
+        left = [
+            pairs
+            for turn in turns
+            if (pairs := [pair_id for pair_id in turn if pair_id not in done])
+        ]
         skipped = sum({done.get(pair_id) for pair_id in turn} == {SKIP} for turn in turns)
         first = [judgement for judgement in judgements if judgement.key == _sent_key(judgement)]
         recent = [judgement.seconds for judgement in first if judgement.answer != SKIP][-_RECENT:]
@@ -244,7 +276,10 @@ class ReviewerSession:
         for pair_id, answer in sent.answers.items():
             said = (answer, sent.relation, note, seconds, now)
             judgements.append(ReviewJudgement(key, pair_id, self._person.name, *said))
-            key, seconds = f"{sent.key}{_PART}{len(judgements)}", 0  # the time is that of the first answer
+            key, seconds = (
+                f"{sent.key}{_PART}{len(judgements)}",
+                0,
+            )  # the time is that of the first answer
         self._store.add(judgements)
 
     def undo(self, key: str) -> None:
@@ -255,18 +290,28 @@ class ReviewerSession:
     def take_up_skipped(self) -> None:
         """Show the skipped pairs again."""
         mine = self._store.judgements(self._person)
-        self._store.undo(self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP))
+        self._store.undo(
+            self._person, *(judgement.key for judgement in mine if judgement.answer == SKIP)
+        )
 
     def _turns(self) -> list[list[str]]:
         people = tuple(person.name for person in self._store.people())
         settings = self._settings
         if people not in self._turns_by_people:
             pairs = self._store.pairs.values()
-            together = {pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs}
-            mine = pairs_of(self._person.name, together, people, seed=settings.seed, each=settings.each)
+            together = {
+                pair.pair_id: pair.text1 if settings.is_search else pair.pair_id for pair in pairs
+            }
+            mine = pairs_of(
+                self._person.name, together, people, seed=settings.seed, each=settings.each
+            )
             size = MOST_RESULTS if settings.by_query else 1
             groups = [[*group] for _, group in groupby(mine, key=together.__getitem__)]
-            turns = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
+            turns = [
+                group[start : start + size]
+                for group in groups
+                for start in range(0, len(group), size)
+            ]
             self._turns_by_people = {people: turns}
         return self._turns_by_people[people]
 
@@ -304,14 +349,21 @@ def marked_words(text1: str, text2: str, common: Set[str]) -> tuple[str, list[se
 
 
 def pairs_of(
-    person: str, together: Mapping[str, str], people: Sequence[str], *, seed: int, each: int | None = None
+    person: str,
+    together: Mapping[str, str],
+    people: Sequence[str],
+    *,
+    seed: int,
+    each: int | None = None,
 ) -> list[str]:
     """A person's pairs in an own order by group; with `each`, rendezvous hashing picks the people."""
 
     def assigned(group: str) -> list[str]:
         return sorted(people, key=lambda name: keyed_hash(seed, "whose", group, name))[:each]
 
-    mine = [pair_id for pair_id, group in together.items() if each is None or person in assigned(group)]
+    mine = [
+        pair_id for pair_id, group in together.items() if each is None or person in assigned(group)
+    ]
     return sorted(
         mine, key=lambda pair: [keyed_hash(seed, "turn", person, x) for x in (together[pair], pair)]
     )

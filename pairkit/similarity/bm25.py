@@ -42,7 +42,9 @@ class Bm25:
 
         self._vocabulary: dict[str, int] = {}
         number = self._vocabulary.setdefault
-        documents = [[number(word, len(self._vocabulary)) for word in words(text)] for text in texts]
+        documents = [
+            [number(word, len(self._vocabulary)) for word in words(text)] for text in texts
+        ]
         # bm25s needs at least one word; texts without words score 0.
         number("", len(self._vocabulary))
         self._size = len(documents)
@@ -84,7 +86,9 @@ class Bm25:
         except Exception as error:  # bm25s and numpy raise anything for damaged files
             raise DataError("not readable; build the index again", path=folder) from error
         if not fits:
-            raise DataError(f"isn't of the words of {texts:,} texts; build the index again", path=folder)
+            raise DataError(
+                f"isn't of the words of {texts:,} texts; build the index again", path=folder
+            )
         return index
 
     def _fits(self) -> bool:

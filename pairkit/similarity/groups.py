@@ -63,7 +63,9 @@ class NumberedGroups:
     """Disjoint groups of many numbers, each named after its smallest member."""
 
     def __init__(self, names: Indices) -> None:
-        self._parents = names.copy()  # of each number, a smaller member of its group; its own if it is first
+        self._parents = (
+            names.copy()
+        )  # of each number, a smaller member of its group; its own if it is first
 
     def names(self, members: Indices | slice = _EVERY) -> Indices:
         """The group of each of these numbers."""

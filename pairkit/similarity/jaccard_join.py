@@ -63,7 +63,9 @@ def tied_sets(sets: Sequence[Hashes], threshold: float) -> Indices:
 
     rows = np.arange(len(sets))
     groups = NumberedGroups(rows)
-    _join_similar(_Sets(rows, sizes, np.zeros_like(sizes), sizes, items, weights), threshold, groups)
+    _join_similar(
+        _Sets(rows, sizes, np.zeros_like(sizes), sizes, items, weights), threshold, groups
+    )
     return groups.names()
 
 
@@ -205,7 +207,9 @@ class _Sharing:
 
     def where(self, is_chosen: Mask) -> _Sharing:
         """Some of the items."""
-        return _Sharing(self.holders, self.items[is_chosen], self.starts[is_chosen], self.sizes[is_chosen])
+        return _Sharing(
+            self.holders, self.items[is_chosen], self.starts[is_chosen], self.sizes[is_chosen]
+        )
 
 
 @dataclass
@@ -362,7 +366,9 @@ class _Search:
             need = (self.excess[batch] - 0.01).astype(np.float32)
             for right in range(left, len(every), width):
                 others = every[right : right + width]
-                is_apart = self.groups.names(rows[batch])[:, None] != self.groups.names(rows[others])
+                is_apart = self.groups.names(rows[batch])[:, None] != self.groups.names(
+                    rows[others]
+                )
                 if not is_apart.any():
                     continue
                 common = twice @ self._dense(others).T

@@ -36,7 +36,9 @@ from pairkit.similarity.terms import terms
 DEFAULT_THRESHOLD = 0.8
 CHUNK = 2048  # texts per batch, which bounds the memory
 WORD = re.compile(r"\w+")
-MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+MULTIPLIERS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64
+)
 
 _LOG = logging.getLogger(__name__)
 _BANDS = 16
@@ -59,7 +61,9 @@ class TextSequence(Protocol):
 
 @lru_cache(1 << 16)
 def _word_hash(word: str) -> int:
-    return int.from_bytes(blake2b(word.encode("utf-8", "replace"), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        blake2b(word.encode("utf-8", "replace"), digest_size=8).digest(), "little"
+    )
 
 
 def shingle_sets(texts: Iterable[str]) -> Iterator[Hashes]:

@@ -57,7 +57,9 @@ def _legend(figure: Figure, lines: dict[str, Line2D], *, ring: bool) -> None:
 
 def _panels(models: Mapping[str, Curves]) -> dict[str, dict[str, Curve]]:
     """The curves by panel title and model, in the order of the panels."""
-    panels: dict[str, dict[str, Curve]] = {"loss": {name: model.loss for name, model in models.items()}}
+    panels: dict[str, dict[str, Curve]] = {
+        "loss": {name: model.loss for name, model in models.items()}
+    }
     for name, model in models.items():
         for part, curve in model.parts.items():
             title = part if part.endswith(".loss") else f"{part}, unweighted"

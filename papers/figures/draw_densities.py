@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = 3  # more panels would be narrower than their titles
 _GOLD, _PANEL = 1.35, 2.9  # inches, widths of the panel of gold scores and, at most, of a model
-_OVERALL, _ROW, _REST = 0.7, 0.36, 1.05  # inches, heights of all pairs, of a group, and of titles and labels
+_OVERALL, _ROW, _REST = (
+    0.7,
+    0.36,
+    1.05,
+)  # inches, heights of all pairs, of a group, and of titles and labels
 _PEAK = 0.86  # height of a ridge as a share of the distance between rows
 
 
@@ -124,6 +128,9 @@ def _draw_gold(axes: Axes, scores: GoldScores) -> None:
     axes.set_xlim(left=0)
     axes.set_xticks([])
     axes.set_ylim(-0.2, len(rows) - 1 + 1.0)
-    labels = [f"{level:g}\nn = {count:,}" for level, count in zip(scores.levels, scores.pairs, strict=True)]
+    labels = [
+        f"{level:g}\nn = {count:,}"
+        for level, count in zip(scores.levels, scores.pairs, strict=True)
+    ]
     axes.set_yticks(rows, labels, linespacing=1.1, fontsize=7)
     axes.set_ylabel("gold score")

@@ -64,7 +64,9 @@ def _heading(halves: Halves, model: str, data: str) -> str:
 def _draw_plane(axes: Axes, points: np.ndarray, halves: Halves, colour: str, extent: float) -> None:
     size = float(np.clip(2_400 / len(points), 2, 12))
     x, y = points.T
-    axes.scatter(x, y, s=size, color=colour, alpha=0.45, linewidths=0, rasterized=len(points) > 2_000)
+    axes.scatter(
+        x, y, s=size, color=colour, alpha=0.45, linewidths=0, rasterized=len(points) > 2_000
+    )
     for number, (sample, line) in enumerate(zip(halves.samples, _LINES, strict=True), start=1):
         ends = points[halves.pairs[sample.pair]]
         axes.plot(*ends.T, color=line, linewidth=1.2, marker="o", markersize=3.2)
@@ -98,7 +100,11 @@ def _draw_distances(axes: Axes, distances: Distances) -> None:
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
     tallest = max(float(half.density.y.max()) for half in (distances.real, distances.imaginary))
-    axes.set(ylim=(0, tallest / _CURVE_HEIGHT), yticks=[], xlabel="Euclidean distance of a pair's two texts")
+    axes.set(
+        ylim=(0, tallest / _CURVE_HEIGHT),
+        yticks=[],
+        xlabel="Euclidean distance of a pair's two texts",
+    )
     axes.spines["left"].set_visible(False)
     _legend(axes, f"im > re in {100 * distances.imaginary_larger:.0f} % of pairs")
 
@@ -117,9 +123,18 @@ def _draw_table(axes: Axes, halves: Halves) -> None:
     axes.set_axis_off()
     for heading, first, last in (("original space", 1, 2), ("t-SNE's planes", 3, 4)):
         axes.text(
-            (_COLUMN_ENDS[first] + _COLUMN_ENDS[last]) / 2 - 0.025, -0.9, heading, ha="center", va="center"
+            (_COLUMN_ENDS[first] + _COLUMN_ENDS[last]) / 2 - 0.025,
+            -0.9,
+            heading,
+            ha="center",
+            va="center",
         )
-        axes.plot([_COLUMN_ENDS[first] - 0.065, _COLUMN_ENDS[last]], [-0.15] * 2, color=GREY, linewidth=0.5)
+        axes.plot(
+            [_COLUMN_ENDS[first] - 0.065, _COLUMN_ENDS[last]],
+            [-0.15] * 2,
+            color=GREY,
+            linewidth=0.5,
+        )
     for place, heading in zip(_COLUMN_ENDS, ("gold", "re", "im", "re", "im"), strict=True):
         axes.text(place, 0.5, heading, ha="right", va="center")
     for number, (sample, line) in enumerate(zip(halves.samples, _LINES, strict=True)):
@@ -128,8 +143,16 @@ def _draw_table(axes: Axes, halves: Halves) -> None:
         axes.text(0.03, top + 0.5, str(number + 1), va="center", fontweight="bold", fontsize=7.5)
         for row, text in enumerate((sample.text1, sample.text2)):
             axes.text(0.055, top + row, fit_text(text, _TEXT), va="center", fontsize=7)
-        apart = (halves.original.real, halves.original.imaginary, halves.plane.real, halves.plane.imaginary)
-        figures = (f"{sample.gold:g}", *(_three_digits(float(half.values[sample.pair])) for half in apart))
+        apart = (
+            halves.original.real,
+            halves.original.imaginary,
+            halves.plane.real,
+            halves.plane.imaginary,
+        )
+        figures = (
+            f"{sample.gold:g}",
+            *(_three_digits(float(half.values[sample.pair])) for half in apart),
+        )
         for place, figure in zip(_COLUMN_ENDS, figures, strict=True):
             axes.text(place, top + 0.5, figure, ha="right", va="center", fontsize=7.5)
 

@@ -33,12 +33,19 @@ class PairCounts:
 
     def numbers(self) -> dict[str, Any]:
         """Shares of long texts, means and medians, for figures.json."""
-        long = {split: float((each > math.log(LONG_TOKENS)).mean()) for split, each in self.lengths.items()}
+        long = {
+            split: float((each > math.log(LONG_TOKENS)).mean())
+            for split, each in self.lengths.items()
+        }
         return {
             "long_texts": long,
-            "median_tokens": {split: float(np.exp(np.median(each))) for split, each in self.lengths.items()},
+            "median_tokens": {
+                split: float(np.exp(np.median(each))) for split, each in self.lengths.items()
+            },
             "mean_overlap": {
-                f"{order}-gram": {name: float(each.mean()) for name, each in sides.items() if len(each)}
+                f"{order}-gram": {
+                    name: float(each.mean()) for name, each in sides.items() if len(each)
+                }
                 for order, sides in self.overlaps.items()
             },
             "sources": self.sources,
@@ -57,12 +64,21 @@ def count_pairs(dataset: PairDataset) -> PairCounts:
     }
     sides = {name: rows.side(side) for side, name in enumerate(rows.names)}
     overlaps = {
-        order: {name: part[f"overlap{order}"].drop_nulls().to_numpy() for name, part in sides.items()}
+        order: {
+            name: part[f"overlap{order}"].drop_nulls().to_numpy() for name, part in sides.items()
+        }
         for order in ORDERS
     }
-    sources = frame["source"].drop_nulls().value_counts().sort("count", "source", descending=[True, False])
+    sources = (
+        frame["source"]
+        .drop_nulls()
+        .value_counts()
+        .sort("count", "source", descending=[True, False])
+    )
     return PairCounts(
-        {split: np.log(np.maximum(each, 1)) for split, each in counts.items()}, overlaps, dict(sources.rows())
+        {split: np.log(np.maximum(each, 1)) for split, each in counts.items()},
+        overlaps,
+        dict(sources.rows()),
     )
 
 
@@ -87,7 +103,10 @@ def _draw_lengths(axes: Axes, lengths: dict[str, np.ndarray], data: str) -> None
         body.set_facecolor(COLOURS[0])
     axes.axhline(math.log(LONG_TOKENS), color=COLOURS[1], linestyle="--", linewidth=1)
     shares = [100 * (each > math.log(LONG_TOKENS)).mean() for each in lengths.values()]
-    names = [f"{split}\n{share:.1f} % > {LONG_TOKENS}" for split, share in zip(lengths, shares, strict=True)]
+    names = [
+        f"{split}\n{share:.1f} % > {LONG_TOKENS}"
+        for split, share in zip(lengths, shares, strict=True)
+    ]
     axes.set_xticks(range(1, len(names) + 1), names)
     axes.set_ylabel("ln(tokens)")
     axes.set_title(fit_text(data, 60))

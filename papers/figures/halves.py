@@ -43,7 +43,9 @@ class Zone:
         if not 0 <= self.above < 1:
             raise ConfigError(f"--above {self.above:g}: expected 0 or more and less than 1")
         if not 2 <= self.perplexity < math.inf:
-            raise ConfigError(f"--perplexity {self.perplexity:g}: expected 2 or more (5 to 50 is usual)")
+            raise ConfigError(
+                f"--perplexity {self.perplexity:g}: expected 2 or more (5 to 50 is usual)"
+            )
 
     def __str__(self) -> str:
         scores = {"gold": "gold score / highest", "cosine": "|cosine|"}
@@ -53,7 +55,9 @@ class Zone:
         """int64 (pair,): the indices of all pairs in the zone, ascending."""
         if self.rule == "all":
             return np.arange(len(pairs.labels))
-        strength = pairs.labels / pairs.labels.max() if self.rule == "gold" else np.abs(pairs.cosines)
+        strength = (
+            pairs.labels / pairs.labels.max() if self.rule == "gold" else np.abs(pairs.cosines)
+        )
         return np.flatnonzero(strength > self.above)
 
 
@@ -116,7 +120,9 @@ def halves(pairs: Pairs, zone: Zone, *, model: str) -> Halves:
     members = zone.members(pairs)
     numbers = members
     if len(members) > zone.most:
-        numbers = np.sort(np.random.default_rng(zone.seed).choice(members, zone.most, replace=False))
+        numbers = np.sort(
+            np.random.default_rng(zone.seed).choice(members, zone.most, replace=False)
+        )
     used, rows = np.unique(pairs.rows[numbers], return_inverse=True)
     ends = rows.reshape(-1, 2)
     needed = int(3 * zone.perplexity) + 2  # t-SNE uses three neighbours per unit of perplexity
@@ -150,7 +156,9 @@ def distances(
     real: np.ndarray, imaginary: np.ndarray, pairs: np.ndarray, *, logarithmic: bool = False
 ) -> Distances:
     """Distances within pairs for each half."""
-    apart = [np.linalg.norm(half[pairs[:, 0]] - half[pairs[:, 1]], axis=1) for half in (real, imaginary)]
+    apart = [
+        np.linalg.norm(half[pairs[:, 0]] - half[pairs[:, 1]], axis=1) for half in (real, imaginary)
+    ]
     longest = float(np.max(apart)) or 1.0
     shown: list[np.ndarray] | np.ndarray = apart
     axis, bounds = (0.0, 1.05 * longest), (0.0, None)
@@ -170,7 +178,9 @@ def _to_plane(half: np.ndarray, zone: Zone) -> np.ndarray:
     """t-SNE (van der Maaten and Hinton, 2008) of (text, half) to float64 (text, 2), centred."""
     from sklearn.manifold import TSNE
 
-    fitted = TSNE(perplexity=zone.perplexity, random_state=zone.seed, init="pca").fit_transform(half)
+    fitted = TSNE(perplexity=zone.perplexity, random_state=zone.seed, init="pca").fit_transform(
+        half
+    )
     points: np.ndarray = fitted.astype(np.float64)
     points -= points.mean(axis=0)
     return points

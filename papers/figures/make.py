@@ -52,7 +52,9 @@ class Request:
         if len(set(self.models)) < len(self.models):
             raise ConfigError("a model is given twice; give each --model once")
         if not 0 < self.saturation < 1:
-            raise ConfigError(f"--saturation {self.saturation:g}: expected more than 0 and less than 1")
+            raise ConfigError(
+                f"--saturation {self.saturation:g}: expected more than 0 and less than 1"
+            )
         if self.data is None and self.kind not in ("curves", "all"):
             raise ConfigError(f"--kind {self.kind} needs --data, pairs with gold scores")
         if not self.models and self.kind != "pairs":
@@ -105,7 +107,11 @@ def make_figures(request: Request, out: Path, say: Callable[[str], None] = print
         if not figures:
             raise ConfigError(f"nothing can be drawn: {'; '.join(left_out.values())}")
         with whole_folder(out) as folder:
-            files = [file for name, figure in figures.items() for file in write_figure(figure, folder, name)]
+            files = [
+                file
+                for name, figure in figures.items()
+                for file in write_figure(figure, folder, name)
+            ]
             whole: dict[str, Any] = _plain({**record, "files": sorted(files)})
             write_json(folder / RECORD_FILE, whole)
         return whole
@@ -140,7 +146,9 @@ def _draw_vectors(
             for name, one in cosines.items()
         }
         record["densities"] = {"saturation": request.saturation, "gold": scores, "models": panels}
-        figures["densities"] = draw_densities(panels, scores, axis, saturation=request.saturation, data=data)
+        figures["densities"] = draw_densities(
+            panels, scores, axis, saturation=request.saturation, data=data
+        )
 
 
 def _read(data: str, split: str | None) -> pl.DataFrame:
@@ -160,13 +168,19 @@ def _encode(model: str, frame: pl.DataFrame, labels: np.ndarray, data: str) -> P
     encoder = Encoder.load(model, precision="fp32", inference_only=True)
     vectors = encoder.encode([*row_of_text], progress=False)
     if not np.isfinite(vectors).all():
-        raise DataError(f"{model}: its vectors have NaN or infinity; its training diverged", path=data)
-    rows = np.array([[row_of_text[text] for text in pair] for pair in zip(first, second, strict=True)])
+        raise DataError(
+            f"{model}: its vectors have NaN or infinity; its training diverged", path=data
+        )
+    rows = np.array(
+        [[row_of_text[text] for text in pair] for pair in zip(first, second, strict=True)]
+    )
     exact = vectors.astype(np.float64)
     exact /= np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     cosines = np.einsum("pd,pd->p", *(exact[side] for side in rows.T)).round(_DIGITS)
     if np.ptp(cosines) == 0:
-        raise DataError(f"every cosine is {cosines[0]:g}: the vectors of {model} collapsed", path=data)
+        raise DataError(
+            f"every cosine is {cosines[0]:g}: the vectors of {model} collapsed", path=data
+        )
     return Pairs(data, first, second, labels, vectors, rows, cosines)
 
 
@@ -195,7 +209,11 @@ def _check_folder(out: Path) -> None:
     check_place(out, "a set of figures", "figures")
     record = read_own(out / RECORD_FILE) or {}
     named = record.get("files")
-    figures = {str(name) for name in named if _FIGURE.fullmatch(str(name))} if isinstance(named, list) else {}
+    figures = (
+        {str(name) for name in named if _FIGURE.fullmatch(str(name))}
+        if isinstance(named, list)
+        else {}
+    )
     check_only(out, {RECORD_FILE, *figures} if figures else (), "a set of figures")
 
 

@@ -57,7 +57,10 @@ def density(
     low, high = bounds
     images = [values, *(2 * bound - values for bound in bounds if bound is not None)]
     width = _bandwidth(values, _MIN_BANDWIDTH * (axis[1] - axis[0]))
-    y = sum((np.exp(-0.5 * ((x[:, None] - image) / width) ** 2).sum(axis=1) for image in images), np.zeros(1))
+    y = sum(
+        (np.exp(-0.5 * ((x[:, None] - image) / width) ** 2).sum(axis=1) for image in images),
+        np.zeros(1),
+    )
     y = y / (len(values) * width * np.sqrt(2 * np.pi))
     inside = (x >= (-np.inf if low is None else low)) & (x <= (np.inf if high is None else high))
     return Curve(x, np.where(inside, y, 0.0))
@@ -136,7 +139,12 @@ def cosine_densities(
         if not len(members):
             groups.append(GroupCosines(float(level), 0))
             continue
-        summary = (float(level), len(members), _saturated(members, saturation), float(np.median(members)))
+        summary = (
+            float(level),
+            len(members),
+            _saturated(members, saturation),
+            float(np.median(members)),
+        )
         is_small = len(members) < MIN_FOR_DENSITY
         curve = None if is_small else density(members, axis, bounds=(-1, 1))
         groups.append(GroupCosines(*summary, curve, members if is_small else None))
@@ -218,7 +226,9 @@ def _curves(run: Mapping[str, Any]) -> Curves:
             for part in ("loss", *settings["datasets"][name]["objective"]["weights"])
         ]
     parts = [name for name in names if any(name in entry for entry in history)]
-    return Curves(_curve(history, "loss"), {name: _curve(history, name) for name in parts}, _dev(run))
+    return Curves(
+        _curve(history, "loss"), {name: _curve(history, name) for name in parts}, _dev(run)
+    )
 
 
 def _dev(run: Mapping[str, Any]) -> Dev | None:
@@ -233,7 +243,10 @@ def _dev(run: Mapping[str, Any]) -> Dev | None:
         str(result["dev_metric"]),
         _curve(entries, "eval_dev"),
         run["best_step"],
-        {f"{name}: {dev['metric']}": _curve(entries, f"eval_dev.{name}") for name, dev in sets.items()},
+        {
+            f"{name}: {dev['metric']}": _curve(entries, f"eval_dev.{name}")
+            for name, dev in sets.items()
+        },
     )
 
 

@@ -52,7 +52,9 @@ class OrdinaryTokens:
 
     def __init__(self, encoder: Encoder) -> None:
         if encoder.settings.prompts:
-            raise ConfigError("prompts: this method changes the tokens of texts; remove the prompts")
+            raise ConfigError(
+                "prompts: this method changes the tokens of texts; remove the prompts"
+            )
         self._special = torch.tensor(sorted(encoder.tokenizer.all_special_ids))
 
     def mask(self, batch: TextBatch) -> Bool[Tensor, " token"]:

@@ -16,7 +16,13 @@ from huggingface_hub.dataclasses import strict
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 from transformers.modeling_outputs import BaseModelOutput
 
 from pairkit.base.system.files import sha256, whole_folder
@@ -80,7 +86,9 @@ class BiLstmModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         """The state of each token. Texts are padded on the right; padding does not change the states."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         words = self.embeddings(input_ids)
-        packed = pack_padded_sequence(words, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            words, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
+        )
         states, _ = pad_packed_sequence(
             self.lstm(packed)[0], batch_first=True, total_length=input_ids.shape[1]
         )
@@ -104,12 +112,15 @@ def write_bilstm(path: Path, folder: Path, size: int = _SIZE) -> None:
     """Write a model folder, with weights drawn from a fixed seed."""
     vectors, row_of_word = read_word_vectors(path)
     vocabulary = {
-        token: number for number, token in enumerate(dict.fromkeys([*_SPECIAL.values(), *row_of_word]))
+        token: number
+        for number, token in enumerate(dict.fromkeys([*_SPECIAL.values(), *row_of_word]))
     }
     table = np.zeros((len(vocabulary), vectors.shape[1]), np.float32)
     for word, row in row_of_word.items():
         table[vocabulary[word]] = vectors[row]
-    config = BiLstmConfig(vocab_size=len(vocabulary), embedding_size=vectors.shape[1], hidden_size=2 * size)
+    config = BiLstmConfig(
+        vocab_size=len(vocabulary), embedding_size=vectors.shape[1], hidden_size=2 * size
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model: Any = BiLstmModel(config)
@@ -122,7 +133,10 @@ def write_bilstm(path: Path, folder: Path, size: int = _SIZE) -> None:
 def _tokenizer(vocabulary: dict[str, int], *, lower: bool) -> PreTrainedTokenizerFast:
     """Split texts into words; `lower` is set if all words of the file are lower-case."""
     raw = Tokenizer(models.WordLevel(vocabulary, unk_token=_SPECIAL["unk_token"]))
-    steps: list[Any] = [normalizers.Replace("\u2019", "'"), *([normalizers.Lowercase()] if lower else [])]
+    steps: list[Any] = [
+        normalizers.Replace("\u2019", "'"),
+        *([normalizers.Lowercase()] if lower else []),
+    ]
     raw.normalizer = normalizers.Sequence(steps)
     raw.pre_tokenizer = pre_tokenizers.Split(_WORDS, "removed", invert=True)
     ends = [(name, vocabulary[name]) for name in (_SPECIAL["bos_token"], _SPECIAL["eos_token"])]

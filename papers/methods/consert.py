@@ -95,7 +95,9 @@ def shuffled(batch: TextBatch, ordinary: Bool[Tensor, " token"]) -> TextBatch:
     text = text_of_token(batch)
     positions = torch.nonzero(ordinary).flatten()
     # Sorting by text index plus a number below 1 shuffles within each text.
-    drawn = positions[torch.argsort(text[positions] + torch.rand(len(positions), dtype=torch.float64))]
+    drawn = positions[
+        torch.argsort(text[positions] + torch.rand(len(positions), dtype=torch.float64))
+    ]
     order = torch.arange(len(text))
     order[positions] = drawn
     return batch._replace(input_ids=batch.input_ids[order.to(batch.input_ids.device)])
@@ -104,14 +106,18 @@ def shuffled(batch: TextBatch, ordinary: Bool[Tensor, " token"]) -> TextBatch:
 @contextmanager
 def features_cut(model: Any, lengths: Int[np.ndarray, " text"], share: float) -> Iterator[None]:
     """Zero a random share of each text's embedding features, the same ones in all its tokens."""
-    embeddings: Any = getattr(model.backbone, "embeddings", None) or model.backbone.get_input_embeddings()
+    embeddings: Any = (
+        getattr(model.backbone, "embeddings", None) or model.backbone.get_input_embeddings()
+    )
     kept = torch.rand(len(lengths), model.token_dim) >= share
 
     def cut(_: object, __: object, embedded: Tensor) -> Tensor:
         mask = kept.to(embedded.device, embedded.dtype)
         if not model.packed:
             return embedded * mask[:, None]
-        return embedded * mask.repeat_interleave(torch.from_numpy(lengths).to(embedded.device), dim=0)
+        return embedded * mask.repeat_interleave(
+            torch.from_numpy(lengths).to(embedded.device), dim=0
+        )
 
     handle = embeddings.register_forward_hook(cut)
     try:

@@ -38,7 +38,9 @@ class ContrastiveTension(Method):
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
         """See `TextObjective`."""
         return {
-            "loss": tension_loss(batch.vectors(model), batch.vectors(self.second), batch.texts, _NEGATIVES)
+            "loss": tension_loss(
+                batch.vectors(model), batch.vectors(self.second), batch.texts, _NEGATIVES
+            )
         }
 
 

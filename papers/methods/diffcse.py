@@ -54,7 +54,9 @@ class DiffCse(Method):
                 f"diffcse: {type(backbone).__name__} has no [CLS] and [MASK]; use a BERT or RoBERTa"
             )
         if dim != encoder.model.token_dim:
-            raise ConfigError("diffcse: the vector replaces the embedding of [CLS]; remove encoder.dense")
+            raise ConfigError(
+                "diffcse: the vector replaces the embedding of [CLS]; remove encoder.dense"
+            )
         self.generator = _generator(encoder, self._generator)
         self.projection = nn.Sequential(
             *(nn.Linear(dim, 2 * dim, bias=False), nn.BatchNorm1d(2 * dim), nn.ReLU()),
@@ -79,7 +81,9 @@ class DiffCse(Method):
         contrastive = info_nce(first, second, _TAU)
         ids = pad_sequence(batch.sequences(), batch_first=True, padding_value=IGNORED)
         masks = torch.split(self._ordinary.mask(batch), batch.lengths.tolist())
-        edited, replaced = self.edited(ids, pad_sequence(list(masks), batch_first=True).to(ids.device))
+        edited, replaced = self.edited(
+            ids, pad_sequence(list(masks), batch_first=True).to(ids.device)
+        )
         logits = self._detect(edited.repeat(2, 1), projected)
         detection = cross_entropy(logits.float().flatten(0, 1), replaced.repeat(2, 1).flatten())
         parts = {"contrastive": contrastive.detach(), "replaced": detection.detach()}
@@ -93,7 +97,9 @@ class DiffCse(Method):
         is_token = ids != IGNORED
         hidden = ordinary & (torch.rand(ids.shape) < _MASKED).to(ids.device)
         masked = ids.masked_fill(hidden, self._mask_id).clamp_min(0)
-        predicted = self.generator(input_ids=masked, attention_mask=is_token.long()).logits.argmax(-1)
+        predicted = self.generator(input_ids=masked, attention_mask=is_token.long()).logits.argmax(
+            -1
+        )
         edited = torch.where(ordinary, predicted, ids)
         return edited, (edited != ids).long().masked_fill(~is_token, IGNORED)
 
@@ -106,7 +112,9 @@ class DiffCse(Method):
         handle = self.discriminator.embeddings.register_forward_hook(replace_cls)
         try:
             mask = (ids != IGNORED).long()
-            states = self.discriminator(input_ids=ids.clamp_min(0), attention_mask=mask).last_hidden_state
+            states = self.discriminator(
+                input_ids=ids.clamp_min(0), attention_mask=mask
+            ).last_hidden_state
         finally:
             handle.remove()
         logits: Tensor = self.head(states)
@@ -127,11 +135,11 @@ def _generator(encoder: Encoder, name: str) -> nn.Module:
         SafetensorError,
     ) as error:  # absent, of another kind, or damaged
         if not Path(name).is_dir():
-            message = (
-                f"generator {name}: no such folder, and the Hub lacks it or can't be reached; give a folder"
-            )
+            message = f"generator {name}: no such folder, and the Hub lacks it or can't be reached; give a folder"
             raise RemoteError(message) from error
-        raise ConfigError(f"generator {name}: not a masked language model in safetensors") from error
+        raise ConfigError(
+            f"generator {name}: not a masked language model in safetensors"
+        ) from error
     if AutoTokenizer.from_pretrained(name).get_vocab() != encoder.tokenizer.get_vocab():
         raise ConfigError(f"generator {name}: its vocabulary differs from the backbone's")
     frozen: nn.Module = model.requires_grad_(requires_grad=False).eval()

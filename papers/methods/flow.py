@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _LEVELS, _DEPTH, _WIDTH = 2, 3, 32
 _LR, _BATCH = 1e-3, 64
 _MIN_DIM = 4  # so that two levels can halve it
-_CONSTANT = 1e-3  # a dimension is constant if its deviation is below this share of the mean deviation
+_CONSTANT = (
+    1e-3  # a dimension is constant if its deviation is below this share of the mean deviation
+)
 
 
 def with_flow(encode: Encode, texts: Sequence[str], *, seed: int = 42) -> Encode:

@@ -45,7 +45,9 @@ class InferSent(Method):
             )
         backbone.get_input_embeddings().requires_grad_(requires_grad=False)
         self.classifier = nn.Sequential(
-            nn.Linear(4 * encoder.model.dim, _INNER), nn.Linear(_INNER, _INNER), nn.Linear(_INNER, _CLASSES)
+            nn.Linear(4 * encoder.model.dim, _INNER),
+            nn.Linear(_INNER, _INNER),
+            nn.Linear(_INNER, _CLASSES),
         )
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, Tensor]:
@@ -55,7 +57,9 @@ class InferSent(Method):
         u, v = vectors[premises.expand_as(hypotheses)], vectors[hypotheses.clamp_min(0)]
         logits: Tensor = self.classifier(features(u, v))
         return {
-            "loss": cross_entropy(logits.float().flatten(0, 1), classes(hypotheses, batch.labels).flatten())
+            "loss": cross_entropy(
+                logits.float().flatten(0, 1), classes(hypotheses, batch.labels).flatten()
+            )
         }
 
 
@@ -70,6 +74,8 @@ def classes(
     return entailed.masked_fill(hypotheses == _ABSENT, IGNORED)
 
 
-def features(u: Float[Tensor, "*row dim"], v: Float[Tensor, "*row dim"]) -> Float[Tensor, "*row four"]:
+def features(
+    u: Float[Tensor, "*row dim"], v: Float[Tensor, "*row dim"]
+) -> Float[Tensor, "*row four"]:
     """(u, v, |u - v|, u * v)."""
     return torch.cat([u, v, (u - v).abs(), u * v], dim=-1)

@@ -38,7 +38,8 @@ class NGrams(nn.ModuleList):
         share, rest = divmod(dim, len(widths))
         sizes = [share + (index < rest) for index in range(len(widths))]
         super().__init__(
-            nn.Conv1d(dim, size, width, padding=width // 2) for size, width in zip(sizes, widths, strict=True)
+            nn.Conv1d(dim, size, width, padding=width // 2)
+            for size, width in zip(sizes, widths, strict=True)
         )
         self._gap = max(widths) // 2
 
@@ -104,7 +105,9 @@ class IsBert(Method):
         return self.ngrams(states, text), text
 
 
-def mean(local: Float[Tensor, "token dim"], text: Int[Tensor, " token"]) -> Float[Tensor, "text dim"]:
+def mean(
+    local: Float[Tensor, "token dim"], text: Int[Tensor, " token"]
+) -> Float[Tensor, "text dim"]:
     """The mean of each text's features."""
     sums = local.new_zeros(int(text[-1]) + 1, local.shape[1]).index_add(0, text, local)
     return sums / torch.bincount(text)[:, None]

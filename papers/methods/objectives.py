@@ -38,7 +38,9 @@ def phase_similarity(
     the phase of a number near 0 is noise. In terms of cosines it is (1 - cos(X, Y) / cos(|z|, |w|)) / 2. The
     root is smoothed below one degree, so that equal texts have a gradient.
     """
-    z, w = (torch.stack(normalize(side, dim=-1).chunk(2, dim=-1), dim=-2) for side in (first, second))
+    z, w = (
+        torch.stack(normalize(side, dim=-1).chunk(2, dim=-1), dim=-2) for side in (first, second)
+    )
     weight = torch.linalg.vector_norm(z, dim=-2) * torch.linalg.vector_norm(w, dim=-2)
     mean_cosine = (z * w).sum((-2, -1)) / weight.sum(-1).clamp_min(1e-6)
     distance: Tensor = ((1 - mean_cosine) / 2 + _SMOOTH**2).sqrt()
@@ -51,7 +53,9 @@ def ranked(scores: Float[Tensor, " pair"], labels: Float[Tensor, " pair"]) -> Fl
     return torch.cat([differences.new_zeros(1), differences]).logsumexp(0)
 
 
-def in_batch_of_rows(vectors: Float[Tensor, "row 2 dim"], labels: Float[Tensor, " row"]) -> Float[Tensor, ""]:
+def in_batch_of_rows(
+    vectors: Float[Tensor, "row 2 dim"], labels: Float[Tensor, " row"]
+) -> Float[Tensor, ""]:
     """`in_batch_angle_emb` for rows labelled 0 and 1, with tau 0.05."""
     first, second = vectors.unbind(1)
     return in_batch_angle_emb(first, second, labels > 0, _TAU)

@@ -35,7 +35,9 @@ def whitening(vectors: np.ndarray, dim: int | None = None) -> tuple[np.ndarray, 
     """
     width = vectors.shape[1]
     if dim is not None and not 1 <= dim <= width:
-        raise ConfigError(f"whitening: dim = {dim}, expected 1 to {width}, the dimension of the vectors")
+        raise ConfigError(
+            f"whitening: dim = {dim}, expected 1 to {width}, the dimension of the vectors"
+        )
     centred = vectors.astype(np.float64)
     mean = centred.mean(axis=0)
     centred -= mean

@@ -82,7 +82,9 @@ class WordVectors:
         for word in _WORD.findall(text):
             row = self._row(word)
             stem, mark, rest = word.replace("’", "'").partition("'")
-            yield from (row,) if row is not None or not mark else map(self._row, (stem, mark + rest))
+            yield from (
+                (row,) if row is not None or not mark else map(self._row, (stem, mark + rest))
+            )
 
     def _row(self, word: str) -> int | None:
         return self._row_of_word.get(word, self._row_of_word.get(word.lower()))

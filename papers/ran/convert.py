@@ -27,7 +27,9 @@ _MAX_SIZE = 1 << 16
 _EMBEDDINGS = "rannet/token-embedding/embeddings"
 
 
-def convert(checkpoint: Path, vocab: Path, out: Path, *, heads: int | None, cased: bool) -> RanForMaskedLM:
+def convert(
+    checkpoint: Path, vocab: Path, out: Path, *, heads: int | None, cased: bool
+) -> RanForMaskedLM:
     """Convert a published checkpoint to a model folder."""
     if out.exists():
         raise ConfigError(f"{out}: already exists; choose another folder or remove it")
@@ -61,22 +63,33 @@ def _prefix(source: Path) -> Path:
         return source.with_suffix("") if source.suffix == ".index" else source
     found = sorted(source.glob("*.index"))
     if len(found) != 1:
-        raise DataError(f"{len(found)} checkpoints (*.index) in the folder, expected one", path=source)
+        raise DataError(
+            f"{len(found)} checkpoints (*.index) in the folder, expected one", path=source
+        )
     return found[0].with_suffix("")
 
 
 def _published_config(folder: Path) -> dict[str, int]:
     path = folder / "config.json"
     values = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    names = [name for name in ("head_num", "window_size", "min_window_size") if values.get(name) is not None]
+    names = [
+        name
+        for name in ("head_num", "window_size", "min_window_size")
+        if values.get(name) is not None
+    ]
     for name in names:
         if type(values[name]) is not int or not 1 <= values[name] <= _MAX_SIZE:
-            raise DataError(f"{name} = {values[name]!r}: expected a number from 1 to {_MAX_SIZE}", path=path)
+            raise DataError(
+                f"{name} = {values[name]!r}: expected a number from 1 to {_MAX_SIZE}", path=path
+            )
     return {name: values[name] for name in names}
 
 
 def _config(
-    variables: Mapping[str, np.ndarray], heads: int | None, published: Mapping[str, int], prefix: Path
+    variables: Mapping[str, np.ndarray],
+    heads: int | None,
+    published: Mapping[str, int],
+    prefix: Path,
 ) -> ran.RanConfig:
     query = variables.get("rannet/ran-0/encode-attn/dense-q/kernel")
     embeddings = variables.get(_EMBEDDINGS)
@@ -95,7 +108,9 @@ def _config(
         )
     inner = query.shape[1]
     if heads < 1 or inner % heads or inner // heads % 2:
-        raise ConfigError(f"{heads} heads don't divide {inner} dimensions into heads of an even size")
+        raise ConfigError(
+            f"{heads} heads don't divide {inner} dimensions into heads of an even size"
+        )
     return ran.RanConfig(
         vocab_size=embeddings.shape[0],
         hidden_size=embeddings.shape[1],
@@ -111,9 +126,13 @@ def _config(
     )
 
 
-def _state(model: RanForMaskedLM, variables: Mapping[str, np.ndarray], prefix: Path) -> dict[str, Tensor]:
+def _state(
+    model: RanForMaskedLM, variables: Mapping[str, np.ndarray], prefix: Path
+) -> dict[str, Tensor]:
     sources = _sources(model.config.num_hidden_layers)
-    known = {name for names in sources.values() for name in names} | _unused(model.config.num_hidden_layers)
+    known = {name for names in sources.values() for name in names} | _unused(
+        model.config.num_hidden_layers
+    )
     missing, left = sorted(known - set(variables)), sorted(set(variables) - known)
     if missing or left:
         raise DataError(
@@ -145,7 +164,10 @@ def _joined(names: list[str], variables: Mapping[str, np.ndarray]) -> Tensor:
 
 def _sources(layers: int) -> Sources:
     """The variables of each parameter."""
-    sources = {"ran.embed_tokens.weight": [_EMBEDDINGS], "lm_head.bias": ["rannet/mlm-matching/bias"]}
+    sources = {
+        "ran.embed_tokens.weight": [_EMBEDDINGS],
+        "lm_head.bias": ["rannet/mlm-matching/bias"],
+    }
     sources |= _norm("ran.norm", "rannet/embedding-layernorm")
     sources |= _dense("head.dense", "rannet/mlm-hidden/dense") | _norm(
         "head.norm", "rannet/mlm-hidden/layernorm"

@@ -57,7 +57,9 @@ def tokenize_corpus(
             tokens = np.asarray(ids[:text_length], np.int32)
             pieces.extend(tokens[start : start + length] for start in range(0, len(tokens), length))
     if not pieces:
-        raise DataError(f"no text to train on: {empty} texts without a token; expected one text per line")
+        raise DataError(
+            f"no text to train on: {empty} texts without a token; expected one text per line"
+        )
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     return Corpus(np.concatenate(pieces), np.concatenate([[0], ends]), used, empty, cut)
 

@@ -31,11 +31,17 @@ class Vocabulary:
     def of(cls, tokenizer: PreTrainedTokenizerFast) -> Vocabulary:
         """The vocabulary of a tokenizer; without `##` pieces each token is a word."""
         if tokenizer.mask_token_id is None:
-            raise ConfigError("the tokenizer has no mask token; use one for masked language modelling")
+            raise ConfigError(
+                "the tokenizer has no mask token; use one for masked language modelling"
+            )
         words = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
         special = np.zeros(len(words), bool)
         special[tokenizer.all_special_ids] = True
-        return cls(tokenizer.mask_token_id, np.array([str(word).startswith("##") for word in words]), special)
+        return cls(
+            tokenizer.mask_token_id,
+            np.array([str(word).startswith("##") for word in words]),
+            special,
+        )
 
 
 def mask_words(
@@ -54,7 +60,9 @@ def mask_words(
     return shown, labels
 
 
-def _hidden(ids: np.ndarray, vocabulary: Vocabulary, share: float, random: np.random.Generator) -> np.ndarray:
+def _hidden(
+    ids: np.ndarray, vocabulary: Vocabulary, share: float, random: np.random.Generator
+) -> np.ndarray:
     """Positions of random words, up to `share` of the tokens; words that would exceed it are skipped."""
     ordinary = ~vocabulary.special[ids]
     begins = ~vocabulary.continues[ids] | ~ordinary
@@ -83,7 +91,13 @@ class MaskedSequences(Dataset[dict[str, Tensor]]):
     """
 
     def __init__(
-        self, corpus: Corpus, vocabulary: Vocabulary, mask: MaskSettings, *, seed: int, examples: int
+        self,
+        corpus: Corpus,
+        vocabulary: Vocabulary,
+        mask: MaskSettings,
+        *,
+        seed: int,
+        examples: int,
     ) -> None:
         self.corpus, self.vocabulary, self.mask = corpus, vocabulary, mask
         self.seed, self.examples = seed, examples

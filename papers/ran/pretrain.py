@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from transformers import AutoModel, PrinterCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import (
+    AutoModel,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
 from transformers.trainer import TRAINING_ARGS_NAME
 
 from aoe_train import ran
@@ -33,7 +40,10 @@ if TYPE_CHECKING:
 
 _RUN_FILE = "run.json"
 _PROGRESS_TEXTS = 1000  # tokenised texts between two progress events
-_DIVERGED_ENTRIES, _DIVERGED_RATIO = 3, 2  # last log entries whose loss exceeds this multiple of the first
+_DIVERGED_ENTRIES, _DIVERGED_RATIO = (
+    3,
+    2,
+)  # last log entries whose loss exceeds this multiple of the first
 
 
 def pretrain(settings: PretrainSettings, *, progress: bool | Listener = True) -> dict[str, Any]:
@@ -89,7 +99,9 @@ def _run(
                 "cut": corpus.cut,
                 "sequences": len(corpus),
             }
-            write_json(folder / _RUN_FILE, {**origin, "corpus": counts, "losses": losses, "result": result})
+            write_json(
+                folder / _RUN_FILE, {**origin, "corpus": counts, "losses": losses, "result": result}
+            )
         shutil.rmtree(work)
     return result
 
@@ -120,7 +132,9 @@ def _open_work(settings: PretrainSettings, work: Path, origin: dict[str, Any]) -
     if settings.fresh:
         shutil.rmtree(work, ignore_errors=True)
     elif settings.out.exists():
-        raise ConfigError(f"{settings.out}: already exists; choose another --out, or --fresh to replace it")
+        raise ConfigError(
+            f"{settings.out}: already exists; choose another --out, or --fresh to replace it"
+        )
     if not (work / _RUN_FILE).exists():
         write_json(work / _RUN_FILE, origin)
     elif read_own(work / _RUN_FILE) != origin:
@@ -176,7 +190,9 @@ def _model(settings: PretrainSettings, tokenizer: PreTrainedTokenizerFast) -> Ra
 def _read_embeddings(folder: Path) -> torch.Tensor:
     """The token embeddings (token, dim) of a transformers encoder."""
     try:
-        encoder: Any = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+        encoder: Any = AutoModel.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True
+        )
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{folder}: no encoder ({error}); expected a folder with config.json and model.safetensors"
@@ -246,7 +262,9 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
     args._n_gpu = min(args.n_gpu, 1)  # no DataParallel, which can't split these batches
     precision = settings.precision
     if precision == "auto":
-        on_gpu = args.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        on_gpu = args.device.type == "cuda" and torch.cuda.is_bf16_supported(
+            including_emulation=False
+        )
         precision = "bf16" if on_gpu else "fp32"
     args.bf16, args.fp16 = precision == "bf16", precision == "fp16"
     args.mixed_precision = "no" if precision == "fp32" else precision
@@ -256,7 +274,9 @@ def _arguments(settings: PretrainSettings, work: Path) -> TrainingArguments:
 class _Trainer(Trainer):
     """Removes the pickled arguments from checkpoints, because they are never read."""
 
-    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+    def _save(
+        self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None
+    ) -> None:
         super()._save(output_dir, state_dict)
         Path(output_dir or str(self.args.output_dir), TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
@@ -272,7 +292,13 @@ class _ReportProgress(TrainerCallback):
         if state.is_world_process_zero:
             self._show(Progress("pre-train", state.global_step, state.max_steps))
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:  # noqa: ARG002
+    def on_train_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - named as transformers does
+        state: TrainerState,
+        *_: Any,
+        **__: Any,
+    ) -> None:
         """See `TrainerCallback`."""
         if state.is_world_process_zero:
             self._show(Progress("pre-train", state.global_step, state.max_steps, ended=True))
@@ -299,7 +325,8 @@ class _StopIfDiverged(TrainerCallback):
         if bad is not None:
             sign = f"the loss became {bad}"
         elif (
-            len(losses) > _DIVERGED_ENTRIES and min(losses[-_DIVERGED_ENTRIES:]) > _DIVERGED_RATIO * losses[0]
+            len(losses) > _DIVERGED_ENTRIES
+            and min(losses[-_DIVERGED_ENTRIES:]) > _DIVERGED_RATIO * losses[0]
         ):
             sign = f"the loss rose from {losses[0]:.3g} to {losses[-1]:.3g}"
         else:

@@ -31,7 +31,9 @@ class MaskSettings(Settings):
     @model_validator(mode="after")
     def _at_most_one(self) -> MaskSettings:
         if self.masked + self.random > 1:
-            raise ValueError(f"masked + random is {self.masked + self.random:g}, expected at most 1")
+            raise ValueError(
+                f"masked + random is {self.masked + self.random:g}, expected at most 1"
+            )
         return self
 
 
@@ -41,12 +43,16 @@ class PretrainSettings(Settings):
     The vocabulary comes from `tokenizer`, else from `init_from`.
     """
 
-    texts: tuple[Path, ...] = setting(..., "One text per line (.txt, .gz), or tables.", min_length=1)
+    texts: tuple[Path, ...] = setting(
+        ..., "One text per line (.txt, .gz), or tables.", min_length=1
+    )
     out: Path = setting(..., "Model folder.")
     column: str = setting("text", "Text column of tables.")
     tokenizer: Path | None = setting(None, "Tokenizer folder or WordPiece vocab.txt.")
     lowercase: bool = setting(True, "Whether the words of vocab.txt are lower-case.")
-    init_from: Path | None = setting(None, "Folder of an encoder whose token embeddings to start from.")
+    init_from: Path | None = setting(
+        None, "Folder of an encoder whose token embeddings to start from."
+    )
     sizes: RanSizes = RanSizes()
     mask: MaskSettings = MaskSettings()
     length: int = setting(512, "Maximum tokens of a sequence.", ge=8)

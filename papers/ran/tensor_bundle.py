@@ -30,11 +30,15 @@ def read_bundle(prefix: Path) -> dict[str, np.ndarray]:
     index = Path(f"{prefix}.index")
     try:
         if index.stat().st_size > _INDEX_LIMIT:
-            raise DataError(f"larger than {_INDEX_LIMIT >> 20} MiB; not a checkpoint index", path=index)
+            raise DataError(
+                f"larger than {_INDEX_LIMIT >> 20} MiB; not a checkpoint index", path=index
+            )
         entries = dict(_entries(index))
         header = _message(entries.pop(b""))
         if header.get(2, [0])[0]:
-            raise DataError("big-endian; save the checkpoint again on a little-endian machine", path=index)
+            raise DataError(
+                "big-endian; save the checkpoint again on a little-endian machine", path=index
+            )
         shards = int(header.get(1, [1])[0])
         tensors = {name.decode(): _message(entry) for name, entry in entries.items()}
         return {
@@ -53,12 +57,15 @@ def read_bundle(prefix: Path) -> dict[str, np.ndarray]:
         ) from error
 
 
-def _tensor(prefix: Path, name: str, entry: dict[int, list[int | bytes]], shards: int) -> np.ndarray:
+def _tensor(
+    prefix: Path, name: str, entry: dict[int, list[int | bytes]], shards: int
+) -> np.ndarray:
     shard, offset, size = (_number(entry, field) for field in (3, 4, 5))
     path = Path(f"{prefix}.data-{shard:05d}-of-{shards:05d}")
     if 7 in entry or _number(entry, 1) not in _DTYPES:
         raise DataError(
-            f"{name}: sliced, or of type {_number(entry, 1)}; expected a whole numeric tensor", path=path
+            f"{name}: sliced, or of type {_number(entry, 1)}; expected a whole numeric tensor",
+            path=path,
         )
     dtype = np.dtype(_DTYPES[_number(entry, 1)])
     dims = _message(_text(entry, 2)).get(2, [])
@@ -102,7 +109,9 @@ def _block(data: bytes, offset: int, size: int, index: Path) -> Iterator[tuple[b
     if kind:
         raise DataError("compressed; save the checkpoint again without compression", path=index)
     if _masked_crc32c(data[offset : offset + size + 1]) != expected:
-        raise DataError(f"damaged: wrong checksum at byte {offset + size}; download it again", path=index)
+        raise DataError(
+            f"damaged: wrong checksum at byte {offset + size}; download it again", path=index
+        )
     block = data[offset : offset + size]
     (restarts,) = struct.unpack("<I", block[-4:])
     at, end, key = 0, len(block) - 4 - 4 * restarts, b""

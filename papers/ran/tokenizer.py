@@ -48,7 +48,8 @@ def _wordpiece(file: Path, *, lowercase: bool) -> PreTrainedTokenizerFast:
     missing = [token for token in _SPECIAL.values() if token not in numbers]
     if missing:
         raise DataError(
-            f"lacks {', '.join(missing)}; expected a WordPiece vocab.txt, one token per line", path=file
+            f"lacks {', '.join(missing)}; expected a WordPiece vocab.txt, one token per line",
+            path=file,
         )
     if len(numbers) != len(entries):
         raise DataError(f"{len(entries) - len(numbers)} duplicate entries", path=file)

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 _DATA, _WORK = "{data}/", "{work}/"
 _PACKAGED = "minilm", "smollm2"
-_SOURCE_KEYS = ("model", "scores", "generator", "data", "dev_data")  # settings that name a model or data
+_SOURCE_KEYS = (
+    "model",
+    "scores",
+    "generator",
+    "data",
+    "dev_data",
+)  # settings that name a model or data
 
 
 def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
@@ -29,8 +35,15 @@ def list_actions(recipe: Recipe, scale: Scale) -> list[str]:
 def _outside_sources(recipe: Recipe, scale: Scale) -> Iterator[str]:
     """Models and data that are not in --data-dir."""
     at = recipe.at(scale)
-    sources = [at.backbone, *at.source.train, at.source.dev, *(column.data for column in at.evaluate)]
-    sources += [MTEB for column in at.evaluate if column.suite == MTEB]  # it downloads its tasks' data
+    sources = [
+        at.backbone,
+        *at.source.train,
+        at.source.dev,
+        *(column.data for column in at.evaluate),
+    ]
+    sources += [
+        MTEB for column in at.evaluate if column.suite == MTEB
+    ]  # it downloads its tasks' data
     for row in recipe.runs:
         sources += [
             row.backbone,

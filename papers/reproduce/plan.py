@@ -88,11 +88,15 @@ def merged(*layers: Tree) -> Tree:
     for layer in layers:
         for key, value in layer.items():
             old = result.get(key)
-            result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+            result[key] = (
+                merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+            )
     return result
 
 
-def _check(recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignments: Sequence[str]) -> None:
+def _check(
+    recipe: Recipe, seeds: Sequence[int], only: Sequence[str], assignments: Sequence[str]
+) -> None:
     names = [row.name for row in recipe.runs]
     for name in only:
         if name not in names:
@@ -138,7 +142,16 @@ def _run(
     of_scale = {**at.settings, "encoder": {}} if own_backbone else at.settings
     of_method = {"encoder": getattr(objective, "encoder", {})}
     last = {"seed": seed if row.seed is None else row.seed}
-    layers = defaults, recipe.settings, of_scale, of_method, row.settings, own.settings, last, *overrides
+    layers = (
+        defaults,
+        recipe.settings,
+        of_scale,
+        of_method,
+        row.settings,
+        own.settings,
+        last,
+        *overrides,
+    )
     return Run(
         row.name,
         seed,

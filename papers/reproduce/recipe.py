@@ -19,7 +19,11 @@ Tree = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "recipes"
 _SMOKE_ROWS = 128
-_SMOKE_TASK = {"sts": ("STS-B",), "transfer": ("TREC",), "nli": ("SNLI-from-dev",)}  # one of a suite
+_SMOKE_TASK = {
+    "sts": ("STS-B",),
+    "transfer": ("TREC",),
+    "nli": ("SNLI-from-dev",),
+}  # one of a suite
 SMOKE_SETTINGS = ("optim.epochs=1", "optim.evaluations=1")
 NO_DEV = "none"
 _MAX_CHARACTERS = 1000  # of a name, a path or an argument
@@ -55,7 +59,9 @@ class Source(Settings):
     dev: Line | None = None  # dev set; unset: the validation split, if any; "none": no dev set
     labels: LabelValues | None = None  # value of each label in both: a number or "skip"
     prepare: tuple[tuple[Line, ...], ...] = ()  # commands of gis and label that make the data
-    rows: int | None = Field(default=None, ge=1)  # size of a random sample of the training rows; unset: all
+    rows: int | None = Field(
+        default=None, ge=1
+    )  # size of a random sample of the training rows; unset: all
 
 
 class Column(Settings):
@@ -132,7 +138,9 @@ class Row(Settings):
     settings: Tree = Field(default_factory=dict)  # override those of the recipe
     scales: dict[Scale, RowAtScale] = Field(default_factory=dict)
     # published score in each column, times 100; or rows of the papers, such as "AoE, Table 1: USE"
-    paper: Annotated[dict[str, float] | tuple[Annotated[str, AfterValidator(_published)], ...], _as_list] = ()
+    paper: Annotated[
+        dict[str, float] | tuple[Annotated[str, AfterValidator(_published)], ...], _as_list
+    ] = ()
 
     @property
     def published(self) -> dict[str, float]:
@@ -182,7 +190,9 @@ class Recipe(Settings):
 
 
 def _smoke(small: AtScale) -> AtScale:
-    source = small.source.model_copy(update={"rows": min(_SMOKE_ROWS, small.source.rows or _SMOKE_ROWS)})
+    source = small.source.model_copy(
+        update={"rows": min(_SMOKE_ROWS, small.source.rows or _SMOKE_ROWS)}
+    )
     first = small.evaluate[0]
     tasks = first.tasks[:1] or _SMOKE_TASK.get(first.suite, ())
     return small.model_copy(
@@ -213,7 +223,9 @@ def read_recipe(name: str) -> Recipe:
     """A recipe of this repository, by name, or any other, by path."""
     path = _FOLDER / f"{name}.toml" if is_packaged(name) else Path(name)
     if path.suffix != ".toml":
-        raise ConfigError(f"{name}: no such recipe; expected {', '.join(recipe_names())} or a .toml file")
+        raise ConfigError(
+            f"{name}: no such recipe; expected {', '.join(recipe_names())} or a .toml file"
+        )
     try:
         return load_settings(Recipe, file=path)
     except ConfigError as error:

@@ -93,7 +93,9 @@ def _open(recipe: Recipe, options: Options, say: Callable[[str], None]) -> Share
     at, folders = recipe.at(options.scale), options.folders
     if missing := missing_files(at.source, folders):
         raise DataError("no such file; --data-dir must be the folder that has it", path=missing[0])
-    if at.source.prepare:  # may take hours or cost money, so all that can be checked is checked before
+    if (
+        at.source.prepare
+    ):  # may take hours or cost money, so all that can be checked is checked before
         Scoring([column for column in at.evaluate if "{work}" not in (column.data or "")], folders)
     with locked(options.out, wait=True):
         if options.fresh:
@@ -109,7 +111,9 @@ def _open(recipe: Recipe, options: Options, say: Callable[[str], None]) -> Share
 def _discard(out: Path) -> None:
     """Remove the results, unless another process does a run."""
     for claim in sorted((out / CLAIMS).glob("*")):
-        with held_folder(claim, "another process does this run; wait for it or choose another --out"):
+        with held_folder(
+            claim, "another process does this run; wait for it or choose another --out"
+        ):
             pass
     for name in _OUTPUTS:
         remove(out / name)
@@ -125,7 +129,9 @@ class SharedRuns:
         if not self._runs:
             raise ConfigError("every row is skipped at this scale; choose another --scale")
         scoring = Scoring(at.evaluate, folders)
-        self._runner = Runner(options.out, at, folders, scoring, say, keep_models=options.keep_models)
+        self._runner = Runner(
+            options.out, at, folders, scoring, say, keep_models=options.keep_models
+        )
         seeds = tuple(dict.fromkeys((*at.seeds, *options.seeds)))
         self._all_runs, _ = plan_runs(recipe, replace(options, seeds=seeds, only=()))
 
@@ -138,7 +144,9 @@ class SharedRuns:
         """Do the runs that no other process does. Returns when all are done, also those of others."""
         while True:
             for run in self._left():
-                with locked(self._runner.claim(run)) as is_ours:  # the lock of a killed process is free
+                with locked(
+                    self._runner.claim(run)
+                ) as is_ours:  # the lock of a killed process is free
                     if is_ours and run in self._left():
                         self._do(run)
             if not self._left():
@@ -154,9 +162,13 @@ class SharedRuns:
         total = len(self._runs)
         if failed := [run for run in self._runs if self._failure(run).exists()]:
             reason = self._failure(failed[0]).read_text(encoding="utf-8")
-            raise PairkitError(f"{len(failed)} of {total} runs failed, first {failed[0].row}: {reason}")
+            raise PairkitError(
+                f"{len(failed)} of {total} runs failed, first {failed[0].row}: {reason}"
+            )
         if left := self._left():
-            raise PairkitError(f"{len(left)} of {total} runs were not finished; run the same command again")
+            raise PairkitError(
+                f"{len(left)} of {total} runs were not finished; run the same command again"
+            )
         return result
 
     def _failure(self, run: Run) -> Path:
@@ -166,7 +178,9 @@ class SharedRuns:
     def _left(self) -> list[Run]:
         """The runs that are neither recorded nor failed."""
         return [
-            run for run in self._runs if not self._failure(run).exists() and self._runner.record(run) is None
+            run
+            for run in self._runs
+            if not self._failure(run).exists() and self._runner.record(run) is None
         ]
 
     def _do(self, run: Run) -> None:
@@ -194,7 +208,10 @@ class SharedRuns:
                 "changed": list(self._options.assignments),
                 "left_out": self.skipped,
                 "rows": summary(self._recipe, records, self._runner.scoring.titles),
-                "runs": [{"row": record.row, "seed": record.seed, "key": record.key} for record in records],
+                "runs": [
+                    {"row": record.row, "seed": record.seed, "key": record.key}
+                    for record in records
+                ],
                 "wall_s": round(sum(record.wall_s for record in records), 1),
             }
             write_json(out / FIGURES, result)
@@ -203,6 +220,8 @@ class SharedRuns:
 
 
 def _summary_line(record: Record) -> str:
-    scores = ", ".join(f"{name} {100 * value:.2f}" for name, value in list(record.scores.items())[-3:])
+    scores = ", ".join(
+        f"{name} {100 * value:.2f}" for name, value in list(record.scores.items())[-3:]
+    )
     dev = "" if record.dev is None else f", dev {100 * record.dev:.2f}"
     return f"{record.row}, seed {record.seed}: {scores}{dev} ({record.wall_s:.0f} s)"

@@ -141,9 +141,16 @@ class Runner:
         objective = run.objective()
         if not run.train and is_word_vectors(source):
             return WordVectors(Path(source))
-        if run.whiten is None and run.flow is None and not hasattr(objective, "reader") and run.train:
+        if (
+            run.whiten is None
+            and run.flow is None
+            and not hasattr(objective, "reader")
+            and run.train
+        ):
             return source
-        encoder = aoe_train.Encoder.load(source, precision=run.precision, inference_only=True, **options)
+        encoder = aoe_train.Encoder.load(
+            source, precision=run.precision, inference_only=True, **options
+        )
         encode: Encode = partial(encoder.encode, normalize=False)
         if hasattr(objective, "reader"):
             method: Method = objective
@@ -199,7 +206,11 @@ class Runner:
         """The hashes of a file or of all files in a folder; empty for a Hub id."""
         if name not in self._hashes:
             path = Path(name)
-            files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+            files = (
+                sorted(each for each in path.rglob("*") if each.is_file())
+                if path.is_dir()
+                else [path]
+            )
             self._hashes[name] = {each.name: sha256(each) for each in files if each.is_file()}
         return self._hashes[name]
 

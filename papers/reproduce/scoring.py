@@ -29,7 +29,9 @@ class Scoring:
     def __init__(self, columns: Sequence[Column], folders: Folders) -> None:
         self._columns, self._folders = columns, folders
         self.titles: list[str] = []
-        for column in columns:  # a dry run, so that a bad metric or absent data is not found after hours
+        for (
+            column
+        ) in columns:  # a dry run, so that a bad metric or absent data is not found after hours
             if column.suite in _FAST:
                 tasks = list(self._tasks(column, _random_vectors, None))
                 self._scores(column, tasks)
@@ -54,7 +56,9 @@ class Scoring:
                 continue
             tasks = list(self._tasks(column, model, precision))
             scores |= self._scores(column, tasks)
-            overlap |= {column.name or name: each.overlap.rows for name, each in tasks if each.overlap}
+            overlap |= {
+                column.name or name: each.overlap.rows for name, each in tasks if each.overlap
+            }
         return scores, {name: rows for name, rows in overlap.items() if rows}
 
     def _tasks(self, column: Column, model: Any, precision: str | None) -> Any:

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 DEV = "dev"
 
 
-def summary(recipe: Recipe, records: Sequence[Record], titles: Sequence[str]) -> list[dict[str, Any]]:
+def summary(
+    recipe: Recipe, records: Sequence[Record], titles: Sequence[str]
+) -> list[dict[str, Any]]:
     """The rows of the table: name, number of seeds, and for each column mean, deviation and published score.
 
     Columns are ordered as in `titles`, parts after their whole. Scores are times 100. The deviation is that
     of a sample, None for a single seed. `p` is that of a paired t-test of the last column against the row
     `recipe.compare`, over the seeds of both.
     """
-    by_row = {row.name: [record for record in records if record.row == row.name] for row in recipe.runs}
+    by_row = {
+        row.name: [record for record in records if record.row == row.name] for row in recipe.runs
+    }
     return [
         {
             "row": row.name,
@@ -48,7 +52,8 @@ def markdown(recipe: Recipe, result: Mapping[str, Any]) -> str:
     rows = result["rows"]
     # `dev` comes first; untrained rows, which are at the top, don't have it.
     columns = sorted(
-        dict.fromkeys(column for row in rows for column in row["figures"]), key=lambda column: column != DEV
+        dict.fromkeys(column for row in rows for column in row["figures"]),
+        key=lambda column: column != DEV,
     )
     tested = recipe.compare if any(row["p"] is not None for row in rows) else None
     lines = [
@@ -69,7 +74,9 @@ def markdown(recipe: Recipe, result: Mapping[str, Any]) -> str:
         + (f" {result['about']}" if result["about"] else ""),
         *([f"Changed: {', '.join(result['changed'])}."] if result["changed"] else []),
         table(["run", *columns, *([] if tested is None else ["p"]), "seeds", "training s"], lines),
-        "" if tested is None else f"p: paired t-test of {columns[-1]} against {tested} over the seeds.",
+        ""
+        if tested is None
+        else f"p: paired t-test of {columns[-1]} against {tested} over the seeds.",
         "\n".join(_notes(recipe, result)),
     ]
     return "\n\n".join(filter(None, sections)).rstrip() + "\n"
@@ -93,7 +100,9 @@ def _p_value(own: Sequence[Record], other: Sequence[Record], titles: Sequence[st
     if len(seeds) < 2:
         return None
     last = max(first[seeds[0]], key=lambda name: _order(name, titles))
-    value = float(ttest_rel([first[s][last] for s in seeds], [second[s][last] for s in seeds]).pvalue)
+    value = float(
+        ttest_rel([first[s][last] for s in seeds], [second[s][last] for s in seeds]).pvalue
+    )
     return None if isnan(value) else value
 
 
@@ -103,13 +112,17 @@ def _columns(records: Sequence[Record], titles: Sequence[str]) -> dict[str, list
         scores = {**({} if record.dev is None else {DEV: record.dev}), **record.scores}
         for column, value in scores.items():
             columns.setdefault(column, []).append(100 * value)
-    return {column: columns[column] for column in sorted(columns, key=lambda name: _order(name, titles))}
+    return {
+        column: columns[column] for column in sorted(columns, key=lambda name: _order(name, titles))
+    }
 
 
 def _order(column: str, titles: Sequence[str]) -> tuple[int, str]:
     """The index of the column's title, or of its whole if the column is a part."""
     wholes = [
-        index for index, title in enumerate(titles) if column == title or column.startswith(f"{title} ")
+        index
+        for index, title in enumerate(titles)
+        if column == title or column.startswith(f"{title} ")
     ]
     return (max(wholes), column) if wholes else (-1, column)
 

@@ -50,14 +50,18 @@ def prepare(source: Source, folders: Folders, say: Callable[[str], None]) -> Non
                 f"prepare: `{shown}` is not one of {', '.join(_COMMANDS)}; run it yourself first"
             )
         files = [Path(word.partition("=")[2] or word) for word in command]
-        hashes = [sha256(path) for path in files if path.is_file()]  # so that a changed input is noticed
+        hashes = [
+            sha256(path) for path in files if path.is_file()
+        ]  # so that a changed input is noticed
         key = hashlib.sha256("\0".join((__version__, *command, *hashes)).encode()).hexdigest()[:12]
         done = folders.work / f"{key}.done"
         if done.exists():
             continue
         say(f"$ {shown}")
         code = subprocess.run(  # noqa: S603 - only commands of this project, confirmed for untrusted recipes
-            [sys.executable, "-P", "-m", _MODULES[command[0]], *command[1:]], check=False, stdout=sys.stderr
+            [sys.executable, "-P", "-m", _MODULES[command[0]], *command[1:]],
+            check=False,
+            stdout=sys.stderr,
         ).returncode
         if code:
             raise DataError(f"`{shown}` failed with exit code {code}; see its messages above")
@@ -70,8 +74,12 @@ def training_data(source: Source, folders: Folders, texts: Texts | None = None) 
     dev = None if source.dev in (None, NO_DEV) else folders.fill(str(source.dev))
     if texts is None and source.rows is None and source.dev != NO_DEV and len(train) == 1:
         return TrainingData(train[0], dev, source.labels)
-    held_out = [dev] if dev else train if source.dev is None and all(map(_has_validation, train)) else []
-    if held_out and (source.labels is not None or len(held_out) > 1):  # derived files have numbers as labels
+    held_out = (
+        [dev] if dev else train if source.dev is None and all(map(_has_validation, train)) else []
+    )
+    if held_out and (
+        source.labels is not None or len(held_out) > 1
+    ):  # derived files have numbers as labels
         dev = _save(_read(held_out, source.labels, split="validation"), folders)
     elif held_out:
         dev = held_out[0]
@@ -115,7 +123,9 @@ def _read(
     for path in paths:
         splits = split_names(path)
         own = split if split in splits else splits[0]
-        frames += read_rows(path, split=own, columns=columns, rules=LabelRules(labels)).splits.values()
+        frames += read_rows(
+            path, split=own, columns=columns, rules=LabelRules(labels)
+        ).splits.values()
     return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
 
 
@@ -131,5 +141,7 @@ def _save(frame: pl.DataFrame, folders: Folders) -> str:
 
 def missing_files(source: Source, folders: Folders) -> list[Path]:
     """Absent files of --data-dir; Hub ids and files of `prepare` are not checked."""
-    named = [folders.fill(text) for text in (*source.train, source.dev) if text and "{data}" in text]
+    named = [
+        folders.fill(text) for text in (*source.train, source.dev) if text and "{data}" in text
+    ]
     return [Path(name) for name in named if not Path(name).exists()]

@@ -88,14 +88,18 @@ def compare_with_published(suite: str, evaluation: Evaluation) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _comparison(published: PublishedTable, scores: Mapping[str, Mapping[str, float]], model: str) -> str:
+def _comparison(
+    published: PublishedTable, scores: Mapping[str, Mapping[str, float]], model: str
+) -> str:
     """A table; the model has a mean only if it has all tasks."""
     columns = published.columns
     own = {task: 100 * scores[task][published.metric] for task in columns if task in scores}
     if len(own) == len(columns) - 1:
         own[MEAN] = fmean(own.values())
     by_row = {f"**{model}**": own, **{row: published.scores(row) for row in published.rows}}
-    cells = [[row, *(_figure(found.get(column)) for column in columns)] for row, found in by_row.items()]
+    cells = [
+        [row, *(_figure(found.get(column)) for column in columns)] for row, found in by_row.items()
+    ]
     return table((published.metric, *columns), cells)
 
 

@@ -42,7 +42,9 @@ def evaluate_mteb(
 
     if isinstance(model, str):
         model = Encoder.load(model, precision=precision, inference_only=True)
-    found = mteb.evaluate(_Model(model), tasks, co2_tracker=False, cache=None, show_progress_bar=False)
+    found = mteb.evaluate(
+        _Model(model), tasks, co2_tracker=False, cache=None, show_progress_bar=False
+    )
     return {result.task_name: float(result.get_score()) for result in found.task_results}
 
 

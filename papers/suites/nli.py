@@ -70,7 +70,9 @@ def read(task: str, found: Sequence[Path]) -> ClassTask | JoinedTask:
         return ClassTask(task, parts)
     train, matched, mismatched = parts
     tests = {"matched": (train, mismatched, matched), "mismatched": (train, matched, mismatched)}
-    return JoinedTask(task, {name: ClassTask(f"{task} {name}", three) for name, three in tests.items()})
+    return JoinedTask(
+        task, {name: ClassTask(f"{task} {name}", three) for name, three in tests.items()}
+    )
 
 
 def _divide(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -84,9 +86,13 @@ def _divide(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _read(path: Path, published: int) -> pl.DataFrame:
     frame = read_table(path)
     if absent := [name for name in _COLUMNS if name not in frame.columns]:
-        raise DataError(f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1)
+        raise DataError(
+            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1
+        )
     if len(frame) != published:
-        raise DataError(f"{len(frame):,} rows, expected {published:,}; download it again", path=path)
+        raise DataError(
+            f"{len(frame):,} rows, expected {published:,}; download it again", path=path
+        )
     frame = frame.select(pl.col(_COLUMNS).fill_null(""))
     for row, label in enumerate(frame["label"].to_list(), start=first_row(path)):
         if label not in _CLASSES:

@@ -151,7 +151,9 @@ def predict(*parts: _Part) -> np.ndarray:
     _check_classes(train[1], 2 * FOLDS)
     with threadpool_limits(1):  # one fold per core, because the products of a fold are small
         if len(parts) == 2:
-            found = _in_parallel(lambda fold: _scores(_WIDE, *_split(train, fold)), _folds(train[1]))
+            found = _in_parallel(
+                lambda fold: _scores(_WIDE, *_split(train, fold)), _folds(train[1])
+            )
             return _fitted(train, _best(_WIDE, found), parts[1][0])
         folds = _folds(train[1])
         predicted = np.empty_like(train[1])
@@ -191,7 +193,9 @@ def _scores(candidates: Sequence[float], train: _Part, held_out: _Part) -> np.nd
     classifier = _classifier(train[0])
     return np.array(
         [
-            np.mean(classifier.set_params(C=candidate).fit(*train).predict(held_out[0]) == held_out[1])
+            np.mean(
+                classifier.set_params(C=candidate).fit(*train).predict(held_out[0]) == held_out[1]
+            )
             for candidate in candidates
         ]
     )
@@ -206,7 +210,9 @@ def _classifier(features: np.ndarray) -> Any:
     """A classifier whose tolerance is scaled by the vectors' lengths, as gradients grow with them."""
     from sklearn.linear_model import LogisticRegression
 
-    length = float(np.sqrt(np.einsum("ef,ef->", features, features, dtype=np.float64) / len(features)))
+    length = float(
+        np.sqrt(np.einsum("ef,ef->", features, features, dtype=np.float64) / len(features))
+    )
     return LogisticRegression(
         tol=_TOLERANCE * max(length, 1e-6), max_iter=_ITERATIONS, warm_start=True, random_state=SEED
     )

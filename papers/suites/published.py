@@ -34,7 +34,9 @@ class PublishedTable:
 
 
 _FILE = Path(__file__).with_name("published.toml")
-_TABLES = [PublishedTable(**table) for table in tomllib.loads(_FILE.read_text(encoding="utf-8"))["tables"]]
+_TABLES = [
+    PublishedTable(**table) for table in tomllib.loads(_FILE.read_text(encoding="utf-8"))["tables"]
+]
 PUBLISHED = {table.source: table for table in _TABLES}
 
 

@@ -74,16 +74,26 @@ def read(task: str, found: Sequence[Path]) -> CaptionTask:
     (path,) = found
     frame = read_table(path)
     if [name for name in _CAPTIONS if name not in frame.columns]:
-        raise DataError(f"expected image, caption1 … caption5; found {', '.join(frame.columns)}", path=path)
+        raise DataError(
+            f"expected image, caption1 … caption5; found {', '.join(frame.columns)}", path=path
+        )
     captions = frame.select(_CAPTIONS)
-    bad = captions.select(pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "").arg_true())
+    bad = captions.select(
+        pl.any_horizontal(pl.all().str.strip_chars().fill_null("") == "").arg_true()
+    )
     if bad.height:
-        raise DataError("an empty caption; expected five", path=path, row=bad.item(0, 0) + first_row(path))
+        raise DataError(
+            "an empty caption; expected five", path=path, row=bad.item(0, 0) + first_row(path)
+        )
     published = next(
-        images for name, images in _FILES.values() if Path(name).stem == path.name.removesuffix(".gz")
+        images
+        for name, images in _FILES.values()
+        if Path(name).stem == path.name.removesuffix(".gz")
     )
     if len(captions) != published:
-        raise DataError(f"{len(captions):,} rows, expected {published:,}; download it again", path=path)
+        raise DataError(
+            f"{len(captions):,} rows, expected {published:,}; download it again", path=path
+        )
     return CaptionTask(task, captions.rows())
 
 

@@ -79,7 +79,9 @@ def read(task: str, found: Sequence[Path]) -> ClassTask:
         parts = [[(1 - side, (text,)) for side, path in enumerate(found) for text in _lines(path)]]
     for rows, (_, published), path in zip(parts, _FILES[task], found, strict=False):
         if len(rows) != published:
-            raise DataError(f"{len(rows):,} rows, expected {published:,}; download it again", path=path)
+            raise DataError(
+                f"{len(rows):,} rows, expected {published:,}; download it again", path=path
+            )
     return ClassTask(task, tuple(map(_examples, parts)), has_f1=task == "MRPC")
 
 
@@ -98,7 +100,9 @@ def _table_rows(task: str, path: Path) -> Iterator[_Row]:
     texts = ["sentence1", "sentence2"] if task == "MRPC" else ["text"]
     frame = read_table(path)
     if absent := [name for name in (label, *texts) if name not in frame.columns]:
-        raise DataError(f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1)
+        raise DataError(
+            f"no column {', '.join(absent)}; found {', '.join(frame.columns)}", path=path, row=1
+        )
     rows = frame.select(label, *texts).fill_null("").iter_rows()
     for number, (name, *row) in enumerate(rows, start=first_row(path)):
         yield _class(task, name, path, number), tuple(row)

@@ -21,7 +21,9 @@ def vector(text: str, dim: int = 3) -> list[float]:
 def listing(texts: list[str], dim: int = 3) -> dict[str, Any]:
     """A correct answer, in another order than the request, as the protocol allows."""
     vectors = enumerate(vector(text, dim) for text in texts)
-    entries = [{"object": "embedding", "index": place, "embedding": values} for place, values in vectors]
+    entries = [
+        {"object": "embedding", "index": place, "embedding": values} for place, values in vectors
+    ]
     usage = {"prompt_tokens": 1, "total_tokens": 1}
     return {"object": "list", "data": entries[::-1], "model": "m", "usage": usage}
 

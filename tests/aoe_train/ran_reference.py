@@ -29,7 +29,14 @@ class Reference:
     """One sequence at a time, one token at a time."""
 
     def __init__(
-        self, variables: Variables, heads: int, window: int, shortest: int, *, norm: Norm, project: bool
+        self,
+        variables: Variables,
+        heads: int,
+        window: int,
+        shortest: int,
+        *,
+        norm: Norm,
+        project: bool,
     ):
         self.values = {name: value.astype(np.float64) for name, value in variables.items()}
         self.heads, self.window, self.shortest = heads, window, shortest
@@ -62,7 +69,10 @@ class Reference:
             heads = []
             for head in range(self.heads):
                 own = slice(head * size, (head + 1) * size)
-                scores = [turned(q[i][own], i) @ turned(k[j][own], j) / np.sqrt(size) for j in range(len(z))]
+                scores = [
+                    turned(q[i][own], i) @ turned(k[j][own], j) / np.sqrt(size)
+                    for j in range(len(z))
+                ]
                 weights = softmax(np.array(scores))
                 heads.append(sum(weights[j] * v[j][own] for j in range(len(z))))
             outputs.append(self.swish(f"{name}/dense-o", np.concatenate(heads)))
@@ -75,9 +85,12 @@ class Reference:
         query = self.swish(f"{name}/dense-q", o)
         keys = [self.swish(f"{name}/dense-k", cell) for cell in cells]
         weights = softmax(np.array([query @ key / np.sqrt(len(query)) for key in keys]))
-        read = sum(w * self.swish(f"{name}/dense-v", cell) for w, cell in zip(weights, cells, strict=True))
+        read = sum(
+            w * self.swish(f"{name}/dense-v", cell) for w, cell in zip(weights, cells, strict=True)
+        )
         return self.ln(
-            f"{name}/layernorm", self.swish(f"{name}/dense-o", read) + self.glu(f"{name}/glu", query)
+            f"{name}/layernorm",
+            self.swish(f"{name}/dense-o", read) + self.glu(f"{name}/glu", query),
         )
 
     def layer(self, number: int, x: list[np.ndarray], g: np.ndarray):
@@ -92,7 +105,9 @@ class Reference:
             c = self.norm(a[0])
             outputs += [self.norm(row) for row in a[1:]]
             g = (
-                self.ln(f"{name}/cell-residual-layernorm", c + self.glu(f"{name}/cell-glu", cells[-1]))
+                self.ln(
+                    f"{name}/cell-residual-layernorm", c + self.glu(f"{name}/cell-glu", cells[-1])
+                )
                 if cells
                 else c
             )

@@ -61,7 +61,9 @@ class Scaled(nn.Module):
 
 
 def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file, shallow, tmp_path):
-    kept = aoe_train.train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "file", **HOW)
+    kept = aoe_train.train(
+        train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "file", **HOW
+    )
     run = aoe_train.train(
         rows(train_file),
         backbone=shallow,
@@ -82,7 +84,9 @@ def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file,
     record = json.loads((run.out / "run.json").read_text())
     assert record["sources"]["data"] == {"data-1": "the list given"}
     assert record["files"]["data"] == {"data-1": {}}
-    again = aoe_train.train(rows(train_file), backbone=shallow, dev_data=dev_file, out=run.out, **HOW)
+    again = aoe_train.train(
+        rows(train_file), backbone=shallow, dev_data=dev_file, out=run.out, **HOW
+    )
     assert again.record == record  # finished already
 
 
@@ -96,9 +100,15 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
         aoe_train.train(table, backbone=shallow, out=tmp_path / "m", **HOW)
     mapping: Any = {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
     other = [*nli, {**nli[0], "label": 3}]
-    with pytest.raises(DataError, match=r"^the list given:49: label 3 has no meaning"):  # dev rows likewise
-        aoe_train.train(table, backbone=shallow, dev_data=other, out=tmp_path / "m", **mapping, **HOW)
-    run = aoe_train.train(table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW)
+    with pytest.raises(
+        DataError, match=r"^the list given:49: label 3 has no meaning"
+    ):  # dev rows likewise
+        aoe_train.train(
+            table, backbone=shallow, dev_data=other, out=tmp_path / "m", **mapping, **HOW
+        )
+    run = aoe_train.train(
+        table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW
+    )
     text = "0=1, 1=skip, 2=0"
     reading = {"labels": text, "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
     read = {"rows": 31, "kind": "binary", "reading": reading}
@@ -106,11 +116,15 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
     card = (run.out / "README.md").read_text()
     assert "Labels: `0=1, 1=skip, 2=0`. Rows left out: 16 `1`, 2 `conflicting labels`." in card
-    planned = aoe_train.plan(table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"])
+    planned = aoe_train.plan(
+        table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"]
+    )
     read = {"reading": {"labels": text, "conflicts": 1, "left_out": {"1": 16}}}
     assert read.items() <= planned.to_dict()["datasets"]["data-1"].items()
     how: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
-    (scores,) = aoe_train.evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
+    (scores,) = (
+        aoe_train.evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
+    )
     assert scores["n"] == 33
 
 
@@ -122,7 +136,9 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
     aoe_train.train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
     stages = list(dict.fromkeys(at.stage for at in seen))
-    assert stages == [*(f"read {train_file}", f"load {shallow}", "tokenise", "evaluate on dev data", "train")]
+    assert stages == [
+        *(f"read {train_file}", f"load {shallow}", "tokenise", "evaluate on dev data", "train")
+    ]
     steps = [at for at in seen if at.stage == "train" and not at.ended]
     assert [(at.done, at.total) for at in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert all(at.note.startswith("loss ") for at in steps[1:])
@@ -130,10 +146,16 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     assert capfd.readouterr() == ("", "")
 
 
-def test_arguments_override_settings_and_settings_override_the_file(train_file, shallow, tmp_path, capsys):
+def test_arguments_override_settings_and_settings_override_the_file(
+    train_file, shallow, tmp_path, capsys
+):
     (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
     settings = {"optim.lr": 0.5, "optim.batch_size": 24, "encoder.similarity_fn_name": "dot"}
-    how: dict[str, Any] = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
+    how: dict[str, Any] = {
+        "backbone": shallow,
+        "out": tmp_path / "m",
+        "config": tmp_path / "c.toml",
+    }
     run = aoe_train.train(train_file, lr=1e-3, settings=settings, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
@@ -142,7 +164,9 @@ def test_arguments_override_settings_and_settings_override_the_file(train_file, 
 
 def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys):
     how = {**HOW, "progress": True}
-    run = aoe_train.train(train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how)
+    run = aoe_train.train(
+        train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how
+    )
     told = capsys.readouterr().err
     assert f"graded rows: {__name__}.squared, learning rate" in told
     assert run.record["origin"]["objective"] == [f"{__name__}.squared"]
@@ -172,7 +196,9 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
     how: dict[str, Any] = {"suite": suite, "resamples": 0, "cache": False}
     expected = aoe_train.evaluate(shallow, data=pairs, **how).to_dict()
     told = capsys.readouterr().err
-    assert re.search(r"1 pairs have different labels, .* list given:4, .* list given:49\); they are", told)
+    assert re.search(
+        r"1 pairs have different labels, .* list given:4, .* list given:49\); they are", told
+    )
     columns = {"text1": "a", "text2": "b", "label": "says"}
     assert aoe_train.evaluate(shallow, data=named, columns=columns, **how).to_dict() == expected
     with pytest.raises(ConfigError, match="columns= needs data="):
@@ -182,12 +208,16 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
 @pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
 def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
-    own = [{"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])]
+    own = [
+        {"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])
+    ]
     frame = pl.from_dicts([row | said for row in own])
     data: Any = {"dataset": PairDataset({"train": frame}, "made")}
     data["mixed"] = pl.concat([frame.head(9), pl.from_dicts(own[9:])], how="diagonal")
     path = tmp_path / "train.csv"
-    listed = pl.col("llms", "prompt_hashes").map_elements(lambda each: json.dumps(each.to_list()), pl.String)
+    listed = pl.col("llms", "prompt_hashes").map_elements(
+        lambda each: json.dumps(each.to_list()), pl.String
+    )
     frame.with_columns(listed).write_csv(path)
     plan = aoe_train.plan(data.get(form, path), backbone=shallow, progress=False)
     assert plan.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
@@ -195,7 +225,9 @@ def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
 
 def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plan = aoe_train.plan(rows(train_file), backbone=shallow, batch_size=8, epochs=1, progress=False)
+    plan = aoe_train.plan(
+        rows(train_file), backbone=shallow, batch_size=8, epochs=1, progress=False
+    )
     assert plan.to_dict()["steps"] == 6
     assert plan.memory_mb > 0
     assert "1 epoch, learning rate 5e-05, 8 rows a batch" in repr(plan)
@@ -208,7 +240,10 @@ def test_evaluation_as_tables(dev_file, shallow, tmp_path):
     found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, **how)
     scores = found.to_dict()["the list given"]
     (row,) = found.to_polars().filter(metric="spearman").to_dicts()
-    assert [row["value"], [row["low"], row["high"]]] == [scores["spearman"], scores["ci95"]["spearman"]]
+    assert [row["value"], [row["low"], row["high"]]] == [
+        scores["spearman"],
+        scores["ci95"]["spearman"],
+    ]
     assert (row["model"], row["suite"], row["n"]) == ("encoder", "sts", 30)
     assert f"{100 * scores['spearman']:.2f} [" in repr(found)
     assert "<table>" in found._repr_html_()
@@ -237,11 +272,15 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
 def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = aoe_train.encode(texts, model=shallow, progress=False)
-    column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(shallow), progress=False)
+    column = aoe_train.encode(
+        pl.Series(texts), model=aoe_train.Encoder.load(shallow), progress=False
+    )
     assert (vectors == column).all()
     (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in texts))
     seen: list[Progress] = []
-    done = aoe_train.encode(tmp_path / "t.txt", model=shallow, out=tmp_path / "v.npy", progress=seen.append)
+    done = aoe_train.encode(
+        tmp_path / "t.txt", model=shallow, out=tmp_path / "v.npy", progress=seen.append
+    )
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
     with pytest.raises(ConfigError, match="needs `out`"):
@@ -253,7 +292,10 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
 
 
 ANY: Any = aoe_train  # called as no type checker lets one
-FOUR = [{"text1": "a man", "text2": f"a dog {word}", "label": place % 2} for place, word in enumerate("abcd")]
+FOUR = [
+    {"text1": "a man", "text2": f"a dog {word}", "label": place % 2}
+    for place, word in enumerate("abcd")
+]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +310,10 @@ def test_encode_accepts_only_texts(texts, bert):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ANY.encode(["a man"], model=None, progress=False), "model = None: expected a folder"),
+        (
+            lambda: ANY.encode(["a man"], model=None, progress=False),
+            "model = None: expected a folder",
+        ),
         (lambda: ANY.evaluate(FOUR[0], data=FOUR, progress=False), "model = {"),
         (lambda: ANY.evaluate([], data=FOUR, progress=False), "no model to evaluate"),
         (lambda: ANY.evaluate(data=FOUR, against="m", progress=False), "no model to evaluate"),
@@ -328,8 +373,13 @@ def test_inputs_are_checked_before_torch_is_imported(tmp_path):
     (tmp_path / "splits").mkdir()
     (tmp_path / "splits" / "test.tsv").touch()
     shutil.copy(tmp_path / "pairs.tsv", tmp_path / "splits" / "train.tsv")
-    how = {"env": {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])}, "cwd": tmp_path}
-    done = subprocess.run([sys.executable, "-c", WRONG_INPUTS], **how, capture_output=True, text=True)
+    how = {
+        "env": {**os.environ, "PYTHONPATH": str(Path(aoe_train.__file__).parents[1])},
+        "cwd": tmp_path,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG_INPUTS], **how, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -338,7 +388,9 @@ def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
     with pytest.raises(RuntimeError) as raised:
-        aoe_train.train(FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2, progress=False)
+        aoe_train.train(
+            FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2, progress=False
+        )
     (note,) = raised.value.__notes__
     assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note
     assert "and labels (2,); expected one number" in note

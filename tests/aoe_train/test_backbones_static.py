@@ -19,7 +19,9 @@ DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
 
 
-def static(folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut: int | None = None) -> Path:
+def static(
+    folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut: int | None = None
+) -> Path:
     """A folder as written by sentence-transformers, with a random table."""
     part = folder / path
     part.mkdir(parents=True)
@@ -45,7 +47,12 @@ def static(folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut
 def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
     """Write modules.json."""
     listed = [
-        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+        {
+            "idx": number,
+            "name": str(number),
+            "path": place,
+            "type": f"sentence_transformers.models.{kind}",
+        }
         for number, (kind, place) in enumerate(zip(kinds, places, strict=True))
     ]
     (folder / "modules.json").write_text(json.dumps(listed))
@@ -78,9 +85,13 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     }
     save_file(parts, folder / "model.safetensors")
     write_modules(folder, ["StaticEmbedding", "Normalize"], [".", "1_Normalize"])
-    (folder / "config.json").write_text('{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}')
+    (folder / "config.json").write_text(
+        '{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}'
+    )
     theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
-    assert np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3  # which rounds to float16 between
+    assert (
+        np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3
+    )  # which rounds to float16 between
     parts["mapping"][3] = 9
     save_file(parts, folder / "model.safetensors")
     with pytest.raises(DataError, match="mapping: expected the index of a row for each token"):
@@ -104,7 +115,10 @@ def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, name
 
 def test_training_saving_and_export_are_refused(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
-    rows = [{"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")} for one in ("dog", "cat")]
+    rows = [
+        {"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")}
+        for one in ("dog", "cat")
+    ]
     out = {"out": tmp_path / "out", "progress": False}
     for call, message in (
         (
@@ -142,7 +156,9 @@ def test_damaged_folders(file, content, message, bert, tmp_path):
 def test_index_and_command_accept_a_static_model(bert, tmp_path):
     folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
     texts.write_text("\n".join(sentences(30)))
-    assert aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
+    assert (
+        aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
+    )
     hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
     assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
     aoe("encode", texts, "-m", folder, "-o", tmp_path / "v.npy", "-q")

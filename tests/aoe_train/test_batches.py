@@ -35,12 +35,18 @@ def make(count: int, kind: Kind = "positive", seed: int = 0) -> tuple[Examples, 
     """`count` rows of two texts each, of 1 to 20 tokens."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 2, count).astype(np.float32) if kind == "binary" else None
-    examples = Examples([str(n) for n in range(2 * count)], np.arange(2 * count).reshape(-1, 2), labels, kind)
+    examples = Examples(
+        [str(n) for n in range(2 * count)], np.arange(2 * count).reshape(-1, 2), labels, kind
+    )
     return examples, random.integers(1, 21, 2 * count)
 
 
 @given(
-    st.integers(4, 90), st.integers(1, 3), st.integers(1, 4), st.sampled_from(STRATEGIES), st.integers(0, 9)
+    st.integers(4, 90),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sampled_from(STRATEGIES),
+    st.integers(0, 9),
 )
 def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, how, epoch):
     examples, lengths = make(count, "binary")
@@ -76,7 +82,10 @@ def test_plan_depends_only_on_seed_and_epoch(how):
 def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
     """Whether a batch with two labels could give a row to a batch with one label."""
     alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
-    return bool(alone) and max(np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches) > 1
+    return (
+        bool(alone)
+        and max(np.count_nonzero(labels[rows] != labels[alone[0][0]]) for rows in batches) > 1
+    )
 
 
 def test_batches_group_similar_lengths_and_the_largest_comes_first():
@@ -114,7 +123,11 @@ def test_budget_ignores_absent_negatives():
     assert [len(rows) for rows in plan] == [2, 2]  # a single text counts twice
 
 
-@given(st.lists(st.lists(st.sampled_from([0, 1, 2.5]), min_size=1, max_size=6), min_size=1, max_size=12))
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0, 1, 2.5]), min_size=1, max_size=6), min_size=1, max_size=12
+    )
+)
 def test_mix_labels_leaves_no_avoidable_single_label(wanted):
     labels = np.concatenate(wanted).astype(np.float32)
     cuts = np.cumsum([len(part) for part in wanted])[:-1]
@@ -200,10 +213,14 @@ SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
 ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 
-def mixture(rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any) -> Mixture:
+def mixture(
+    rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any
+) -> Mixture:
     dealt = {name: flags.pop(name) for name in ("seed", "world") if name in flags}
     rank = flags.pop("rank", None)
-    each = [batches_of(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)]
+    each = [
+        batches_of(*make(count, seed=place), batch, **dealt) for place, count in enumerate(rows)
+    ]
     return Mixture(each, weights or [1] * len(rows), MixSettings(**flags), rank=rank, **dealt)
 
 
@@ -274,7 +291,8 @@ def test_repeated_and_waiting_rows_are_counted():
     short = mixture([10, 30], batch=5, order="round-robin")
     assert short.epoch_share(1)["rows_waiting"] == 20
     words = [
-        format_epoch_share(one.epoch_share(dataset)) for one, dataset in ((made, 0), (made, 1), (short, 1))
+        format_epoch_share(one.epoch_share(dataset))
+        for one, dataset in ((made, 0), (made, 1), (short, 1))
     ]
     assert words == [
         "4 batches an epoch, 2 times each row (10 rows repeat)",

@@ -48,7 +48,12 @@ assert not is_sharded(torch.nn.Linear(2, 2))
 
 
 def run(build: str, use: str, *arguments: object) -> None:
-    script = [sys.executable, "-c", f"import sys\nimport torch\n{build}\n{use}", *map(str, arguments)]
+    script = [
+        sys.executable,
+        "-c",
+        f"import sys\nimport torch\n{build}\n{use}",
+        *map(str, arguments),
+    ]
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 

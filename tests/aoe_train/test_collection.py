@@ -39,7 +39,9 @@ def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
     wanted = []
     for query in [*queries, *vectors[:5]]:
         moved = unit(query - centre)
-        others = [other for other in centred if other @ moved < 0.9999]  # a text isn't its own neighbour
+        others = [
+            other for other in centred if other @ moved < 0.9999
+        ]  # a text isn't its own neighbour
         nearest = sorted(others, key=lambda other: -float(other @ moved))[:4]  # sqrt(200) / 4
         wanted.append(unit(moved + np.mean(nearest, axis=0)) if purpose == "group" else moved)
     found = Collection(vectors, purpose).transform(np.concatenate([queries, vectors[:5]]))
@@ -49,7 +51,10 @@ def test_a_vector_is_centred_and_moved_to_its_neighbours(purpose):
 def test_neighbours_bring_groups_together():
     vectors, groups = grouped()
     precision = {}
-    for name, found in [("model", vectors), ("group", Collection(vectors, "group").transform(vectors))]:
+    for name, found in [
+        ("model", vectors),
+        ("group", Collection(vectors, "group").transform(vectors)),
+    ]:
         cosines = found @ found.T
         np.fill_diagonal(cosines, -1)
         nearest = np.argsort(-cosines, axis=1)[:, :9]
@@ -81,7 +86,9 @@ def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, q
         aoe_train.index(TEXTS, out=fresh, purpose=purpose, **options)
         for name in ("vectors.npy", "searched.npy", "index.json"):
             assert (out / name).read_bytes() == (fresh / name).read_bytes()
-        assert ("searched-ranges.npy" in {path.name for path in out.iterdir()}) == (quantize == "int8")
+        assert ("searched-ranges.npy" in {path.name for path in out.iterdir()}) == (
+            quantize == "int8"
+        )
     more = aoe_train.index([*TEXTS, "the new boat"], out=out, **options)
     assert (more.rows, more.purpose) == (len(TEXTS) + 1, "match")
     assert more.examples == []  # they were shown before
@@ -127,7 +134,9 @@ def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     if kind == "hnsw":
         pytest.importorskip("faiss")
     aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
-    made = aoe_train.index(TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind, **QUIET)
+    made = aoe_train.index(
+        TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind, **QUIET
+    )
     assert made.recall > 0.9
     wanted, found = (
         aoe_train.duplicates(tmp_path / name, min_cosine=0.8, neighbours=80, progress=False).pairs
@@ -139,7 +148,9 @@ def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
 
 def test_evaluation_follows_the_purpose():
     vectors, groups = grouped()
-    rows = pl.DataFrame({"text": [f"text {number}" for number in range(200)], "group": groups.astype(str)})
+    rows = pl.DataFrame(
+        {"text": [f"text {number}" for number in range(200)], "group": groups.astype(str)}
+    )
 
     def model(texts: list[str]) -> np.ndarray:
         return 3 * vectors[[int(text.split()[1]) for text in texts]]  # of any length
@@ -148,7 +159,11 @@ def test_evaluation_follows_the_purpose():
         compared = vectors if purpose is None else Collection(vectors, purpose).transform(vectors)
         cosines = compared @ compared.T
         np.fill_diagonal(cosines, -1)
-        options = {"columns": {"text": "text", "group": "group"}, "purpose": purpose, "resamples": 0}
+        options = {
+            "columns": {"text": "text", "group": "group"},
+            "purpose": purpose,
+            "resamples": 0,
+        }
         (scores,) = aoe_train.evaluate(model, data=rows, **options, **QUIET).to_dict().values()
         assert scores["P@1"] == pytest.approx((groups[cosines.argmax(axis=1)] == groups).mean())
 

@@ -17,13 +17,28 @@ from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import edit, save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
-ROWS = [{"text1": text, "text2": other, "label": float(text == other)} for text in TEXTS for other in TEXTS]
+ROWS = [
+    {"text1": text, "text2": other, "label": float(text == other)}
+    for text in TEXTS
+    for other in TEXTS
+]
 
 
 def train(backbone: str | Path, out: Path, **options: Any) -> Encoder:
     """Train adapters for a few steps."""
-    settings = {"encoder.pooling": "last", "lora.rank": 4, "lora.dropout": 0, **options.pop("settings", {})}
-    how: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 0.02, "lora": True, "prompts": "{text}"}
+    settings = {
+        "encoder.pooling": "last",
+        "lora.rank": 4,
+        "lora.dropout": 0,
+        **options.pop("settings", {}),
+    }
+    how: dict[str, Any] = {
+        "epochs": 2,
+        "batch_size": 4,
+        "lr": 0.02,
+        "lora": True,
+        "prompts": "{text}",
+    }
     how |= {"preset": "cosent", "progress": False, **options}
     run = aoe_train.train(ROWS, backbone=backbone, out=out, settings=settings, **how)
     return run.encoder
@@ -38,10 +53,14 @@ def tuned(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tuned):
     backbone = AutoModel.from_pretrained(llama)
-    linear = {name for name, module in backbone.named_modules() if isinstance(module, torch.nn.Linear)}
+    linear = {
+        name for name, module in backbone.named_modules() if isinstance(module, torch.nn.Linear)
+    }
     assert len(linear) == 14  # q, k, v, o, gate, up, down in two layers
     stored = load_file(tuned / "adapter_model.safetensors")
-    assert {name.partition(".lora_")[0].removeprefix("base_model.model.") for name in stored} == linear
+    assert {
+        name.partition(".lora_")[0].removeprefix("base_model.model.") for name in stored
+    } == linear
     assert not (tuned / "model.safetensors").exists()
     encoder = Encoder.load(tuned, device="cpu")
     weights = dict(encoder.model.backbone.named_parameters())
@@ -68,7 +87,10 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned
 def test_impossible_adapters(llama, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for settings, message in (
-        ({"lora.targets": "query,key"}, r"query.*key.*down_proj.*q_proj"),  # names the layers that exist
+        (
+            {"lora.targets": "query,key"},
+            r"query.*key.*down_proj.*q_proj",
+        ),  # names the layers that exist
         ({"lora.four_bit": True}, "four_bit needs a CUDA device"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -87,7 +109,9 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     encoder = train("org/llama", tmp_path / "adapters", epochs=1)
     about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
     assert (about["base_model_name_or_path"], about["revision"]) == ("org/llama", "a" * 40)
-    (kept / "refs" / "main").write_text("b" * 40)  # a new commit doesn't change the base of the adapters
+    (kept / "refs" / "main").write_text(
+        "b" * 40
+    )  # a new commit doesn't change the base of the adapters
     again = Encoder.load(tmp_path / "adapters", device="cpu")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
     again.save(tmp_path / "copied")
@@ -105,13 +129,17 @@ def test_bidirectional_attention_ignores_padding(llama, attention):
     padded = torch.nn.functional.pad(ids, (0, 3), value=5)
     with torch.no_grad():
         found = backbone(input_ids=padded, attention_mask=mask).last_hidden_state[:, 0]
-        expected = backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[:, 0]
+        expected = backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[
+            :, 0
+        ]
     assert abs(found - expected).max() < 1e-5
 
 
 def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
     forward = LlamaModel.forward
-    monkeypatch.setattr(LlamaModel, "forward", lambda *a, **k: forward(*a, **{**k, "is_causal": True}))
+    monkeypatch.setattr(
+        LlamaModel, "forward", lambda *a, **k: forward(*a, **{**k, "is_causal": True})
+    )
     with pytest.raises(ConfigError, match="both directions"):
         Encoder.load(llama, device="cpu", bidirectional=True)
 

@@ -30,7 +30,13 @@ ROWS = [
     {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
     for (one, two), score in zip((pair.split("-") for pair in PAIRS.split()), SCORES, strict=True)
 ]
-QUICK: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent", "progress": False}
+QUICK: dict[str, Any] = {
+    "epochs": 2,
+    "batch_size": 4,
+    "lr": 1e-3,
+    "preset": "cosent",
+    "progress": False,
+}
 QUICK["settings"] = {"log.checkpoint_steps": 1}
 
 
@@ -41,8 +47,16 @@ LINEAR: dict[str, Any] = {"bias": False, "activation_function": nn.Identity()}
 KINDS: dict[str, tuple[Callable[[Path], Path], str, Callable[[], list[nn.Module]]]] = {
     "labse": (lambda path: save_bert(path, layers=1), "cls", lambda: [Dense(32, 24), Normalize()]),
     "t5": (save_t5, "mean", lambda: [Dense(32, 24, **LINEAR), Normalize()]),
-    "gemma": (save_gemma, "mean", lambda: [Dense(32, 128, **LINEAR), Dense(128, 32, **LINEAR), Normalize()]),
-    "residual": (save_llama, "weightedmean", lambda: [added(32, activation_function=nn.GELU()), added(12)]),
+    "gemma": (
+        save_gemma,
+        "mean",
+        lambda: [Dense(32, 128, **LINEAR), Dense(128, 32, **LINEAR), Normalize()],
+    ),
+    "residual": (
+        save_llama,
+        "weightedmean",
+        lambda: [added(32, activation_function=nn.GELU()), added(12)],
+    ),
 }
 
 
@@ -86,7 +100,9 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "lora"), [("labse", False), ("gemma", False), ("residual", True)], ids=["bert", "gemma", "lora"]
+    ("kind", "lora"),
+    [("labse", False), ("gemma", False), ("residual", True)],
+    ids=["bert", "gemma", "lora"],
 )
 def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
     """With adapters, dense layers are trained as a whole."""
@@ -95,10 +111,14 @@ def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
     trained = run.encoder
     assert trained.settings.dense == before.settings.dense
     learnt = dict(trained.model.heads.named_parameters())
-    assert all((learnt[name] != weight).any() for name, weight in before.model.heads.named_parameters())
+    assert all(
+        (learnt[name] != weight).any() for name, weight in before.model.heads.named_parameters()
+    )
     assert (tmp_path / "m/model.safetensors").exists() is not lora
     if not lora:
-        one, other = (model.model.backbone.get_input_embeddings().weight for model in (before, trained))
+        one, other = (
+            model.model.backbone.get_input_embeddings().weight for model in (before, trained)
+        )
         used = (one != other).any(dim=1)
         assert 5 < int(used.sum()) < len(used) / 2  # words that occur, and no others
     assert difference(theirs(tmp_path / "m"), trained.encode(TEXTS)) < 1e-6
@@ -117,8 +137,12 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
     assert difference(graph.run(["sentence_embedding"], inputs)[0], theirs(folder)) < 1e-5
     listed = json.loads((tmp_path / "graph/modules.json").read_text())
-    assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [True] * 3
-    monkeypatch.setattr("aoe_train.exporting.onnx._MIN_AGREEMENT", -1)  # cosines are almost equal here
+    assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [
+        True
+    ] * 3
+    monkeypatch.setattr(
+        "aoe_train.exporting.onnx._MIN_AGREEMENT", -1
+    )  # cosines are almost equal here
     copy = partial(shutil.copytree, tmp_path / "graph", dirs_exist_ok=True)
     monkeypatch.setattr("aoe_train.exporting.export.write_onnx", lambda out, *_: copy(out))
     smaller = aoe_train.export(folder, out=tmp_path / "int8", format="onnx-int8", progress=False)
@@ -127,7 +151,10 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
 
 
 def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
-    settings = {**QUICK["settings"], "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}]}
+    settings = {
+        **QUICK["settings"],
+        "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}],
+    }
     options = {**QUICK, "settings": settings}
     run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options)
     assert run.encoder.dim == 8
@@ -140,7 +167,9 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
     assert "train" not in told  # the same run: finished already
 
 
-@pytest.mark.parametrize("given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]])
+@pytest.mark.parametrize(
+    "given", [[0], ["x"], [{"size": 8, "activation": "os.system"}], 1.5, [True, {}]]
+)
 def test_invalid_layers(given, bert):
     with pytest.raises(ConfigError):
         Encoder.load(bert, dense=given)
@@ -161,9 +190,21 @@ WEIGHTS = "2_Dense/model.safetensors"
             lambda folder: (folder / WEIGHTS).rename(folder / "2_Dense/pytorch_model.bin"),
             *(ConfigError, r"its only weights are pytorch_model.bin, a pickle"),
         ),
-        (lambda folder: (folder / WEIGHTS).unlink(), DataError, r"2_Dense.model\.safetensors: not readable"),
-        (lambda folder: damaged(folder, out_features=8), DataError, "expected weights of the shapes"),
-        (lambda at: damaged(at, module_input_name="token_embeddings"), ConfigError, "a Dense layer on token"),
+        (
+            lambda folder: (folder / WEIGHTS).unlink(),
+            DataError,
+            r"2_Dense.model\.safetensors: not readable",
+        ),
+        (
+            lambda folder: damaged(folder, out_features=8),
+            DataError,
+            "expected weights of the shapes",
+        ),
+        (
+            lambda at: damaged(at, module_input_name="token_embeddings"),
+            ConfigError,
+            "a Dense layer on token",
+        ),
     ],
 )
 def test_what_is_refused(harm, error, message, folders, tmp_path):
@@ -177,7 +218,11 @@ def test_what_is_refused(harm, error, message, folders, tmp_path):
 @pytest.mark.parametrize("normalizes", [True, False])
 def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
     """A stored `dim` truncates scaled vectors; a requested one truncates before scaling, as theirs does."""
-    modules = [Transformer(str(bert), max_seq_length=40), Pooling(32, "mean"), *[Normalize()] * normalizes]
+    modules = [
+        Transformer(str(bert), max_seq_length=40),
+        Pooling(32, "mean"),
+        *[Normalize()] * normalizes,
+    ]
     model = SentenceTransformer(modules=modules, device="cpu", truncate_dim=12)
     model.save(str(tmp_path / "theirs"))
     ours = Encoder.load(tmp_path / "theirs", device="cpu")
@@ -186,7 +231,10 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
     for encoder in (ours, Encoder.load(tmp_path / "m", device="cpu")):
         assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
         asked = {"normalize_embeddings": True, "truncate_dim": 20}
-        assert difference(encoder.encode(TEXTS, dim=20, normalize=True), model.encode(TEXTS, **asked)) < 1e-6
+        assert (
+            difference(encoder.encode(TEXTS, dim=20, normalize=True), model.encode(TEXTS, **asked))
+            < 1e-6
+        )
         scaled = model.encode(TEXTS, normalize_embeddings=True)
         assert difference(encoder.encode(TEXTS, normalize=True), scaled) < 1e-6
     assert difference(theirs(tmp_path / "m"), model.encode(TEXTS)) < 1e-6

@@ -35,7 +35,10 @@ def test_a_cut_model_is_saved_and_loaded(name, pooling, tmp_path):
     cut = Encoder.load(folder, device="cpu", pooling=pooling, layers=2)
     assert layers_of(cut) == 2
     assert (
-        difference(Encoder.load(folder, device="cpu", pooling=pooling).encode(TEXTS), cut.encode(TEXTS)) > 0
+        difference(
+            Encoder.load(folder, device="cpu", pooling=pooling).encode(TEXTS), cut.encode(TEXTS)
+        )
+        > 0
     )
     cut.save(tmp_path / "cut")
     again = Encoder.load(tmp_path / "cut", device="cpu")
@@ -99,7 +102,11 @@ def test_one_table_of_layers_and_sizes(bert):
         (bert, {"quantize": "int4"}, "quantize = 'int4': expected"),
         (bert, {"dim": 64}, "dim 64: this model's vectors have 32 dimensions"),
         (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
-        (Encoder.load(bert, device="cpu"), {"layers": 1}, "layers can't be set for a loaded Encoder"),
+        (
+            Encoder.load(bert, device="cpu"),
+            {"layers": 1},
+            "layers can't be set for a loaded Encoder",
+        ),
     ):
         with pytest.raises(ConfigError, match=message):
             aoe_train.evaluate(model, **given, **options)
@@ -117,8 +124,14 @@ def test_only_the_last_layers_learn(name, layer, after, tmp_path):
     backbone = SAVE[name](tmp_path / "m", layers=3)
     how = {**DEEP, "layers": None, "dims": None, "settings": {"optim.average": 0}}
     aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, **how)
-    before, found = (Encoder.load(tmp_path / folder, device="cpu").model.backbone for folder in ("m", "out"))
-    moved = {key for key, weight in found.named_parameters() if (weight != before.get_parameter(key)).any()}
+    before, found = (
+        Encoder.load(tmp_path / folder, device="cpu").model.backbone for folder in ("m", "out")
+    )
+    moved = {
+        key
+        for key, weight in found.named_parameters()
+        if (weight != before.get_parameter(key)).any()
+    }
     assert moved
     assert all(key.startswith((layer, *after)) for key in moved), moved
     assert any(key.startswith(after) for key in moved) or not after

@@ -57,7 +57,9 @@ def run(path: str | Path, out: Path, model: Encoder, **options: Any) -> Encoded:
 @pytest.fixture
 def lines(tmp_path: Path) -> Path:
     path = tmp_path / "in.txt"
-    path.write_text("".join(f"text {number} {'x' * (number % 7)}\n" for number in range(sum(PARTS))))
+    path.write_text(
+        "".join(f"text {number} {'x' * (number % 7)}\n" for number in range(sum(PARTS)))
+    )
     return path
 
 
@@ -112,7 +114,9 @@ def test_a_table_keeps_its_columns(tmp_path, kind, fake):
 
 
 def test_json_rows_with_different_keys(tmp_path, fake):
-    rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [{"text": "u", "id": 0.5, "tags": {"a": 1}}]
+    rows = [{"text": f"t{n}", "id": n} for n in range(5000)] + [
+        {"text": "u", "id": 0.5, "tags": {"a": 1}}
+    ]
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run(path, tmp_path / "out.parquet", fake)
@@ -189,7 +193,10 @@ BAD = {
     "short.txt.gz": (gzip.compress(b"a\nb\n" * 1000)[:-10], "not readable"),
     "blank.tsv": (b"id\ttext\n1\ta\n2\t \n", r"blank\.tsv:3: the text is empty"),
     "lacks.jsonl": (b'{"text": "a"}\n{"id": 1}\n', r"lacks\.jsonl:2: found no value in 'text'"),
-    "number.jsonl": (b'{"text": "a"}\n{"text": 3}\n', r"\.jsonl:2: found a value of type int in 'text'"),
+    "number.jsonl": (
+        b'{"text": "a"}\n{"text": 3}\n',
+        r"\.jsonl:2: found a value of type int in 'text'",
+    ),
     "junk.parquet": (b"PAR1 or not", "not readable as parquet"),
 }
 
@@ -213,7 +220,10 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     path.write_text('{"text": "a", "vector": [1]}\n')
     with pytest.raises(ConfigError, match="has a column 'vector' already"):
         run(path, tmp_path / "out.parquet", fake)
-    for texts, message in ((["a", None], r"in\.parquet:2: found no value in 'text'"), ([], "has no rows")):
+    for texts, message in (
+        (["a", None], r"in\.parquet:2: found no value in 'text'"),
+        ([], "has no rows"),
+    ):
         pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
         with pytest.raises(DataError, match=message):
             run(table, tmp_path / "table.npy", fake)
@@ -224,7 +234,12 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     [
         ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
         ("in.doc", "out.npy", {}, r"in\.doc: unknown file type '\.doc'; give \.parquet"),
-        ("in.txt", "out.npy", {"columns": {"text": "body"}}, "columns={'text': 'body'}: .* has no columns"),
+        (
+            "in.txt",
+            "out.npy",
+            {"columns": {"text": "body"}},
+            "columns={'text': 'body'}: .* has no columns",
+        ),
         ("in.txt", "folder.npy", {}, "is a folder; choose another out="),
         ("folder.npy", "out.npy", {}, "is a folder; give one file"),
         ("no.txt", "out.npy", {}, "no such file"),
@@ -242,7 +257,9 @@ def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
     config = json.loads((reranker / "config.json").read_text())
     config["architectures"] = ["BertForSequenceClassification"]
     (reranker / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ConfigError, match=r"is a classifier or reranker, .* has no vectors of texts"):
+    with pytest.raises(
+        ConfigError, match=r"is a classifier or reranker, .* has no vectors of texts"
+    ):
         aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy", progress=False)
     assert Encoder.load(reranker, device="cpu").dim  # as a backbone
 

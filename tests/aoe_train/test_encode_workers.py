@@ -43,8 +43,12 @@ def team(bert: Path, count: int = 2) -> WorkerPool:
     return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
 
 
-def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "_AHEAD", 1)  # three parts or more are left, so each worker gets another
+def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
+    bert, texts, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(
+        workers, "_AHEAD", 1
+    )  # three parts or more are left, so each worker gets another
     encoder = Encoder.load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
@@ -58,7 +62,9 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(bert, texts, t
                 if number == 2:
                     os.kill(both._workers[1]._process.pid, 9)
 
-        message = r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
+        message = (
+            r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
+        )
         with pytest.raises(ConfigError, match=message):
             encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings)
     assert not out.exists()
@@ -85,7 +91,9 @@ def test_devices_of_workers():
     assert workers_devices(4, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
     with pytest.raises(ConfigError, match="vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
-    with pytest.raises(ConfigError, match="workers=1: expected at least one for each of the 2 devices"):
+    with pytest.raises(
+        ConfigError, match="workers=1: expected at least one for each of the 2 devices"
+    ):
         workers_devices(1, ["cuda:0", "cuda:1"])
 
 
@@ -94,7 +102,9 @@ def test_workers_from_python(bert, texts, tmp_path):
     aoe_train.encode(texts, model=bert, out=one, dim=16, quantize="int8", progress=False)
     aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2, progress=False)
     assert one.read_bytes() == two.read_bytes()
-    assert (tmp_path / "one.npy.run.json").read_bytes() == (tmp_path / "two.npy.run.json").read_bytes()
+    assert (tmp_path / "one.npy.run.json").read_bytes() == (
+        tmp_path / "two.npy.run.json"
+    ).read_bytes()
     with pytest.raises(ConfigError, match="2 workers: each worker loads the model"):
         aoe_train.encode(texts, model=Encoder.load(bert), out=two, workers=2)
     with pytest.raises(ConfigError, match=r"workers 2: only for a file of texts"):
@@ -127,10 +137,15 @@ class InOneProcess:
     """The parts of ray that `ActorPool` uses, with actors in this process and answers in any order."""
 
     exceptions = SimpleNamespace(
-        RayError=_RayError, RayTaskError=_RayTaskError, LocalRayletDiedError=OSError, RaySystemError=OSError
+        RayError=_RayError,
+        RayTaskError=_RayTaskError,
+        LocalRayletDiedError=OSError,
+        RaySystemError=OSError,
     )
 
-    def __init__(self, cores: Iterable[int], lost: Callable[[int, str], bool] = lambda *_: False) -> None:
+    def __init__(
+        self, cores: Iterable[int], lost: Callable[[int, str], bool] = lambda *_: False
+    ) -> None:
         self._cores, self._lost = cores, lost
         self._choose = random.Random(0)
         self.begun = self.killed = 0
@@ -150,7 +165,9 @@ class InOneProcess:
 
         def method(name: str) -> Any:
             own_method = getattr(own, name)
-            return SimpleNamespace(remote=lambda *given: Call(number, name, partial(own_method, *given)))
+            return SimpleNamespace(
+                remote=lambda *given: Call(number, name, partial(own_method, *given))
+            )
 
         return SimpleNamespace(load=method("load"), vectors=method("vectors"))
 
@@ -182,7 +199,9 @@ def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
-    ray = InOneProcess([4, 4, 4], lambda actor, name: (actor, name) in {(1, "load"), (2, "vectors")})
+    ray = InOneProcess(
+        [4, 4, 4], lambda actor, name: (actor, name) in {(1, "load"), (2, "vectors")}
+    )
     actors = ActorPool(Cluster(ray, "auto"), worker_spec(bert), None, pytest.fail)
     assert actors.model_info.settings == settings
     done = encode_file(texts, out, actors.vectors, actors.model_info.dim, settings)
@@ -232,7 +251,10 @@ def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
         ({"address": "127.0.0.1:1"}, "is for engine='ray'"),
         ({"engine": "spark"}, "expected local or ray"),
         (nobody, "no Ray cluster answers there"),
-        ({**nobody, "device": "cuda:0,cuda:1"}, "device='cuda:0,cuda:1': on a cluster only the kind"),
+        (
+            {**nobody, "device": "cuda:0,cuda:1"},
+            "device='cuda:0,cuda:1': on a cluster only the kind",
+        ),
         ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
     ):
         with pytest.raises(ConfigError, match=words):

@@ -19,7 +19,13 @@ from tests import forked
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
 
-TEXTS = ["a man playing a flute", "the cat", "compiler crash when opening a large file", "x", "the cat"]
+TEXTS = [
+    "a man playing a flute",
+    "the cat",
+    "compiler crash when opening a large file",
+    "x",
+    "the cat",
+]
 PROMPT = "the {text} is:"
 
 
@@ -31,7 +37,9 @@ def test_order_batches_and_repeats_do_not_matter(bert):
     assert encoder.device == torch.device("cpu")
     assert (vectors.dtype, vectors.shape) == (np.float32, (5, 32))
     assert np.array_equal(vectors[1], vectors[4])
-    np.testing.assert_allclose(encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5
+    )
     np.testing.assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
     assert encoder.encode([]).shape == (0, 32)
     with pytest.raises(DataError, match=r"text 1 \(from 0\) is float; expected a string"):
@@ -57,7 +65,11 @@ def test_encoding_does_not_change_the_identity(bert):
 @pytest.mark.parametrize("which", ["bert", "llama"])
 @pytest.mark.parametrize(
     "more",
-    [{}, {**around(PROMPT), "pooling": "cls-avg", "normalize": True}, {"long_text": "chunks", "overlap": 2}],
+    [
+        {},
+        {**around(PROMPT), "pooling": "cls-avg", "normalize": True},
+        {"long_text": "chunks", "overlap": 2},
+    ],
 )
 def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
     encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
@@ -66,7 +78,10 @@ def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
     again = Encoder.load(tmp_path / "m")
     assert again.settings == encoder.settings
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
-    for content, message in ((json.dumps({"format": 99}), "use the release"), ("{", "not readable")):
+    for content, message in (
+        (json.dumps({"format": 99}), "use the release"),
+        ("{", "not readable"),
+    ):
         (tmp_path / "m" / "aoe.json").write_text(content)
         with pytest.raises(DataError, match=message):
             Encoder.load(tmp_path / "m")
@@ -120,7 +135,11 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
 @pytest.mark.parametrize(
     ("raised", "error", "message"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory."), ConfigError, "out of memory for one text of"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory."),
+            ConfigError,
+            "out of memory for one text of",
+        ),
         (RuntimeError("shapes differ"), RuntimeError, "shapes differ"),
     ],
 )
@@ -137,7 +156,9 @@ def test_out_of_memory_for_one_text(raised, error, message, bert, monkeypatch):
 def test_encoder_decoders_are_refused(bert, tmp_path):
     shape = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 200}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    BartModel(BartConfig(**shape, **heads, encoder_ffn_dim=8, decoder_ffn_dim=8)).save_pretrained(tmp_path)
+    BartModel(BartConfig(**shape, **heads, encoder_ffn_dim=8, decoder_ffn_dim=8)).save_pretrained(
+        tmp_path
+    )
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(bert / name, tmp_path)
     with pytest.raises(ConfigError, match="BartModel is an encoder-decoder"):
@@ -155,10 +176,25 @@ def test_flags_and_the_json_object(bert, tmp_path):
     texts = write_texts(tmp_path / "in.txt", 9)
     pl.DataFrame({"body": texts, "n": range(9)}).write_parquet(tmp_path / "in.parquet")
     out = tmp_path / "out.parquet"
-    flags = ("--columns", "text=body", "--normalize", "--batch-tokens", "16", "--precision", "fp32", "--json")
-    result = json.loads(aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags))
+    flags = (
+        "--columns",
+        "text=body",
+        "--normalize",
+        "--batch-tokens",
+        "16",
+        "--precision",
+        "fp32",
+        "--json",
+    )
+    result = json.loads(
+        aoe("encode", tmp_path / "in.parquet", "--model", bert, "--out", out, *flags)
+    )
     expected = {"out": str(out), "texts": 9, "dim": 32, "quantize": "float32", "resumed": 0}
-    assert result == {**expected, "seconds": result["seconds"], "texts_per_s": result["texts_per_s"]}
+    assert result == {
+        **expected,
+        "seconds": result["seconds"],
+        "texts_per_s": result["texts_per_s"],
+    }
     found = pl.read_parquet(out)
     assert found.columns == ["body", "n", "vector"]
     wanted = Encoder.load(bert).encode(texts, normalize=True)
@@ -212,7 +248,9 @@ def test_identity_depends_on_weights_settings_and_precision(bert, tmp_path):
 
 def test_prompts_by_name_and_by_text(bert, tmp_path):
     texts, out = write_texts(tmp_path / "in.txt", 9), tmp_path / "out.npy"
-    encoder = Encoder.load(bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t")
+    encoder = Encoder.load(
+        bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t"
+    )
     encoder.save(tmp_path / "m")
     command = ("encode", tmp_path / "in.txt", "--model", tmp_path / "m", "--out", out)
     for flags, asked in (
@@ -224,8 +262,14 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
         aoe(*command, *flags, "--fresh", "-q")
         np.testing.assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
     for flags, words in (
-        (("--prompt-name", "q", "--fresh"), "no prompt 'q'; this model has 'query', 'document', 't'"),
-        (("--prompt-name", "query", "--prompt", "x"), "prompt= and prompt_name=: give only one of them"),
+        (
+            ("--prompt-name", "q", "--fresh"),
+            "no prompt 'q'; this model has 'query', 'document', 't'",
+        ),
+        (
+            ("--prompt-name", "query", "--prompt", "x"),
+            "prompt= and prompt_name=: give only one of them",
+        ),
         (("--prompt-name", "query"), r"other settings: prompt \(a car there, the man: now\)"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -239,7 +283,9 @@ def test_a_killed_process_is_resumed(bert, tmp_path):
     aoe(*command, "--out", whole, "-q")
     process = forked.begin("aoe_train", *command, "--out", str(out), cwd=Path.cwd())
     manifest = tmp_path / "out.npy.partial/manifest.json"
-    while process.exitcode is None and not (manifest.exists() and json.loads(manifest.read_text())["done"]):
+    while process.exitcode is None and not (
+        manifest.exists() and json.loads(manifest.read_text())["done"]
+    ):
         process.join(0.001)
     process.kill()
     process.join()
@@ -256,7 +302,9 @@ def test_minilm_equals_sentence_transformers(minilm):
     encoder = Encoder.load("minilm")
     assert encoder.settings.pooling == "avg"
     assert encoder.settings.max_length == 256
-    np.testing.assert_allclose(encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5)
+    np.testing.assert_allclose(
+        encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5
+    )
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -277,7 +325,9 @@ def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normal
         encoder.encode(texts, dim=12, quantize="int8"),
     )
     assert one == pytest.approx(all_of_them[1], abs=1)
-    with pytest.raises(ConfigError, match="calibration: its vectors have 12 dimensions; expected 8"):
+    with pytest.raises(
+        ConfigError, match="calibration: its vectors have 12 dimensions; expected 8"
+    ):
         encoder.encode(texts, dim=8, **int8)
     with pytest.raises(ConfigError, match="dim 33"):
         encoder.encode(texts, dim=33)

@@ -29,7 +29,9 @@ def evaluated(
 ) -> dict[str, Any]:
     """The scores of one ranking."""
     how = {"resamples": 0, "progress": False, **options}
-    found = aoe_train.evaluate(model or at_angles({}), suite="tracker", data=data, reports=reports, **how)
+    found = aoe_train.evaluate(
+        model or at_angles({}), suite="tracker", data=data, reports=reports, **how
+    )
     ((_, scores),) = found.to_dict()[ranking].items()
     return dict(scores)
 
@@ -51,7 +53,12 @@ def pairs_of(*pairs: tuple[str, str]) -> pl.DataFrame:
     ("days", "pairs", "nearest", "expected"),
     [
         # a is the newest; c comes first, then b and d
-        ([5, 1, 3, 2], [("b", "a"), ("a", "d")], "acbd", {"n": 1, "mrr": 1 / 2, "map": (1 / 2 + 2 / 3) / 2}),
+        (
+            [5, 1, 3, 2],
+            [("b", "a"), ("a", "d")],
+            "acbd",
+            {"n": 1, "mrr": 1 / 2, "map": (1 / 2 + 2 / 3) / 2},
+        ),
         # b was written at the same time as c, so only a is a candidate
         ([1, 2, 2, 3], [("c", "b"), ("c", "a")], "cbda", {"n": 1, "mrr": 1, "map": 1}),
         # without times the duplicate is compared with all others
@@ -72,7 +79,9 @@ def test_metrics_equal_those_of_a_sorted_list(scores, data):
     places = st.integers(0, len(scores) - 1)
     alike = data.draw(st.lists(places, min_size=1, max_size=len(scores), unique=True))
     relatives = [(ids[alike[0]], ids[place]) for place in alike[1:]]
-    model = at_angles({id_: 30 * (5 - score) for id_, score in zip(ids, scores, strict=False)} | {ids[-1]: 0})
+    model = at_angles(
+        {id_: 30 * (5 - score) for id_, score in zip(ids, scores, strict=False)} | {ids[-1]: 0}
+    )
     splits = {
         "test": pairs_of((ids[-1], ids[alike[0]])),
         **({"train": pairs_of(*relatives)} if relatives else {}),
@@ -82,7 +91,9 @@ def test_metrics_equal_those_of_a_sorted_list(scores, data):
     without = [place for place in listed if place not in alike[1:]]
     assert found["mrr"] == pytest.approx(1 / (1 + without.index(alike[0])))
     hits = [rank for rank, place in enumerate(listed, 1) if place in alike]
-    assert found["map"] == pytest.approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
+    assert found["map"] == pytest.approx(
+        np.mean([number / rank for number, rank in enumerate(hits, 1)])
+    )
 
 
 def test_parts_are_by_length_and_by_age():
@@ -112,7 +123,9 @@ def test_the_weight_is_chosen_only_on_the_known_split():
     assert evaluated(data, reports, model=model)["recall@1"] == 0
     for ranking in ("BM25", "TF-IDF"):
         assert evaluated(data, reports, model=model, ranking=ranking)["recall@1"] == 1
-    default = evaluated({"test": data["test"]}, reports, model=model, ranking="model + BM25")["weight"]
+    default = evaluated({"test": data["test"]}, reports, model=model, ranking="model + BM25")[
+        "weight"
+    ]
     assert default == 0.65
 
 
@@ -131,7 +144,9 @@ REPORTS = [
 
 def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
     """Nine reports, four of them duplicates in two splits, as plain files."""
-    reports = pl.DataFrame(REPORTS, schema=["title", "body"], orient="row").with_row_index("id", offset=10)
+    reports = pl.DataFrame(REPORTS, schema=["title", "body"], orient="row").with_row_index(
+        "id", offset=10
+    )
     if created:
         reports = reports.with_columns(created=pl.format("2020-01-{}T12:00:00Z", pl.col("id") + 1))
     reports.write_ndjson(folder / "reports.jsonl")
@@ -153,7 +168,10 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     assert evaluated(**files, model=model, progress=True)["n"] == 2
     assert {"the car panics\n\nwhen opening a file", "slow boat"} < {*seen}
     told = capsys.readouterr().err
-    assert "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain" in told
+    assert (
+        "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain"
+        in told
+    )
     assert "pairs: left out 1 reports without text" in told
     assert evaluated(**files, split="validation")["n"] == 2
     (files["data"] / "test.tsv").unlink()
@@ -184,7 +202,9 @@ def test_ids_from_gis_or_renamed_columns():
     reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
     pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
     assert evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})["n"] == 1
-    with pytest.raises(ConfigError, match="columns=: found text1; with reports= expected duplicate and"):
+    with pytest.raises(
+        ConfigError, match="columns=: found text1; with reports= expected duplicate and"
+    ):
         evaluated(pairs, reports, columns={"text1": "bug"})
 
 
@@ -208,7 +228,11 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
         ({"id": [1], "title": [" "]}, {}, "no report has a text"),
         ({"id": [1], "title": ["a"], "created": ["May"]}, {}, "created is 'May'; expected a date"),
         ({}, {"one": [1], "two": [2]}, "found the columns one, two; expected duplicate"),
-        ({}, {"duplicate": [1], "canonical": [2], "label": ["yes"]}, "label is 'yes'; expected 0 or 1"),
+        (
+            {},
+            {"duplicate": [1], "canonical": [2], "label": ["yes"]},
+            "label is 'yes'; expected 0 or 1",
+        ),
         ({}, {"duplicate": [1], "canonical": [7]}, "no usable pair of reports"),
     ],
 )

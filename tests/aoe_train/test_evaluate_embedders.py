@@ -33,12 +33,16 @@ class Counting(Encoder):
             raise KeyboardInterrupt
         self.calls.append(texts)
         said = [f"{prompt or ''}{text}" for text in texts]
-        return np.array([[1 / (1 + len(text)), text.count("a") + self.turn] for text in said], np.float32)
+        return np.array(
+            [[1 / (1 + len(text)), text.count("a") + self.turn] for text in said], np.float32
+        )
 
 
 def evaluated(model: Any, texts: list[str] = TEXTS, **options: Any) -> dict[str, Any]:
     """The scores of pairs of the first text and each one."""
-    rows = [{"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)]
+    rows = [
+        {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
+    ]
     (found,) = aoe_train.evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
     return dict(found)
 
@@ -138,14 +142,23 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
 
         def encode(self, texts: Any, **_: object) -> np.ndarray:
             self.calls.append(texts)
-            drawn = np.array([np.random.default_rng([*text.encode()]).normal(size=5) for text in texts])
+            drawn = np.array(
+                [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
+            )
             return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
     rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
     model, how = Wide(bert), {"data": rows, "cache": False, **FEW}
     formats = ["float32", "int8", "ubinary"]
     told = aoe_train.evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
-    assert [(one["dim"], one["bytes"]) for one in told] == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
+    assert [(one["dim"], one["bytes"]) for one in told] == [
+        (5, 20),
+        (5, 5),
+        (5, 1),
+        (3, 12),
+        (3, 3),
+        (3, 1),
+    ]
     assert [len(call) for call in model.calls] == [4]
     exact, rounded, bits, short, *_ = (one["tasks"]["the list given"]["pearson"] for one in told)
     vectors = Wide(bert).encode(TEXTS)

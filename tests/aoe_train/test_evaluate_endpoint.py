@@ -11,9 +11,13 @@ from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, Re
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
 
-def evaluated(texts: list[str], url: str | None, *, model: Any = "m", **options: Any) -> dict[str, Any]:
+def evaluated(
+    texts: list[str], url: str | None, *, model: Any = "m", **options: Any
+) -> dict[str, Any]:
     """Scores of pairs of these texts, which the server encodes."""
-    rows = [{"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)]
+    rows = [
+        {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
+    ]
     how = {"cache": False, "resamples": 0, "progress": False, "suite": "sts", **options}
     (found,) = aoe_train.evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
     return dict(found)
@@ -71,7 +75,12 @@ def test_vectors_are_cached_by_model_and_address(server, monkeypatch, tmp_path):
     for _ in range(2):
         evaluated(TEXTS, server.url, cache=True)
     evaluated(TEXTS, server.url + "/", cache=True)
-    assert [len(asked["input"]) for asked in server.asked] == [1, 3, 1, 1]  # a text that identifies the model
+    assert [len(asked["input"]) for asked in server.asked] == [
+        1,
+        3,
+        1,
+        1,
+    ]  # a text that identifies the model
     with serving() as other:
         evaluated(TEXTS, other.url, cache=True)
         assert [len(asked["input"]) for asked in other.asked] == [1, 3]
@@ -98,14 +107,26 @@ def refused(status: int, **said: str) -> Answer:
     [
         (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
         (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
-        (refused(404, message="no model m"), ConfigError, "no such model or address (HTTP 404: no model m)"),
+        (
+            refused(404, message="no model m"),
+            ConfigError,
+            "no such model or address (HTTP 404: no model m)",
+        ),
         (refused(429, message="slow down"), RateLimited, "rate limit (HTTP 429: slow down)"),
         (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
         (refused(400, message="8192 tokens at most"), DataError, "the longest has 4 characters"),
         (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
-        ((200, {"data": [{"index": 0, "embedding": [1.0]}]}), BadReply, "isn't a list of 2 vectors"),
+        (
+            (200, {"data": [{"index": 0, "embedding": [1.0]}]}),
+            BadReply,
+            "isn't a list of 2 vectors",
+        ),
         ((200, b'{"data": ' + b"[" * 200_000), BadReply, "isn't a list of 2 vectors"),
-        ((200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}), BadReply, "infinite, NaN"),
+        (
+            (200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}),
+            BadReply,
+            "infinite, NaN",
+        ),
         ((200, listing(["a", "b", "c"])), BadReply, "returned 3 vectors for 2 texts"),
         (
             (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),
@@ -125,7 +146,9 @@ def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")]
+)
 def test_texts_that_are_refused(server, text, words):
     class Task:
         name, texts, measure = "mine", ["a", text], None

@@ -52,7 +52,9 @@ def test_p_values():
     ahead = compare(good, bad, Resampling(999, 0))["spearman"]
     assert ahead.difference == pytest.approx(good.scores()["spearman"] - bad.scores()["spearman"])
     assert ahead.interval.low > 0
-    assert ahead.p == pytest.approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
+    assert ahead.p == pytest.approx(
+        2 / 1000
+    )  # no resample on the other side: the least that 999 can tell
     level = compare(good, alike, Resampling(999, 0))["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
@@ -67,16 +69,24 @@ HOW = Resampling(200, 1)
 def some(low: float, high: float, reliability: float = 1.0) -> Gain:
     middle = (low + high) / 2
     return Gain(
-        "roc_auc", 0.8932, 0.9041, Comparison(middle, Interval(low, high), 0.5), reliability, 1412, 400
+        "roc_auc",
+        0.8932,
+        0.9041,
+        Comparison(middle, Interval(low, high), 0.5),
+        reliability,
+        1412,
+        400,
     )
 
 
 def test_the_verdict_follows_from_the_interval():
-    assert [some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))] == [
-        *("better", "inconclusive", "inconclusive", "worse")
-    ]
+    assert [
+        some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))
+    ] == [*("better", "inconclusive", "inconclusive", "worse")]
     assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
-    assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(some(0.004, 0.018, 0.8))
+    assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(
+        some(0.004, 0.018, 0.8)
+    )
     assert str(Gain.of(some(0.004, 0.018).to_dict())) == str(some(0.004, 0.018))
 
 
@@ -123,9 +133,15 @@ def test_too_few_pairs_show_nothing():
         (28, "inconclusive", "], 28 pairs: too few to tell)"),
         (32, "better", "], 32 pairs)"),
     ):
-        found = gain(Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), HOW)
+        found = gain(
+            Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), HOW
+        )
         assert found is not None
-        assert (found.ahead.interval.low > 0, found.word, str(found).endswith(end)) == (True, word, True)
+        assert (found.ahead.interval.low > 0, found.word, str(found).endswith(end)) == (
+            True,
+            word,
+            True,
+        )
     labels = np.array([1.0] * 3 + [0] * 197)
     better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
     better[50:60], worse[50:60] = 0.2, 0.5
@@ -152,7 +168,9 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     assert told["gain"] == json.loads(json.dumps(found.to_dict()))
     assert {"pearson", "spearman", "roc_auc", "best_accuracy"} <= told.keys()
     assert (found.reliability, found.pairs, found.after) == (1, 12, told["roc_auc"])
-    judged = [{**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows]
+    judged = [
+        {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
+    ]
     (doubted,) = aoe_train.evaluate(str(bert), data=judged, **how).gains.values()
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
@@ -175,7 +193,9 @@ def test_reliability_by_hand():
     )  # mean square 0.41
     assert np.isnan(reliability(np.array([0.5] * 4), once)[0])  # judges that tell nothing
     twice = np.array([[2.0, 0, 0, 2]])  # the second and third pair don't stand there
-    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == pytest.approx([0.0625 / (0.75 * 0.25)])
+    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == pytest.approx(
+        [0.0625 / (0.75 * 0.25)]
+    )
 
 
 def test_corrected_auc_by_hand():

@@ -26,10 +26,16 @@ from pairkit import ConfigError, DataError
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands
-    st.tuples(st.integers(-5, 5).map(lambda tenth: tenth / 10), st.integers(0, 1), st.integers(0, 3)),
+    st.tuples(
+        st.integers(-5, 5).map(lambda tenth: tenth / 10), st.integers(0, 1), st.integers(0, 3)
+    ),
     min_size=2,
     max_size=30,
-).filter(lambda rows: len({c for c, _, n in rows if n}) > 1 and len({label for _, label, n in rows if n}) > 1)
+).filter(
+    lambda rows: (
+        len({c for c, _, n in rows if n}) > 1 and len({label for _, label, n in rows if n}) > 1
+    )
+)
 
 
 def best(score, labels: np.ndarray, cosines: np.ndarray) -> float:
@@ -87,7 +93,11 @@ def test_draws_with_one_label_are_undefined():
         bounds = intervals(judged, Resampling(100, 0))
     assert np.isnan(found["roc_auc"]).tolist() == [True, True, False]
     assert np.isnan(found["average_precision"]).tolist() == [False, True, False]
-    assert np.isnan(found["f1"]).tolist() == [False, True, False]  # nothing to find, and nothing found
+    assert np.isnan(found["f1"]).tolist() == [
+        False,
+        True,
+        False,
+    ]  # nothing to find, and nothing found
     assert found["accuracy"].tolist() == [1, 1, 1]
     assert bounds["roc_auc"] == (1, 1)
 
@@ -115,7 +125,9 @@ def test_undefined_metrics_are_refused(judge, cosines, labels, message):
 
 # Few values, so that ties are frequent.
 ROWS = st.lists(
-    st.tuples(st.integers(-3, 3), st.sampled_from([0.0, 0.25, 1.0, 2.5, 5.0])), min_size=2, max_size=40
+    st.tuples(st.integers(-3, 3), st.sampled_from([0.0, 0.25, 1.0, 2.5, 5.0])),
+    min_size=2,
+    max_size=40,
 ).filter(lambda rows: all(len(set(side)) > 1 for side in zip(*rows, strict=True)))
 
 
@@ -215,7 +227,9 @@ def dev_metric(encode, rows: Examples) -> DevMetric:
     return dev_scores(encode, {"dev": rows}).deciding
 
 
-def examples(kind: Kind, rows: list[tuple[str, ...]], labels: list[float] | None = None) -> Examples:
+def examples(
+    kind: Kind, rows: list[tuple[str, ...]], labels: list[float] | None = None
+) -> Examples:
     texts = sorted({text for row in rows for text in row})
     numbers = np.array([[texts.index(text) for text in row] for row in rows], np.int64)
     return Examples(texts, numbers, None if labels is None else np.array(labels, np.float32), kind)
@@ -243,14 +257,22 @@ def test_triplets_give_the_share_of_correct_rows():
     ("rows", "expected"),
     [
         # as above with a second positive of a, which is nearer to d than e is: e is third
-        ([("a", "b"), ("c", "d"), ("d", "e"), ("a", "c")], {"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3}),
+        (
+            [("a", "b"), ("c", "d"), ("d", "e"), ("a", "c")],
+            {"mrr": 11 / 18, "recall@1": 1 / 3, "n": 3},
+        ),
         # c is 40 from a, and the negative b nearer; d is first of e, whose other negative is not its own
-        ([("a", "c", "b"), ("e", "d", "a")], {"mrr": 0.75, "recall@1": 0.5, "triplet_accuracy": 0.5, "n": 2}),
+        (
+            [("a", "c", "b"), ("e", "d", "a")],
+            {"mrr": 0.75, "recall@1": 0.5, "triplet_accuracy": 0.5, "n": 2},
+        ),
     ],
 )
 def test_evaluate_ranks_positives_and_triplets(rows, expected):
     data = [dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows]
-    ((_, told),) = aoe_train.evaluate(on_circle, data=data, resamples=0, progress=False).to_dict().items()
+    ((_, told),) = (
+        aoe_train.evaluate(on_circle, data=data, resamples=0, progress=False).to_dict().items()
+    )
     assert {name: told[name] for name in expected} == pytest.approx(expected)
 
 
@@ -270,7 +292,9 @@ def test_evaluate_ranks_texts_of_one_group():
 
 
 def test_the_verdict_on_positives_is_by_mrr():
-    pairs = [{"anchor": f"question {number} ?", "positive": f"answer {number} ."} for number in range(60)]
+    pairs = [
+        {"anchor": f"question {number} ?", "positive": f"answer {number} ."} for number in range(60)
+    ]
 
     def encode(texts: list[str]) -> np.ndarray:
         return np.eye(60, dtype=np.float32)[[int(text.split()[1]) for text in texts]]
@@ -278,7 +302,9 @@ def test_the_verdict_on_positives_is_by_mrr():
     def worse(texts: list[str]) -> np.ndarray:
         return encode(texts) + 3 * np.random.default_rng(1).random((len(texts), 60), np.float32)
 
-    ((_, gain),) = aoe_train.evaluate(encode, data=pairs, against=worse, progress=False).gains.items()
+    ((_, gain),) = aoe_train.evaluate(
+        encode, data=pairs, against=worse, progress=False
+    ).gains.items()
     assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
     assert re.search(r"^MRR \d.* -> 100.00 \(.*, 60 queries\)$", str(gain))
 
@@ -303,8 +329,18 @@ def test_searches_use_the_prompts_for_queries_and_documents():
     ("encode", "rows", "error", "words"),
     [
         (on_circle, examples("single", [("a",)]), ConfigError, "single texts"),
-        (on_circle, Examples([], np.empty((0, 2), np.int64), None, "positive"), DataError, "no examples"),
-        (on_circle, examples("binary", [("a", "b"), ("c", "d")], [1, 1]), DataError, "all labels are 1"),
+        (
+            on_circle,
+            Examples([], np.empty((0, 2), np.int64), None, "positive"),
+            DataError,
+            "no examples",
+        ),
+        (
+            on_circle,
+            examples("binary", [("a", "b"), ("c", "d")], [1, 1]),
+            DataError,
+            "all labels are 1",
+        ),
         (
             lambda texts, **_: on_circle(texts) * np.nan,
             examples("positive", [("a", "b")]),
@@ -324,7 +360,11 @@ def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
     known = {tuple(pair) for pair in pairs.tolist()}
     total = 0.0
     for anchor, positive in pairs.tolist():
-        rivals = {other for other in pairs[:, 1].tolist() if other != anchor and (anchor, other) not in known}
+        rivals = {
+            other
+            for other in pairs[:, 1].tolist()
+            if other != anchor and (anchor, other) not in known
+        }
         mine = unit[anchor] @ unit[positive]
         total += 1 / (1 + sum(unit[anchor] @ unit[other] >= mine - 1e-12 for other in rivals))
     return total / len(pairs)
@@ -337,7 +377,9 @@ def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
 )
 def test_mean_reciprocal_rank_equals_a_loop(vectors, pairs):
     vectors += np.array([0.5, 0.25, 0.125])  # no zero vectors
-    assert reciprocal_ranks(vectors, pairs).mean() == pytest.approx(slow_mrr(vectors, pairs), abs=1e-12)
+    assert reciprocal_ranks(vectors, pairs).mean() == pytest.approx(
+        slow_mrr(vectors, pairs), abs=1e-12
+    )
     collapsed = np.linspace(1, 2, 300)[:, None] * np.array([[0.3, 0.1, 0.7]])  # one direction
     assert reciprocal_ranks(collapsed, np.arange(20).reshape(10, 2)).mean() == pytest.approx(0.1)
     assert not is_nearer(collapsed, np.arange(18).reshape(6, 3)).any()
@@ -366,6 +408,9 @@ def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, is_few):
     assert found["difference"] == pytest.approx(after.deciding.value - before.deciding.value)
     assert found["ci95"][0] <= found["difference"] <= found["ci95"][1]
     assert (found["rows"], found["too_few"]) == (rows, is_few)
-    for without in ({**sets, "two": sets["dev"]}, {"one": examples("triplet", [("a", "b", "d")] * 1001)}):
+    for without in (
+        {**sets, "two": sets["dev"]},
+        {"one": examples("triplet", [("a", "b", "d")] * 1001)},
+    ):
         scores = dev_scores(on_circle, without)  # several dev sets, or many rows
         assert scores.ahead_of(scores, seed=1) is None

@@ -28,7 +28,9 @@ class Hits:
     def measure(self, vectors: tasks.TaskVectors) -> tasks.TaskMetrics:
         right = np.arange(self.n) < vectors.matrix[0, 0] * self.n
         never = np.full(self.n, np.nan)
-        values = {metric: never if metric == "never" else right.astype(float) for metric in self.metrics}
+        values = {
+            metric: never if metric == "never" else right.astype(float) for metric in self.metrics
+        }
         parts: dict[str, Any] = {
             "first": (tasks.MeanMetrics({"accuracy": values["accuracy"][:10]}), 10),
             "odd": (None, 1),
@@ -67,10 +69,14 @@ def test_json_of_scores():
     assert 0 < against["p"] < 0.05
     plain = evaluated(resamples=0).to_dict()["MR"]
     assert (set(plain), plain["overlap"]) == ({"accuracy", "n", "overlap", "subsets"}, None)
-    assert evaluated(against=OTHER, resamples=0).to_dict()["MR"]["against"] == {"accuracy": {"value": 0.5}}
+    assert evaluated(against=OTHER, resamples=0).to_dict()["MR"]["against"] == {
+        "accuracy": {"value": 0.5}
+    }
     with pytest.raises(ConfigError, match="resamples=50: expected at least 100, or 0"):
         evaluated(resamples=50)
-    undefined = evaluated(tasks=[Hits("T", metrics=["accuracy", "never"])], against=OTHER).to_dict()["T"]
+    undefined = evaluated(
+        tasks=[Hits("T", metrics=["accuracy", "never"])], against=OTHER
+    ).to_dict()["T"]
     assert (undefined["never"], undefined["ci95"]["never"]) == (None, None)
     assert undefined["against"]["never"] == {"value": None}
     assert json.loads(json.dumps(undefined, allow_nan=False)) == undefined
@@ -94,8 +100,16 @@ def gained(difference: float, low: float) -> Score:
 @pytest.mark.parametrize(
     ("candidates", "start", "others"),
     [
-        ({"a": (0.3, -0.1), "b": (0.1, 0.05), "c": (0.2, -0.1)}, "better: b: AUC 50.00 -> 60.00", ""),
-        ({"a": (0.1, -0.1), "b": (0.3, -0.1), "c": (0.2, -0.1)}, "inconclusive: b: ", "none of 3 candidates"),
+        (
+            {"a": (0.3, -0.1), "b": (0.1, 0.05), "c": (0.2, -0.1)},
+            "better: b: AUC 50.00 -> 60.00",
+            "",
+        ),
+        (
+            {"a": (0.1, -0.1), "b": (0.3, -0.1), "c": (0.2, -0.1)},
+            "inconclusive: b: ",
+            "none of 3 candidates",
+        ),
         ({"a": (0.2, -0.1), "b": (0.2, -0.1)}, "inconclusive: b: ", "none of 2 candidates"),
     ],
 )
@@ -117,7 +131,15 @@ def test_tables_of_one_task_or_many_metrics_have_no_mean():
 def test_tables_and_markdown():
     whole, ahead = evaluated(against=OTHER).tables(subsets=True)
     assert whole.headings == ("task", "accuracy", "n")
-    assert [row[0] for row in whole.rows] == ["MR", "  first", "  odd", "CR", "  first", "  odd", "mean of 2"]
+    assert [row[0] for row in whole.rows] == [
+        "MR",
+        "  first",
+        "  odd",
+        "CR",
+        "  first",
+        "  odd",
+        "mean of 2",
+    ]
     assert whole.rows[0][1].startswith("75.00 [")
     assert [row[1:] for row in whole.rows[1:3]] == [("100.00", "10"), ("–", "1")]
     assert whole.rows[-1] == ("mean of 2", "75.00", "")
@@ -125,7 +147,9 @@ def test_tables_and_markdown():
     assert ahead.rows[0][:4] == ("MR", "accuracy", "75.00", "50.00")
     assert ahead.rows[0][4].startswith("+25.00 [")
     names = ["accuracy", "a", "b", "c"]
-    (many,) = evaluated(tasks=[Hits("T", metrics=names)], resamples=0).tables()  # one metric per row
+    (many,) = evaluated(
+        tasks=[Hits("T", metrics=names)], resamples=0
+    ).tables()  # one metric per row
     assert many.headings == ("task", "metric", "figure", "n")
     assert [row[:3] for row in many.rows] == [("T", metric, "75.00") for metric in names]
     (both,) = evaluated(MINE, OTHER, tasks=[Hits("T", metrics=names)], resamples=0).tables()
@@ -189,24 +213,33 @@ def test_the_page_plots_gains_and_cosines():
         return np.array([[1, text[0] != "a" and int(text[1:]) % 3] for text in texts], np.float32)
 
     confuses.__name__ = "<b>other"
-    found = aoe_train.evaluate(separates, data=pairs, against=confuses, resamples=100, progress=False)
+    found = aoe_train.evaluate(
+        separates, data=pairs, against=confuses, resamples=100, progress=False
+    )
     page = found.to_html()
     assert all(f"<h2>{title}</h2>" in page for title in ("Verdict", "Scores", "Gains", "Cosines"))
     assert "<b>other" not in page
     assert f"<p>{found.verdicts()[0].replace('>', '&gt;')}</p>" in page
     gains = [
-        f"the list given: {metric}" for metric in found.scores["separates"]["the list given"].comparisons
+        f"the list given: {metric}"
+        for metric in found.scores["separates"]["the list given"].comparisons
     ]
     assert gains
     assert all(f"<span>{gain}</span>" in page for gain in gains)
     no, yes = re.findall(r'd="M0 1(V[^"]+)V1Z"', page)[:2]
-    assert (no.split("h1")[:2], no.split("h1")[-2]) == (["V0.0000", "V1.0000"], "V1.0000")  # all at cosine 0
+    assert (no.split("h1")[:2], no.split("h1")[-2]) == (
+        ["V0.0000", "V1.0000"],
+        "V1.0000",
+    )  # all at cosine 0
     assert (yes.split("h1")[0], yes.split("h1")[-2]) == ("V1.0000", "V0.0000")  # all at cosine 1
     assert page.count("label 1: 20 pairs") == 2
 
 
 def test_the_page_has_only_the_plots_that_the_scores_allow():
-    without_rival, of_searches = evaluated(resamples=0).to_html(), evaluated(against=OTHER).to_html()
+    without_rival, of_searches = (
+        evaluated(resamples=0).to_html(),
+        evaluated(against=OTHER).to_html(),
+    )
     assert "<h2>Gains" not in without_rival
     assert "<h2>Gains" in of_searches
     assert "<h2>Cosines" not in without_rival + of_searches

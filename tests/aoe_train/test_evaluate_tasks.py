@@ -22,7 +22,9 @@ from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 def letters(texts: list[str]) -> np.ndarray:
     """Counts of letters: vectors without a model."""
-    return np.array([[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts], np.float32)
+    return np.array(
+        [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts], np.float32
+    )
 
 
 def evaluate(**options: Any) -> aoe_train.Evaluation:
@@ -37,9 +39,13 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_hand(rows: pl.DataFrame) -> tuple[float, float]:
     """Spearman and Pearson, computed by scipy."""
-    one, other = (letters(rows[name].to_list()).astype(float) for name in ("sentence1", "sentence2"))
+    one, other = (
+        letters(rows[name].to_list()).astype(float) for name in ("sentence1", "sentence2")
+    )
     cosines = [1 - distance.cosine(*pair) for pair in zip(one, other, strict=True)]
-    return stats.spearmanr(cosines, rows["score"]).statistic, stats.pearsonr(cosines, rows["score"]).statistic
+    return stats.spearmanr(cosines, rows["score"]).statistic, stats.pearsonr(
+        cosines, rows["score"]
+    ).statistic
 
 
 def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
@@ -64,7 +70,10 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
 def test_files_of_the_published_size(published, *, real):
     table = evaluate(data_dir=REAL if real else published)
     (scores,) = table.scores.values()
-    assert ({name: score.result.n for name, score in scores.items()}, table.missing) == (STS_SIZES, {})
+    assert ({name: score.result.n for name, score in scores.items()}, table.missing) == (
+        STS_SIZES,
+        {},
+    )
     for score in scores.values():
         assert sum(part.n for part in score.result.subsets.values()) in (0, score.result.n)
     assert scores["STS15"].result.scores["spearman"] > 0.4  # letters alone correlate with meaning
@@ -77,12 +86,26 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
         path.write_bytes((published / "stsb/stsb-test.tsv").read_bytes())
     table = evaluate(data_dir=tmp_path, progress=True)
     assert list(table.missing) == ["STS12", "STS13", "STS14", "STS15", "STS16", "SICK-R"]
-    assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in capsys.readouterr().err
+    assert (
+        f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in capsys.readouterr().err
+    )
     for options, error, words in (
         ({"data_dir": tmp_path / "sick"}, DataError, "contains none of the tasks"),
-        ({"data_dir": tmp_path, "tasks": ["STS11"]}, ConfigError, r"no task 'STS11'; choose from STS12, "),
-        ({"data_dir": tmp_path, "split": "validation"}, DataError, "has 1,379 rows instead of the published"),
-        ({"data_dir": published, "split": "validation"}, DataError, "STS12: has no validation split"),
+        (
+            {"data_dir": tmp_path, "tasks": ["STS11"]},
+            ConfigError,
+            r"no task 'STS11'; choose from STS12, ",
+        ),
+        (
+            {"data_dir": tmp_path, "split": "validation"},
+            DataError,
+            "has 1,379 rows instead of the published",
+        ),
+        (
+            {"data_dir": published, "split": "validation"},
+            DataError,
+            "STS12: has no validation split",
+        ),
     ):
         with pytest.raises(error, match=words):
             evaluate(**options)
@@ -98,8 +121,20 @@ TEST: list[Row] = [
     ("x" * 1200, "y" * 3600 + " x", 0),
     ("x" * 1200, "x" * 1100, 1),
 ]
-DEV: list[Row] = [("typo", "type", 1), ("typo", "manual", 0), ("crash", "crab", 1), ("crash", "docs", 0)]
-WITHOUT_THRESHOLDS = ["spearman", "roc_auc", "average_precision", "best_f1", "best_accuracy", "pearson"]
+DEV: list[Row] = [
+    ("typo", "type", 1),
+    ("typo", "manual", 0),
+    ("crash", "crab", 1),
+    ("crash", "docs", 0),
+]
+WITHOUT_THRESHOLDS = [
+    "spearman",
+    "roc_auc",
+    "average_precision",
+    "best_f1",
+    "best_accuracy",
+    "pearson",
+]
 
 
 def cosines(rows: list[Row]) -> np.ndarray:
@@ -140,14 +175,21 @@ def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
         assert found[name] == pytest.approx(score(labels, cosines(TEST) >= limit))
     # Parts by length use the thresholds of all pairs; one pair has no metrics.
     parts = found["subsets"]
-    assert {name: part["n"] for name, part in parts.items()} == {"<128": 4, "128-255": 1, ">=512": 1}
+    assert {name: part["n"] for name, part in parts.items()} == {
+        "<128": 4,
+        "128-255": 1,
+        ">=512": 1,
+    }
     assert parts["<128"]["f1_threshold"] == found["f1_threshold"]
     assert parts["<128"]["roc_auc"] == metrics.roc_auc_score([1, 0, 1, 0], cosines(TEST[:4]))
     assert parts[">=512"] == {"n": 1}
 
 
 def test_no_threshold_metrics_without_validation(dataset, capsys):
-    for data, options in ((dataset, {"split": "validation"}), (dataset / "data/validation.jsonl", {})):
+    for data, options in (
+        (dataset, {"split": "validation"}),
+        (dataset / "data/validation.jsonl", {}),
+    ):
         assert [*scores_of(data, **options)][:-1] == WITHOUT_THRESHOLDS
     write(dataset / "data/validation.jsonl", [row for row in DEV if row[2]])
     assert [*scores_of(dataset, progress=True)][:-1] == WITHOUT_THRESHOLDS
@@ -167,7 +209,9 @@ def test_splits_of_a_folder(tmp_path, capsys):
         write(tmp_path / "validation.jsonl", TEST)
     for split, label in (("train", 1), ("validation", 0), ("test", 1)):
         (tmp_path / f"{split}.jsonl").unlink(missing_ok=True)
-        (tmp_path / f"{split}.csv").write_text(f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n")
+        (tmp_path / f"{split}.csv").write_text(
+            f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
+        )
     for name, spearman in ((None, 1), ("test", 1), ("validation", -1)):
         ((_, found),) = evaluate(data=tmp_path, split=name, suite="sts").to_dict().items()
         assert found["spearman"] == pytest.approx(spearman)
@@ -177,7 +221,11 @@ def test_splits_of_a_folder(tmp_path, capsys):
 def trained(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
-    rows = [{"text1": one, "text2": other, "score": 1.0 * (one < other)} for one in "abc" for other in "abc"]
+    rows = [
+        {"text1": one, "text2": other, "score": 1.0 * (one < other)}
+        for one in "abc"
+        for other in "abc"
+    ]
     aoe_train.train(rows, backbone=bert, out=out, epochs=1, preset="cosent", progress=False)
     return out
 
@@ -193,7 +241,9 @@ def trained(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_overlap_with_training_texts(pairs, expected, trained, capsys):
-    rows = [{"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(pairs)]
+    rows = [
+        {"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(pairs)
+    ]
     table = aoe_train.evaluate(trained, data=rows, resamples=0, cache=False)
     ((_, found),) = table.to_dict().items()
     assert found["overlap"] == expected
@@ -207,13 +257,18 @@ def test_overlap_with_training_texts(pairs, expected, trained, capsys):
     ("pairs", "verdict"),
     [
         (["B.", " a", "c", "A!", "x", "y"], "not judged: the list given: trained on 2 of 3 rows"),
-        (["b", "A", "a", "x", "x", "y", "y", "z"], "3 pairs, without 1 trained on: too few to tell)"),
+        (
+            ["b", "A", "a", "x", "x", "y", "y", "z"],
+            "3 pairs, without 1 trained on: too few to tell)",
+        ),
         (["a", "x", "b", "x"], "2 pairs: too few to tell)"),
     ],
 )
 def test_verdicts_leave_out_trained_rows(pairs, verdict, trained, bert):
     sides = zip(pairs[::2], pairs[1::2], strict=True)
-    rows = [{"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(sides)]
+    rows = [
+        {"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(sides)
+    ]
     for models in ({"model": trained, "against": bert}, {"model": bert, "against": trained}):
         found = aoe_train.evaluate(data=rows, resamples=100, cache=False, progress=False, **models)
         assert found.verdicts()[0].endswith(verdict)
@@ -228,7 +283,9 @@ def test_overlap_of_single_inputs(trained):
         def measure(self, vectors: Any) -> Any:
             return aoe_train.tasks.MeanMetrics({"size": np.ones(len(vectors.rows(self.texts)))})
 
-    found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0, cache=False, progress=False).to_dict()
+    found = aoe_train.evaluate(
+        trained, tasks=[Mine()], resamples=0, cache=False, progress=False
+    ).to_dict()
     assert found["mine"]["overlap"] == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
 
 
@@ -239,17 +296,22 @@ def write_beir(folder: Path, rows: list[str], split: str = "test") -> Path:
     """A folder of texts that are numbers; query q3 has the id of a document."""
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     documents = [
-        {"_id": f"d{n}", "title": f"{n}" if n % 2 else "", "text": f"of {n}"} for n in range(DOCUMENTS)
+        {"_id": f"d{n}", "title": f"{n}" if n % 2 else "", "text": f"of {n}"}
+        for n in range(DOCUMENTS)
     ]
     queries = [{"_id": "d7" if n == 3 else f"q{n}", "text": f"query {n}"} for n in range(QUERIES)]
     for name, objects in (("corpus", documents), ("queries", queries)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in objects))
-    (folder / "qrels" / f"{split}.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n")
+    (folder / "qrels" / f"{split}.tsv").write_text(
+        "\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n"
+    )
     return folder
 
 
 def encode(texts: list[str]) -> np.ndarray:
-    return np.array([np.random.default_rng([*text.encode()]).normal(size=6) for text in texts], np.float32)
+    return np.array(
+        [np.random.default_rng([*text.encode()]).normal(size=6) for text in texts], np.float32
+    )
 
 
 def scores(folder: Path, **more: Any) -> dict[str, float]:
@@ -261,16 +323,27 @@ def scores(folder: Path, **more: Any) -> dict[str, float]:
 def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     random = np.random.default_rng(0)
     gains = {
-        f"q{n}": {f"d{d}": int(random.integers(0, 4)) for d in random.choice(130, 12, replace=False)}
+        f"q{n}": {
+            f"d{d}": int(random.integers(0, 4)) for d in random.choice(130, 12, replace=False)
+        }
         for n in range(8)
     }
     gains["d7"] = gains.pop("q3") | {"d7": 0}
-    rows = [f"{query}\t{document}\t{gain}" for query, of in gains.items() for document, gain in of.items()]
+    rows = [
+        f"{query}\t{document}\t{gain}"
+        for query, of in gains.items()
+        for document, gain in of.items()
+    ]
     folder = write_beir(tmp_path, rows)
     corpus = [f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)]
     vectors = encode(corpus).astype(float)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    expected: dict[str, list[float]] = {"ndcg@10": [], "mrr@10": [], "recall@10": [], "recall@100": []}
+    expected: dict[str, list[float]] = {
+        "ndcg@10": [],
+        "mrr@10": [],
+        "recall@10": [],
+        "recall@100": [],
+    }
     for query, of in gains.items():
         kept = [n for n in range(DOCUMENTS) if f"d{n}" != query]
         cosines = vectors[kept] @ encode([f"query {3 if query == 'd7' else query[1:]}"])[0]
@@ -278,7 +351,9 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
         ranked = gain[np.argsort(-cosines)]
         relevant = sum(value > 0 for value in of.values())
         expected["ndcg@10"].append(ndcg_score([gain], [cosines], k=10))
-        expected["mrr@10"].append(next((1 / rank for rank, value in enumerate(ranked[:10], 1) if value), 0))
+        expected["mrr@10"].append(
+            next((1 / rank for rank, value in enumerate(ranked[:10], 1) if value), 0)
+        )
         for depth in (10, 100):
             expected[f"recall@{depth}"].append((ranked[:depth] > 0).sum() / relevant)
     found = scores(folder)
@@ -344,13 +419,21 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
         write_beir(folder, rows, "dev")
         with pytest.raises(DataError, match=message):
             scores(folder, split=split)
-    with pytest.raises(DataError, match=r"dev\.tsv:2: no query or document with the id q0 or x; remove"):
+    with pytest.raises(
+        DataError, match=r"dev\.tsv:2: no query or document with the id q0 or x; remove"
+    ):
         pairkit.read(folder)
     for lines, message in (
         ('{"id": "a", "text": "b"}', ": no column _id; expected _id and text"),
         ('{"_id": "a", "text": "b"}\n{"_id": ["c"], "text": "d"}', ":2: the column _id has lists"),
-        ('{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}', ":2: the column text has lists"),
-        ('{"_id": 1, "text": "b"}\n{"_id": "1", "text": "c"}', ":2: a second text with the id 1; remove"),
+        (
+            '{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}',
+            ":2: the column text has lists",
+        ),
+        (
+            '{"_id": 1, "text": "b"}\n{"_id": "1", "text": "c"}',
+            ":2: a second text with the id 1; remove",
+        ),
     ):
         (folder / "corpus.jsonl").write_text(lines + "\n")
         with pytest.raises(DataError, match=rf"corpus\.jsonl{message}"):

@@ -50,7 +50,9 @@ letters = st.sampled_from("abcde")
 
 @given(st.lists(st.tuples(letters, letters, st.lists(letters, min_size=1, max_size=4)), min_size=1))
 def test_examples_reproduce_the_rows(rows):
-    examples = distinct(pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row"))
+    examples = distinct(
+        pl.DataFrame(rows, schema=["anchor", "positive", "negatives"], orient="row")
+    )
     expected = [[anchor, positive, *negatives] for anchor, positive, negatives in rows]
     assert columns_of(examples) == expected
     assert examples.texts == list(dict.fromkeys(text for row in expected for text in row))
@@ -93,7 +95,11 @@ def test_missing_training_split_is_refused(tmp_path):
 
 def rows_of(examples: Examples) -> list[tuple[Any, ...]]:
     texts = [tuple(row) for row in columns_of(examples)]
-    return texts if examples.labels is None else list(zip(texts, examples.labels.tolist(), strict=True))
+    return (
+        texts
+        if examples.labels is None
+        else list(zip(texts, examples.labels.tolist(), strict=True))
+    )
 
 
 CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
@@ -111,7 +117,9 @@ def test_conflicting_labels(tmp_path, conflicts, left):
     path, told = put(tmp_path / "a.csv", CONTRADICTING), list[str]()
     examples = read_examples(path, conflicts=conflicts, say=told.append)
     assert rows_of(examples) == [((one, other), label) for one, other, label in left]
-    assert [*examples.texts] == list(dict.fromkeys(text for one, other, _ in left for text in (one, other)))
+    assert [*examples.texts] == list(
+        dict.fromkeys(text for one, other, _ in left for text in (one, other))
+    )
     lost = 5 - len(left)
     left_out = {"conflicting_labels": lost} if lost else {}
     assert examples.reading.record() == {"labels": "0 and 1", "conflicts": 2, "left_out": left_out}
@@ -122,12 +130,17 @@ def test_conflicting_labels(tmp_path, conflicts, left):
 
 def test_conflict_error_names_both_rows(tmp_path):
     path = put(tmp_path / "a.csv", CONTRADICTING)
-    with pytest.raises(DataError, match=r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"):
+    with pytest.raises(
+        DataError, match=r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"
+    ):
         read_examples(path, conflicts="error")
     with pytest.raises(DataError, match="no row would be left"):
-        read_examples(put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"), conflicts="drop")
+        read_examples(
+            put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"), conflicts="drop"
+        )
     scores = put(
-        tmp_path / "c.csv", "text1,text2,score\na,b,4.5\nB,a!,3.25\na,b,4.5\nc,c,1.5\nc,d,1\nc,d,1\n"
+        tmp_path / "c.csv",
+        "text1,text2,score\na,b,4.5\nB,a!,3.25\na,b,4.5\nc,c,1.5\nc,d,1\nc,d,1\n",
     )
     found = rows_of(read_examples(scores, conflicts="first"))
     assert found == [
@@ -152,10 +165,17 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("conflicts", "left"), [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])]
+    ("conflicts", "left"),
+    [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])],
 )
 def test_conflicting_triplets(tmp_path, conflicts, left):
-    lines = ["a,b,c", "d,e,d", "f,g,g", "g,h,i", "i,g,x"]  # i is the negative of g, and its positive
+    lines = [
+        "a,b,c",
+        "d,e,d",
+        "f,g,g",
+        "g,h,i",
+        "i,g,x",
+    ]  # i is the negative of g, and its positive
     path = put(tmp_path / "a.csv", "\n".join(["anchor,positive,negative", *lines, ""]))
     told: list[str] = []
     assert rows_of(read_examples(path, conflicts=conflicts, say=told.append)) == left

@@ -26,8 +26,14 @@ def export(model: Path, out: Path, **options: Any) -> aoe_train.Exported:
 def adapted(llama: Path, folder: Path) -> Encoder:
     """A model folder with adapters that change the vectors."""
     settings = {"encoder.bidirectional": True, "encoder.pooling": "last", "lora.rank": 4}
-    options: dict[str, Any] = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
-    aoe_train.train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, progress=False, **options)
+    options: dict[str, Any] = {
+        "prompts": "the {text} in one word:",
+        "lora": True,
+        "settings": settings,
+    }
+    aoe_train.train(
+        ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, progress=False, **options
+    )
     weights = load_file(folder / "adapter_model.safetensors")
     torch.manual_seed(0)
     noisy = {name: torch.randn_like(weight) / 10 for name, weight in weights.items()}
@@ -61,11 +67,17 @@ def test_half_precision_weights(bert, tmp_path, dtype, within):
 
 def test_card_and_run_record(bert, tmp_path):
     model = tmp_path / "m"
-    Encoder.load(bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}")).save(model)
+    Encoder.load(
+        bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}")
+    ).save(model)
     done = export(model, tmp_path / "x")
     card = (tmp_path / "x/README.md").read_text()
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
-    for words in ('SentenceTransformer("x", trust_remote_code=True)', "install aoe-toolkit", "`the {text}`"):
+    for words in (
+        'SentenceTransformer("x", trust_remote_code=True)',
+        "install aoe-toolkit",
+        "`the {text}`",
+    ):
         assert words in card
     record = json.loads((tmp_path / "x/run.json").read_text())
     assert record["export"]["needs_toolkit"] == done.needs_toolkit
@@ -91,13 +103,21 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, tmp_path, defaul
     assert theirs.default_prompt_name == default
     texts = ["a cat", "the road"]
     assert difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
-    assert difference(theirs.encode(texts), Encoder.load(tmp_path / "x", device="cpu").encode(texts)) < 1e-6
     assert (
-        difference(theirs.encode(texts, prompt_name="query"), theirs.encode(texts, prompt="the man: ")) < 1e-6
+        difference(theirs.encode(texts), Encoder.load(tmp_path / "x", device="cpu").encode(texts))
+        < 1e-6
+    )
+    assert (
+        difference(
+            theirs.encode(texts, prompt_name="query"), theirs.encode(texts, prompt="the man: ")
+        )
+        < 1e-6
     )
     card = (tmp_path / "x/README.md").read_text()
     assert ("The default is `passage`." in card) == (default is not None)
-    with pytest.raises(ConfigError, match="no prompt 'title'; this model has 'query', 'document', 'passage'"):
+    with pytest.raises(
+        ConfigError, match="no prompt 'title'; this model has 'query', 'document', 'passage'"
+    ):
         export(tmp_path / "m", tmp_path / "y", default_prompt="title")
 
 
@@ -116,7 +136,9 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
 ):
     """Run with stand-ins that hand the arguments to sentence-transformers as both libraries do."""
     folder = tmp_path / "m"
-    Encoder.load(bert, pooling="avg", device="cpu", prompts=prompts, default_prompt_name=default).save(folder)
+    Encoder.load(
+        bert, pooling="avg", device="cpu", prompts=prompts, default_prompt_name=default
+    ).save(folder)
     export(folder, tmp_path / "x")
     (code,) = re.findall(
         r"```python\n(HuggingFaceEmb.*?)```", (tmp_path / "x/README.md").read_text(), re.DOTALL
@@ -127,7 +149,10 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     exec(code.replace("path/to/this/folder", str(tmp_path / "x")), stand_in)
     chain, index = found
     theirs, text = SentenceTransformer(chain["model_name"], device="cpu"), ["a cat"]
-    for kwargs, words in ((chain["encode_kwargs"], document), (chain["query_encode_kwargs"], query)):
+    for kwargs, words in (
+        (chain["encode_kwargs"], document),
+        (chain["query_encode_kwargs"], query),
+    ):
         assert difference(theirs.encode(text, **kwargs), theirs.encode(text, prompt=words)) < 1e-6
     assert index == {"query_instruction": query, "text_instruction": document}
 
@@ -135,7 +160,11 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
 @pytest.mark.parametrize("wrong", ["vectors", "prompts"])
 def test_a_failed_verification_leaves_no_files(bert, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
-    settings: dict[str, Any] = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
+    settings: dict[str, Any] = {
+        "pooling": "avg",
+        "prompts": prompts,
+        "default_prompt_name": "query",
+    }
     Encoder.load(bert, device="cpu", **settings).save(tmp_path / "m")
     encode = SentenceTransformer.encode
 

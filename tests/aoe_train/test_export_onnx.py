@@ -40,7 +40,9 @@ def test_padded_encoder_equals_encoder(llama, pooling):
     encoder = load(llama, pooling=pooling, max_length=48, normalize=True, bidirectional=True)
     backbone = load(llama, bidirectional=True, packing=False).model.backbone
     texts = [*probes(48), "a cat . " * 4]
-    tokens = encoder.tokenizer(texts, padding=True, truncation=True, max_length=48, return_tensors="pt")
+    tokens = encoder.tokenizer(
+        texts, padding=True, truncation=True, max_length=48, return_tensors="pt"
+    )
     model = PaddedEncoder(backbone, pooling, normalize=True).eval()
     with torch.no_grad():
         found = model(tokens["input_ids"], tokens["attention_mask"])[1].numpy()
@@ -55,7 +57,12 @@ def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[E
     """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"
     encoder = load(
-        shallow, pooling="avg", normalize=True, max_length=40, prompts=PROMPTS, default_prompt_name="query"
+        shallow,
+        pooling="avg",
+        normalize=True,
+        max_length=40,
+        prompts=PROMPTS,
+        default_prompt_name="query",
     )
     assert export(encoder, folder, source=shallow, form="onnx").difference < 1e-5
     return encoder, folder
@@ -72,7 +79,10 @@ def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
     assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
     saved = json.loads((folder / "config_sentence_transformers.json").read_text())
     assert (saved["prompts"], saved["default_prompt_name"]) == (PROMPTS, "query")
-    encode, card = onnx_encoder(folder, encoder.settings.named_prompts), (folder / "README.md").read_text()
+    encode, card = (
+        onnx_encoder(folder, encoder.settings.named_prompts),
+        (folder / "README.md").read_text(),
+    )
     for name in (None, *PROMPTS):
         expected = encoder.encode(["a cat"], prompt_name=name)
         np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
@@ -120,14 +130,18 @@ def agrees(folder: Path, encoder: Encoder) -> None:
 @needs_packages
 def test_ran_has_no_onnx_export(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
-    with pytest.raises(ConfigError, match=r"recurrent steps depends.*format='sentence-transformers'"):
+    with pytest.raises(
+        ConfigError, match=r"recurrent steps depends.*format='sentence-transformers'"
+    ):
         graphs.write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
 def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
-    with pytest.raises(ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
+    with pytest.raises(
+        ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"
+    ):
         export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, form="onnx")
     assert not (tmp_path / "x").exists()
 
@@ -151,8 +165,14 @@ def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
 
 
 VECTORS = {"a": [1.0, 0.0], "bb": [0.0, 1.0], "ccc": [0.8, 0.6]}
-TURNED = {"a": [1.0, 0.0], "bb": [0.0, 2.0], "ccc": [0.6, 0.8]}  # cosines with the above: 1, 1, 0.96
-PAIRS = pl.DataFrame({"text1": ["a", "a", "bb"], "text2": ["bb", "ccc", "ccc"], "label": [0.0, 5.0, 2.5]})
+TURNED = {
+    "a": [1.0, 0.0],
+    "bb": [0.0, 2.0],
+    "ccc": [0.6, 0.8],
+}  # cosines with the above: 1, 1, 0.96
+PAIRS = pl.DataFrame(
+    {"text1": ["a", "a", "bb"], "text2": ["bb", "ccc", "ccc"], "label": [0.0, 5.0, 2.5]}
+)
 
 
 def encoding(vectors: dict[str, list[float]]) -> Callable[[Sequence[str]], np.ndarray]:
@@ -194,7 +214,9 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     encoder, folder = exported
     monkeypatch.setattr(graphs, "_MIN_AGREEMENT", -1)
     copy = shutil.copytree
-    monkeypatch.setattr(exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True))
+    monkeypatch.setattr(
+        exports, "write_onnx", lambda out, *_: copy(folder, out, dirs_exist_ok=True)
+    )
     done = export(encoder, tmp_path / "x", source=tmp_path, form="onnx-int8")
     assert [path.name for path in (tmp_path / "x/onnx").iterdir()] == ["model_qint8.onnx"]
     encode = onnx_encoder(tmp_path / "x", encoder.settings.named_prompts, file=GRAPHS["onnx-int8"])

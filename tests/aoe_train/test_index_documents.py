@@ -57,7 +57,10 @@ def test_an_index_follows_its_folder(bert: Path, handbook: Path, tmp_path: Path)
     second = aoe_train.index(handbook, model=bert, out=out, **QUIET)
     assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
     assert "earlier texts removed: 1" in second.notes()
-    assert aoe_train.open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
+    assert aoe_train.open_index(out, words_only=True).rows["file"].to_list() == [
+        "new.md",
+        "rules/dogs.md",
+    ]
 
 
 def test_no_chunk_is_longer_than_the_model_reads(bert: Path, tmp_path: Path) -> None:
@@ -73,13 +76,22 @@ def test_no_chunk_is_longer_than_the_model_reads(bert: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"link": "https://a.example/{name}"}, ConfigError, "expected an address with {file}, {page}"),
+        (
+            {"link": "https://a.example/{name}"},
+            ConfigError,
+            "expected an address with {file}, {page}",
+        ),
         ({"chunk_tokens": 100_000}, ConfigError, "reads at most"),
         ({"columns": {"text": "a"}}, ConfigError, "only for tables"),
     ],
 )
 def test_options_that_do_not_fit(
-    bert: Path, handbook: Path, tmp_path: Path, given: dict[str, Any], error: type[Exception], message: str
+    bert: Path,
+    handbook: Path,
+    tmp_path: Path,
+    given: dict[str, Any],
+    error: type[Exception],
+    message: str,
 ) -> None:
     with pytest.raises(error, match=message):
         aoe_train.index(handbook, model=bert, out=tmp_path / "index", **given, **QUIET)

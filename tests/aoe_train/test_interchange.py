@@ -23,7 +23,11 @@ PROMPT = "the {text} in one word:"
 
 def agrees(folder: Path, encoder: Encoder, **options: Any) -> None:
     """sentence-transformers gives our vectors, in batches of mixed length."""
-    texts = [*probes(encoder.settings.max_length or 1), "bread", "a large blue car is on the road . " * 3]
+    texts = [
+        *probes(encoder.settings.max_length or 1),
+        "bread",
+        "a large blue car is on the road . " * 3,
+    ]
     expected = encoder.encode(texts)
     found = SentenceTransformer(str(folder), device="cpu", **options).encode(texts, batch_size=3)
     assert difference(found, expected) < 1e-5
@@ -72,7 +76,11 @@ def test_ran_uses_our_module(tmp_path, pooling):
 def test_requirements_of_readers(bert, llama, tmp_path):
     def requirements(folder: Path, **settings: Any) -> set[str]:
         Encoder.load(folder, device="cpu", **settings).save(tmp_path / "m")
-        return set(json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())["requirements"])
+        return set(
+            json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())[
+                "requirements"
+            ]
+        )
 
     assert requirements(bert) == set()
     assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
@@ -82,7 +90,10 @@ def test_requirements_of_readers(bert, llama, tmp_path):
 
 def test_lower_casing_survives_saving(bert, tmp_path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
-    normalizer = {**json.loads((source / "tokenizer.json").read_text())["normalizer"], "lowercase": False}
+    normalizer = {
+        **json.loads((source / "tokenizer.json").read_text())["normalizer"],
+        "lowercase": False,
+    }
     edit(source / "tokenizer.json", normalizer=normalizer)
     texts = ["A Cat on the ROAD", "a cat on the road"]
     plain = Encoder.load(source, device="cpu", pooling="cls", max_length=40).encode(texts)
@@ -100,7 +111,15 @@ def test_lower_casing_survives_saving(bert, tmp_path):
 
 
 NAMED = {"query": "the man: ", "document": "a road, ", "title": "is a cat on the road"}
-TEXTS = ["a cat", " {text} or {0}", "", "bread.", "the man: is not in the city " * 9, "{", "a{text}b"]
+TEXTS = [
+    "a cat",
+    " {text} or {0}",
+    "",
+    "bread.",
+    "the man: is not in the city " * 9,
+    "{",
+    "a{text}b",
+]
 
 
 def theirs(
@@ -108,7 +127,9 @@ def theirs(
 ) -> SentenceTransformer:
     """A folder as written by sentence-transformers."""
     transformer = Transformer(str(source), max_seq_length=32)
-    transformer.tokenizer.pad_token = transformer.tokenizer.pad_token or transformer.tokenizer.eos_token
+    transformer.tokenizer.pad_token = (
+        transformer.tokenizer.pad_token or transformer.tokenizer.eos_token
+    )
     parts = [transformer, Pooling(32, pooling, include_prompt=include_prompt)]
     SentenceTransformer(modules=parts, device="cpu", **model).save(str(folder))
     return SentenceTransformer(str(folder), device="cpu")
@@ -120,7 +141,9 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
     assert ours.settings.default_prompt_name == model.default_prompt_name
     names = [{"prompt_name": name} for name in (None, *model.prompts)]
     for how in (*names, *({"prompt": prompt} for prompt in ("", "a dog. ", "is"))):
-        assert difference(ours.encode(texts, **how), model.encode(texts, **how, batch_size=3)) < 1e-6
+        assert (
+            difference(ours.encode(texts, **how), model.encode(texts, **how, batch_size=3)) < 1e-6
+        )
     for how in ({}, names[-1]):
         assert difference(ours.encode_query(texts, **how), model.encode_query(texts, **how)) < 1e-6
     assert difference(ours.encode_document(texts), model.encode_document(texts)) < 1e-6
@@ -136,12 +159,16 @@ def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS) -
         ("llama", "weightedmean", False),
     ],
 )
-def test_named_prompts_equal_sentence_transformers(which, pooling, include_prompt, tmp_path, request):
+def test_named_prompts_equal_sentence_transformers(
+    which, pooling, include_prompt, tmp_path, request
+):
     options: dict[str, Any] = {"pooling": pooling, "include_prompt": include_prompt}
     named = {"prompts": NAMED, "default_prompt_name": "title", "similarity_fn_name": "dot"}
     model = theirs(request.getfixturevalue(which), tmp_path / "theirs", **named, **options)
     # Of an empty text some of their poolings of no token at all make infinity.
-    texts = TEXTS if which == "bert" or include_prompt else [text for text in TEXTS if len(text) > 1]
+    texts = (
+        TEXTS if which == "bert" or include_prompt else [text for text in TEXTS if len(text) > 1]
+    )
     ours = Encoder.load(tmp_path / "theirs", device="cpu")
     agree(ours, model, texts)
     ours.save(tmp_path / "ours")
@@ -158,7 +185,9 @@ def test_encode_document_uses_the_prompt_passage(bert, tmp_path):
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / "m" / name).rename(network / name)
     modules = (tmp_path / "m/modules.json").read_text()
-    (tmp_path / "m/modules.json").write_text(modules.replace('"path": ""', '"path": "0_Transformer"'))
+    (tmp_path / "m/modules.json").write_text(
+        modules.replace('"path": ""', '"path": "0_Transformer"')
+    )
     ours = Encoder.load(tmp_path / "m", device="cpu")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
     assert difference(ours.encode_document(["a cat"]), expected) < 1e-6
@@ -188,7 +217,9 @@ def test_a_prompt_around_the_text_is_in_the_tokenizer(which, tmp_path, request):
 
 def test_prompts_around_the_text_with_others_use_our_module(bert, tmp_path):
     prompts = {"default": PROMPT, "title": "is a cat on the road"}
-    encoder = Encoder.load(bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default")
+    encoder = Encoder.load(
+        bert, device="cpu", max_length=32, prompts=prompts, default_prompt_name="default"
+    )
     encoder.save(tmp_path / "m")
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu", trust_remote_code=True)
     agree(Encoder.load(tmp_path / "m", device="cpu"), model)
@@ -197,25 +228,39 @@ def test_prompts_around_the_text_with_others_use_our_module(bert, tmp_path):
 
 def test_prompt_errors(bert, tmp_path):
     encoder = Encoder.load(bert, device="cpu", max_length=16, prompts={"query": "the man: "})
-    with pytest.raises(ConfigError, match=r"no prompt 'title'; this model has 'query', 'document'$"):
+    with pytest.raises(
+        ConfigError, match=r"no prompt 'title'; this model has 'query', 'document'$"
+    ):
         encoder.encode("a cat", prompt_name="title")
     for prompt in ("the " * 14, "the {text}" + " man" * 13):
-        with pytest.raises(ConfigError, match="max_length 16 leaves no room for text: prompt and special"):
+        with pytest.raises(
+            ConfigError, match="max_length 16 leaves no room for text: prompt and special"
+        ):
             encoder.encode("a cat", prompt=prompt)
     with pytest.raises(ConfigError, match="once at most"):
         encoder.encode("a cat", prompt="{text} {text}")
     with pytest.warns(UserWarning, match="prompt_name 'query' is ignored"):
         encoder.encode("a cat", prompt="the ", prompt_name="query")
-    with pytest.raises(ConfigError, match=r"include_prompt is false, but the prompt .* has words after"):
+    with pytest.raises(
+        ConfigError, match=r"include_prompt is false, but the prompt .* has words after"
+    ):
         Encoder.load(bert, device="cpu", include_prompt=False).encode("a cat", prompt=PROMPT)
 
 
 @pytest.mark.parametrize(
     ("more", "error", "told"),
     [
-        ({"prompts": {"q": "query {text}"}}, ConfigError, "'q' contains {text}, which sentence-transformers"),
+        (
+            {"prompts": {"q": "query {text}"}},
+            ConfigError,
+            "'q' contains {text}, which sentence-transformers",
+        ),
         ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 dimensions"),
-        ({"default_prompt_name": "q"}, ConfigError, "no prompt 'q'; this model has 'query', 'document'"),
+        (
+            {"default_prompt_name": "q"},
+            ConfigError,
+            "no prompt 'q'; this model has 'query', 'document'",
+        ),
         ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
     ],
 )

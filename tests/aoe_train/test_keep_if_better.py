@@ -54,7 +54,13 @@ def few(train_file):
 
 
 def run(data: Any, bert: Path, out: Path, **more: Any) -> aoe_train.Trained:
-    how: dict[str, Any] = {"epochs": 6, "batch_size": 16, "lr": 2e-3, "preset": "cosent", "progress": False}
+    how: dict[str, Any] = {
+        "epochs": 6,
+        "batch_size": 16,
+        "lr": 2e-3,
+        "preset": "cosent",
+        "progress": False,
+    }
     return aoe_train.train(data, backbone=bert, out=out, **how | more)
 
 
@@ -79,7 +85,11 @@ def test_better_model_is_saved(train_file, bert, tmp_path):
 
 
 def test_backbone_is_saved_if_the_model_is_worse(few, bert, tmp_path, capsys):
-    more: dict[str, Any] = {"accept_on": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
+    more: dict[str, Any] = {
+        "accept_on": judged_rows(1),
+        "dev_data": judged_rows(2, 24),
+        "epochs": 1,
+    }
     found = run(shuffled(few), bert, tmp_path / "m", **more)
     assert found.gain is not None
     assert found.gain.word != "better"
@@ -101,7 +111,17 @@ def test_backbone_is_saved_if_the_model_is_worse(few, bert, tmp_path, capsys):
 def test_command_reports_the_gain(few, bert, tmp_path, capsys):
     for name, rows in (("judged", judged_rows(1)), ("wrong", shuffled(few))):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    flags = ["train", "-d", tmp_path / "wrong.jsonl", "-b", bert, "-o", tmp_path / "m", "--epochs", 1]
+    flags = [
+        "train",
+        "-d",
+        tmp_path / "wrong.jsonl",
+        "-b",
+        bert,
+        "-o",
+        tmp_path / "m",
+        "--epochs",
+        1,
+    ]
     flags += ["--accept-on", tmp_path / "judged.jsonl", "--lr", 2e-3, "--preset", "cosent"]
     aoe = command_line("aoe_train")
     aoe([*map(str, flags), "--if-not-better", "model"], standalone_mode=False)
@@ -121,7 +141,9 @@ def test_changed_judged_pairs_are_refused(few, bert, tmp_path, capsys):
         with pytest.raises(ConfigError, match="judged"):
             run(few, bert, tmp_path / "m", epochs=1, accept_on=other)
     capsys.readouterr()
-    same = run(judged_rows(1), bert, tmp_path / "n", epochs=0.2, accept_on=judged_rows(1), progress=True)
+    same = run(
+        judged_rows(1), bert, tmp_path / "n", epochs=0.2, accept_on=judged_rows(1), progress=True
+    )
     assert same.gain is not None
     assert (same.gain.word, str(same.gain), same.kept) == (
         *("not judged", "trained on 120 of 120 rows", "backbone"),
@@ -140,7 +162,9 @@ def test_notes_on_rows_and_missing_comparison(few, bert, tmp_path, capsys):
     assert said[0].startswith("2 steps over 32 of 96 rows in ")
     assert said[1].startswith("not shown to be better than its backbone; give ")
     judged = run(few, bert, tmp_path / "judged", epochs=0.3, accept_on=judged_rows(1))
-    assert "not shown to be better" not in " ".join(judged.notes()).replace("the model was not shown", "")
+    assert "not shown to be better" not in " ".join(judged.notes()).replace(
+        "the model was not shown", ""
+    )
 
 
 def test_rejected_adapters_are_reset(few, bert, tmp_path):

@@ -26,7 +26,10 @@ def cut_in_half(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        *((name, ConfigError, "no such folder") for name in ("./nowhere", "/nowhere", "a/b/c", "with space")),
+        *(
+            (name, ConfigError, "no such folder")
+            for name in ("./nowhere", "/nowhere", "a/b/c", "with space")
+        ),
         (__file__, ConfigError, "a file"),
         (str(Path(__file__).parent), ConfigError, r"config\.json"),
         ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
@@ -38,7 +41,9 @@ def test_invalid_model_names_are_refused(source, error, message):
 
 
 def pointer(folder: Path) -> None:
-    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
+    (folder / "model.safetensors").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:1\n"
+    )
 
 
 def changed(**fields: object) -> Any:
@@ -79,7 +84,9 @@ OWN = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.FunctionEmbedder"}
 @pytest.fixture
 def own(copy, monkeypatch):
     """A folder with its own Python code."""
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules"))
+    monkeypatch.setattr(
+        "transformers.dynamic_module_utils.HF_MODULES_CACHE", str(copy.parent / "modules")
+    )
     monkeypatch.syspath_prepend(copy.parent / "modules")
     (copy / "own.py").write_text(CODE)
     edit(copy / "config.json", model_type="own", auto_map=OWN)
@@ -89,7 +96,9 @@ def own(copy, monkeypatch):
 @pytest.fixture
 def offline(monkeypatch):
     """Fail if anything is downloaded."""
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("downloaded"))
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("downloaded")
+    )
 
 
 @pytest.mark.usefixtures("offline")

@@ -43,12 +43,16 @@ def test_the_nearest_by_words_that_are_no_positives():
     assert rows.rows()[0] == ("the red boat sinks", "crimson ship going under", "the red car")
     assert rows.rows()[1] == ("the red boat sinks", "boat of red goes down", "the red car")
     assert found.statistics["dropped_rows"] == {"not_positive": 1}
-    data = pl.DataFrame({"text1": ["red boat", "red boat"], "text2": ["ship", "red car"], "label": [1, 0]})
+    data = pl.DataFrame(
+        {"text1": ["red boat", "red boat"], "text2": ["ship", "red car"], "label": [1, 0]}
+    )
     assert mined(data).statistics["splits"]["train"]["labelled_negatives"] == 1
 
 
 def test_a_row_that_gets_none_is_counted():
-    data = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]})
+    data = pl.DataFrame(
+        {"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]}
+    )
     with pytest.raises(DataError, match="no row got a negative"):
         mined(data)
     more = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "red horse"]})
@@ -72,10 +76,14 @@ class Given(Encoder):
 
 
 def test_two_rankings_alternate(bert):
-    model = Given(bert, {"red ship": 0.1, "red boat sinks": 0.3, "a dog": 0.2, "a cat": 0.4, "yes": 0.9})
+    model = Given(
+        bert, {"red ship": 0.1, "red boat sinks": 0.3, "a dog": 0.2, "a cat": 0.4, "yes": 0.9}
+    )
     data = pl.DataFrame({"anchor": ["red boat"], "positive": ["yes"]})
     corpus = ["red ship", "red boat sinks", "a dog", "a cat"]
-    found = mined(data, corpus=corpus, model=model, by="both", num_negatives=4, scores=True).splits["train"]
+    found = mined(data, corpus=corpus, model=model, by="both", num_negatives=4, scores=True).splits[
+        "train"
+    ]
     assert negatives(found) == [["a cat", "red boat sinks", "red ship", "a dog"]]
     assert found["scores"].to_list() == [pytest.approx([0.9, 0.4, 0.3, 0.1, 0.2])]
 
@@ -83,7 +91,9 @@ def test_two_rankings_alternate(bert):
 @pytest.mark.parametrize(("transitive", "expected"), [(True, {"w"}), (False, {"y", "z", "w"})])
 def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, expected):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
-    data = pl.DataFrame(rows, schema=["text1", "text2", "cluster"], orient="row").with_columns(label=1)
+    data = pl.DataFrame(rows, schema=["text1", "text2", "cluster"], orient="row").with_columns(
+        label=1
+    )
     corpus = ["A b c d  e f g!", *"xyzw"]
     found = mined(data, corpus=corpus, model=Given(bert, {}), transitive=transitive).splits["train"]
     assert set(negatives(found)[0]) == expected
@@ -91,8 +101,20 @@ def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, e
 
 CLUSTERED = pl.DataFrame(
     {
-        "text1": ["file error one", "file error two", "file error three", "other error", "big bird"],
-        "text2": ["crash on open", "panics when opening", "does not start", "words here", "small bird"],
+        "text1": [
+            "file error one",
+            "file error two",
+            "file error three",
+            "other error",
+            "big bird",
+        ],
+        "text2": [
+            "crash on open",
+            "panics when opening",
+            "does not start",
+            "words here",
+            "small bird",
+        ],
         "label": [1, 1, 1, 1, 1],
         "cluster": ["x", "x", "x", "y", "z"],
     }
@@ -121,7 +143,11 @@ _ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3
 def test_no_positive_is_ever_mined(rows, transitive, count, sampling):
     rows = [*rows, ("a man", "the man", 1)]
     data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
-    options: dict[str, Any] = {"num_negatives": count, "sampling": sampling, "transitive": transitive}
+    options: dict[str, Any] = {
+        "num_negatives": count,
+        "sampling": sampling,
+        "transitive": transitive,
+    }
     try:
         found = mined(data, **options)
     except DataError:
@@ -147,13 +173,17 @@ def test_splits_share_no_text_also_with_a_corpus():
     draw = random.Random(1)
     texts = (" ".join(draw.choices(WORDS, k=8)) for _ in range(1000))
     splits = {
-        name: pl.DataFrame({side: [next(texts) for _ in range(n)] for side in ("anchor", "positive")})
+        name: pl.DataFrame(
+            {side: [next(texts) for _ in range(n)] for side in ("anchor", "positive")}
+        )
         for name, n in (("train", 40), ("test", 10))
     }
     corpus = [next(texts) for _ in range(100)] + splits["train"]["positive"].to_list()
     found = mined(splits, corpus=corpus, num_negatives=3)
     used = {
-        name: {each for row in rows.drop("scores", strict=False).iter_rows() for each in row if each}
+        name: {
+            each for row in rows.drop("scores", strict=False).iter_rows() for each in row if each
+        }
         for name, rows in found.splits.items()
     }
     assert not used["train"] & used["test"]
@@ -196,7 +226,10 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, tmp_path, monkeyp
         if at.stage.startswith("mine "):
             stop()
 
-    encoder, work = Encoder.load(bert, precision="fp32"), {"work": tmp_path / "work"} if kept else {}
+    encoder, work = (
+        Encoder.load(bert, precision="fp32"),
+        {"work": tmp_path / "work"} if kept else {},
+    )
     with pytest.raises(KeyboardInterrupt):
         aoe_train.mine(data, model=encoder, out=tmp_path / "out", progress=stop_mining, **work)
     assert not (tmp_path / "out").exists()
@@ -231,7 +264,18 @@ def test_what_can_not_be_mined(data, options, words):
 
 def test_the_command_makes_a_dataset_that_training_reads(bert: Path, tmp_path: Path):
     data, out = write_tuples(tmp_path / "data"), tmp_path / "mined"
-    command = ("mine", "--data", data, "--model", bert, "--out", out, "--num-negatives", "3", "--json")
+    command = (
+        "mine",
+        "--data",
+        data,
+        "--model",
+        bert,
+        "--out",
+        out,
+        "--num-negatives",
+        "3",
+        "--json",
+    )
     printed = json.loads(aoe(*command, "--quiet"))
     rows = {path.name.split("-")[0]: pl.read_parquet(path) for path in out.rglob("*.parquet")}
     assert rows.keys() == {"train", "test"}
@@ -248,19 +292,30 @@ def test_the_command_makes_a_dataset_that_training_reads(bert: Path, tmp_path: P
         aoe(*command[:-2], "2")
 
 
-def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(tmp_path: Path):
+def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(
+    tmp_path: Path,
+):
     source = {split: tuples(seed, 40) for seed, split in enumerate(("train", "test"))}
 
     def found(**options: Any) -> dict[str, pl.DataFrame]:
         return mined(source, rank_range=(3, 12), scores=True, candidates="all", **options).splits
 
-    how: dict[str, Any] = {"out": tmp_path / "mined", "num_negatives": 2, "sampling": "random", "seed": 1}
+    how: dict[str, Any] = {
+        "out": tmp_path / "mined",
+        "num_negatives": 2,
+        "sampling": "random",
+        "seed": 1,
+    }
     once, again, anew = found(**how), found(**how), found(**{**how, "out": None})
     assert [*again] == [*once] == ["train", "test"]
-    assert all(again[split].equals(once[split]) and anew[split].equals(once[split]) for split in source)
+    assert all(
+        again[split].equals(once[split]) and anew[split].equals(once[split]) for split in source
+    )
     assert not once["train"].equals(found(num_negatives=2, sampling="random")["train"])
     in_range = negatives(found(num_negatives=9)["train"])
-    assert all({*some} <= {*every} for some, every in zip(negatives(once["train"]), in_range, strict=True))
+    assert all(
+        {*some} <= {*every} for some, every in zip(negatives(once["train"]), in_range, strict=True)
+    )
     assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
 
 
@@ -279,11 +334,16 @@ def real(minilm: Path) -> tuple[Encoder, Any]:
         ({}, {}),
         ({"corpus": True}, {}),
         ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
-        ({"relative_margin": 0.1, "rank_range": (0, 30)}, {"relative_margin": 0.1, "range_max": 30}),
+        (
+            {"relative_margin": 0.1, "rank_range": (0, 30)},
+            {"relative_margin": 0.1, "range_max": 30},
+        ),
         ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
     ],
 )
-def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]):
+def test_as_sentence_transformers(
+    real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]
+):
     from datasets import Dataset
     from sentence_transformers.util import mine_hard_negatives
 
@@ -298,6 +358,8 @@ def test_as_sentence_transformers(real: tuple[Encoder, Any], ours: dict[str, Any
     found = mined(data, model=encoder, num_negatives=3, **ours)
     rows = found.splits["train"].drop_nulls()
     rules = {*ours} - {"rank_range", "corpus"}
-    assert rules <= {name for name, count in found.statistics["turned_down_candidates"].items() if count}
+    assert rules <= {
+        name for name, count in found.statistics["turned_down_candidates"].items() if count
+    }
     assert rows.rows() == pl.DataFrame(expected.to_dict()).rows()
     assert rows.height > 10

@@ -37,13 +37,29 @@ def refused(load: Callable[[], object], error: type[PairkitError], message: str)
     ("fields", "error", "message"),
     [
         ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
-        ({"_attn_implementation": "evil/kernel@main:x"}, ConfigError, "would download and run code"),
-        ({"text_config": {"attn_implementation": "evil/kernel"}}, ConfigError, "would download and run code"),
-        ({"attn_implementation": {"text": "evil/kernel"}}, ConfigError, "would download and run code"),
+        (
+            {"_attn_implementation": "evil/kernel@main:x"},
+            ConfigError,
+            "would download and run code",
+        ),
+        (
+            {"text_config": {"attn_implementation": "evil/kernel"}},
+            ConfigError,
+            "would download and run code",
+        ),
+        (
+            {"attn_implementation": {"text": "evil/kernel"}},
+            ConfigError,
+            "would download and run code",
+        ),
         ({"experts_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
         ({"use_kernels": True}, ConfigError, "would download and run code"),
         ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantized by 'mxfp4'"),
-        ({"num_hidden_layers": 10**9}, ConfigError, "num_hidden_layers = 1000000000: expected at most 1,000"),
+        (
+            {"num_hidden_layers": 10**9},
+            ConfigError,
+            "num_hidden_layers = 1000000000: expected at most 1,000",
+        ),
         ({"text_config": {"num_labels": 10**9}}, ConfigError, "num_labels = 1000000000"),
         ({"hidden_size": "wide"}, DataError, "not loadable"),
     ],
@@ -56,8 +72,13 @@ def test_refused_configurations(copy, fields, error, message):
 def test_accepted_configurations(copy):
     edit(copy / "config.json", attn_implementation="sdpa", quantization_config=None)
     assert Encoder.load(copy).dim == 32
-    edit(copy / "config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
-    refused(lambda: Encoder.load(copy), DataError, "bitsandbytes")  # by transformers, as it isn't installed
+    edit(
+        copy / "config.json",
+        quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True},
+    )
+    refused(
+        lambda: Encoder.load(copy), DataError, "bitsandbytes"
+    )  # by transformers, as it isn't installed
 
 
 @pytest.mark.parametrize(
@@ -82,18 +103,30 @@ def test_hostile_json(copy, name, content):
 )
 def test_only_plain_low_rank_adapters_are_accepted(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
-    own = {"peft_type": "LORA", "r": 4, "target_modules": ["query"], "base_model_name_or_path": str(copy)}
+    own = {
+        "peft_type": "LORA",
+        "r": 4,
+        "target_modules": ["query"],
+        "base_model_name_or_path": str(copy),
+    }
     edit(copy / "adapter_config.json", **{**own, **fields})
     refused(lambda: Encoder.load(copy), PairkitError, message)
 
 
 def test_a_tokenizer_rule_that_takes_too_long(copy):
-    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
     edit(copy / "tokenizer.json", pre_tokenizer=split)
     encoder = Encoder.load(copy, device="cpu")
     refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
     merged = {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
-    edit(copy / "tokenizer.json", model={"type": "BPE", "continuing_subword_prefix": "###", **merged})
+    edit(
+        copy / "tokenizer.json", model={"type": "BPE", "continuing_subword_prefix": "###", **merged}
+    )
     refused(lambda: Encoder.load(copy), DataError, "tokenizer failed on its own rules")
 
 
@@ -139,12 +172,20 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     [
         *(
             (["Transformer", "Pooling", kind], None, f"use sentence-transformers for .*{kind}")
-            for kind in ("sentence_transformers.util.misc.import_from_string", "CLIPModel", "os.system")
+            for kind in (
+                "sentence_transformers.util.misc.import_from_string",
+                "CLIPModel",
+                "os.system",
+            )
         ),
         (["Transformer", "Pooling", "Normalize", "Dense"], None, "Normalize, Dense"),
         (["StaticEmbedding", "Pooling"], None, "StaticEmbedding, Pooling"),
         (["Transformer"], None, "are Transformer;"),
-        (["Transformer", "Pooling"], {"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
+        (
+            ["Transformer", "Pooling"],
+            {"pooling_mode_mean_sqrt_len_tokens": True},
+            "mean_sqrt_len_tokens",
+        ),
         (
             ["Transformer", "Pooling"],
             {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
@@ -170,7 +211,11 @@ DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
         (DENSE, {"in_features": "32"}, "in_features"),
         (DENSE, {"own": 1}, "own = 1: is an unknown setting"),
         (TRANSFORMER, {"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
-        (TRANSFORMER, {"model_kwargs": {"attn_implementation": "evil/kernel"}}, "attn_implementation"),
+        (
+            TRANSFORMER,
+            {"model_kwargs": {"attn_implementation": "evil/kernel"}},
+            "attn_implementation",
+        ),
         (TRANSFORMER, {"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
         (TRANSFORMER, {"processing_kwargs": {"chat_template": {}}}, "processing_kwargs"),
         (TRANSFORMER, {"max_seq_length": -1}, "max_seq_length"),
@@ -195,7 +240,10 @@ def test_module_paths_outside_the_folder_are_refused(copy, path):
 
 # Other untrusted files
 
-ROWS = [{"text1": "a dog", "text2": f"the {word}", "score": len(word)} for word in ("cat", "house", "is")]
+ROWS = [
+    {"text1": "a dog", "text2": f"the {word}", "score": len(word)}
+    for word in ("cat", "house", "is")
+]
 
 
 def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
@@ -209,7 +257,13 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
     with path.open("wb") as file:
         header = {"descr": "<u8", "fortran_order": False, "shape": (10**15,)}
         np.lib.format.write_array_header_1_0(file, header)
-    for content in (path.read_bytes(), b"\x93NUMPY", b"PK\x03\x04", b"", b"\x93NUMPY\x01\x00\xff\xff"):
+    for content in (
+        path.read_bytes(),
+        b"\x93NUMPY",
+        b"PK\x03\x04",
+        b"",
+        b"\x93NUMPY\x01\x00\xff\xff",
+    ):
         path.write_bytes(content)
         refused(evaluate, DataError, r"training_texts\.npy: not readable")
     np.save(path, np.zeros(3))
@@ -218,7 +272,12 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
 
 def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
     def train() -> object:
-        options = {"epochs": 3, "batch_size": 2, "settings": {"log.checkpoint_steps": 1}, "progress": False}
+        options = {
+            "epochs": 3,
+            "batch_size": 2,
+            "settings": {"log.checkpoint_steps": 1},
+            "progress": False,
+        }
         return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
 
     kill_at(2)
@@ -235,7 +294,13 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
     copy = Path(shutil.copytree(minilm, tmp_path / "model"))
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
-    for name in ("tokenizer.json", "config.json", "1_Pooling/config.json", "own.py", "model.safetensors"):
+    for name in (
+        "tokenizer.json",
+        "config.json",
+        "1_Pooling/config.json",
+        "own.py",
+        "model.safetensors",
+    ):
         size = (copy / name).stat().st_size if (copy / name).exists() else 0
         with (copy / name).open("a") as file:
             file.write(" ")
@@ -253,7 +318,12 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
 def saved(shallow, tmp_path_factory):
     """A folder of sentence-transformers with all kinds of settings, and one of ours."""
     theirs = tmp_path_factory.mktemp("saved") / "theirs"
-    options = {"prompts": {"q": "find: "}, "default_prompt_name": "q", "normalize": True, "pooling": "avg"}
+    options = {
+        "prompts": {"q": "find: "},
+        "default_prompt_name": "q",
+        "normalize": True,
+        "pooling": "avg",
+    }
     Encoder.load(shallow, device="cpu", dense=[4], **options).save(theirs)
     ours = Path(shutil.copytree(theirs, theirs.parent / "ours"))
     (theirs / "aoe.json").unlink()
@@ -270,7 +340,9 @@ def test_mutated_values_are_refused_in_one_line(saved, number, seed):
     before = path.read_text()
     path.write_text(json.dumps(mutated(json.loads(before), random.Random(seed))))
     told = refusal_of(
-        lambda: Encoder.load(ours if path.name == "aoe.json" else theirs, device="cpu", inference_only=True)
+        lambda: Encoder.load(
+            ours if path.name == "aoe.json" else theirs, device="cpu", inference_only=True
+        )
     )
     path.write_text(before)
     assert ("\n" in told, len(told) < 2000) == (False, True)

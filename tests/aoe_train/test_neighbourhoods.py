@@ -59,7 +59,9 @@ def test_smoothing_by_hand():
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     vectors = np.concatenate([vectors, -vectors])  # centred
     given = TeacherSettings(smoothing=1, neighbours=1, lexical_weight=0)
-    rows = neighbour_teacher([f"w{text}" for text in range(8)], vectors, given).of_rows(np.arange(4))
+    rows = neighbour_teacher([f"w{text}" for text in range(8)], vectors, given).of_rows(
+        np.arange(4)
+    )
     found = np.degrees(np.arctan2(*rows[:, 0, :2].numpy().T[::-1]))
     assert found.tolist() == pytest.approx([5, 5, 80, 80], abs=1e-3)
 
@@ -84,8 +86,12 @@ def test_texts_without_words_and_collapsed_vectors_are_finite():
 @given(size=st.integers(2, 60), batch_size=st.integers(2, 50), seed=st.integers(0, 99))
 def test_batches_are_seeds_with_neighbours(size, batch_size, seed):
     examples = read_examples(TEXTS[:size])
-    nearest = np.array([[other for other in range(size) if other != text][:7] for text in range(size)])
-    batches = NeighbourBatches(examples, np.ones(size, np.int64), batch_size, nearest, seed=seed, world=1)
+    nearest = np.array(
+        [[other for other in range(size) if other != text][:7] for text in range(size)]
+    )
+    batches = NeighbourBatches(
+        examples, np.ones(size, np.int64), batch_size, nearest, seed=seed, world=1
+    )
     plans = [batches.plan(0), batches.plan(1)]
     for plan in plans:
         assert len(plan) == len(batches)
@@ -106,7 +112,9 @@ def test_near_duplicates_are_left_out_and_counted():
 
 
 def test_many_texts_are_drawn_at_random():
-    examples = read_examples([f"text {number} {'abc'[number % 3]}" for number in range(MAX_TEXTS + 50)])
+    examples = read_examples(
+        [f"text {number} {'abc'[number % 3]}" for number in range(MAX_TEXTS + 50)]
+    )
     one, other = draw_texts(examples, seed=1), draw_texts(examples, seed=2)
     assert len(one) == MAX_TEXTS
     assert one.reading.left_out == {"not_drawn": 50}

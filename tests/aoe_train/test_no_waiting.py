@@ -34,7 +34,12 @@ def no_autocast(monkeypatch):
 
 
 META = torch.device("meta")
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
 BACKBONES = {
     "bert": lambda: BertModel(BertConfig(vocab_size=90, **SIZES)),
     "ran": lambda: RanModel(
@@ -51,7 +56,9 @@ BACKBONES = {
 }
 
 
-def model(backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more: Any) -> PairModel:
+def model(
+    backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more: Any
+) -> PairModel:
     return pair_model(BACKBONES[backbone](), pooling, preset, **more).to(META).train()
 
 
@@ -89,7 +96,9 @@ def no_assignment() -> Iterator[None]:
 def step(trained: PairModel, lengths: list[int], columns: int = 2, **more: Any) -> None:
     made = batch(lengths, columns) | more
     with no_assignment():
-        trained(**{name: value for name, value in made.items() if value is not None})["loss"].backward()
+        trained(**{name: value for name, value in made.items() if value is not None})[
+            "loss"
+        ].backward()
     assert any(weight.grad is not None for weight in trained.text_model.parameters())
 
 
@@ -115,7 +124,12 @@ def test_objectives_and_poolings(preset, columns, pooling):
 
 @pytest.mark.parametrize(("columns", "projection"), [(2, "learned"), (5, "principal")])
 def test_guides_and_teachers(columns, projection):
-    parts = ["contrastive", "embed_distill", "score_distill", *(["margin_mse"] if columns > 2 else [])]
+    parts = [
+        "contrastive",
+        "embed_distill",
+        "score_distill",
+        *(["margin_mse"] if columns > 2 else []),
+    ]
     settings = ObjectiveSettings(
         weights=Weights(**dict.fromkeys(parts, 1.0)),
         projection=projection,
@@ -140,7 +154,13 @@ def test_chunks():
 def test_synchronisation_is_detected():
     numbers = torch.ones(3, device=META)
     assigns = lambda: numbers.__setitem__(0, 1.0)  # noqa: E731
-    for waits in (numbers.tolist, numbers.max().item, lambda: numbers[numbers > 0], numbers.unique, assigns):
+    for waits in (
+        numbers.tolist,
+        numbers.max().item,
+        lambda: numbers[numbers > 0],
+        numbers.unique,
+        assigns,
+    ):
         with no_assignment(), pytest.raises((NotImplementedError, RuntimeError)):
             waits()
 
@@ -169,7 +189,9 @@ def attended(
     q, k, v = (part.transpose(0, 1) for part in (query, key, value))
     attend = torch.nn.functional.scaled_dot_product_attention
     out = attend(q, k, v, attn_mask=seen, scale=scaling, enable_gqa=True)
-    return out.transpose(0, 1) + query.new_zeros(longest).sum()  # the kernel is told how long the longest is
+    return (
+        out.transpose(0, 1) + query.new_zeros(longest).sum()
+    )  # the kernel is told how long the longest is
 
 
 def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
@@ -199,7 +221,9 @@ def frames(folder: Any, *, autocast: bool = False) -> list[int]:
         }
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             losses = [each(**given)["loss"] for each in (compiled, model)]
-        gradients = [torch.autograd.grad(loss, backbone.get_input_embeddings().weight) for loss in losses]
+        gradients = [
+            torch.autograd.grad(loss, backbone.get_input_embeddings().weight) for loss in losses
+        ]
         torch.testing.assert_close(losses[0], losses[1])
         torch.testing.assert_close(gradients[0], gradients[1])
         counts.append(counter.frame_count)

@@ -22,7 +22,9 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(seed: int, rows: int = 6, dim: int = 5, distinct: int = 7) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def draw(
+    seed: int, rows: int = 6, dim: int = 5, distinct: int = 7
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A batch with repeated texts; equal texts have equal vectors."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)
@@ -40,7 +42,9 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
             continue
         partners, total = [], 0.0
         for j, other in enumerate(candidates):
-            similarity = math.exp(anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other) / tau)
+            similarity = math.exp(
+                anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other) / tau
+            )
             texts = (numbers[i][0], numbers[j][1])
             is_copy = texts[0] == texts[1] or frozenset(texts) in together
             if i == j or (usable[j] and is_copy and duplicates == "positive"):
@@ -105,7 +109,9 @@ def test_loss_equals_plain_loops(seed, tau):
 def test_without_positives_loss_and_gradient_are_zero(duplicates):
     first, second, texts, positive = draw(0)
     none = torch.zeros_like(positive)
-    value = contrastive_loss(first.requires_grad_(), second, texts, none, 0.05, duplicates=duplicates)
+    value = contrastive_loss(
+        first.requires_grad_(), second, texts, none, 0.05, duplicates=duplicates
+    )
     value.backward()
     assert value == 0
     assert torch.equal(first.grad, torch.zeros_like(first))
@@ -121,7 +127,12 @@ def test_equal_texts_are_not_extra_candidates():
     positive = torch.ones(3, dtype=torch.bool)
     every = {"contrast_anchors": True, "contrast_positives": True}
     for two in (slice(2), slice(1, 3)):
-        assert contrastive_loss(*vectors[two].unbind(1), texts[two], positive[two], 0.5, **every).item() == 0
+        assert (
+            contrastive_loss(
+                *vectors[two].unbind(1), texts[two], positive[two], 0.5, **every
+            ).item()
+            == 0
+        )
 
 
 def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
@@ -211,14 +222,22 @@ def draw_scores(seed: int, size: int, levels: int) -> tuple[Tensor, Tensor]:
     return scores, torch.randint(levels, (size,), generator=generator).double()
 
 
-def value_and_gradient(loss, scores: Tensor, labels: Tensor, scale: float, *margin) -> tuple[Tensor, Tensor]:
+def value_and_gradient(
+    loss, scores: Tensor, labels: Tensor, scale: float, *margin
+) -> tuple[Tensor, Tensor]:
     scores = scores.clone().requires_grad_()
     value = loss(scores, labels, scale, *margin)
     return value.detach(), torch.autograd.grad(value, scores)[0]
 
 
 @quick
-@given(seeds, st.integers(1, 300), st.sampled_from([2, 3, 6, 1000]), scales, st.sampled_from([0.0, 0.3, 2.0]))
+@given(
+    seeds,
+    st.integers(1, 300),
+    st.sampled_from([2, 3, 6, 1000]),
+    scales,
+    st.sampled_from([0.0, 0.3, 2.0]),
+)
 def test_equals_plain_form(seed, size, levels, scale, margin):
     scores, labels = draw_scores(seed, size, levels)
     value, gradient = value_and_gradient(ranking_loss, scores, labels, scale, margin)
@@ -266,8 +285,18 @@ def reference_by_division(first: Tensor, second: Tensor) -> np.ndarray:
         (cosine, [3, 4], [4, 3], 24 / 25),
         (angle_reference, [1, 0], [1, 0], 1.0),
         (angle_reference, [1, 0], [0, 1], 1.0),  # 1 / i = -i
-        (angle_reference, [1, 0], [ROOT_HALF, ROOT_HALF], 0.0),  # turned by -45 degrees: parts cancel
-        (angle_reference, [ROOT_HALF, ROOT_HALF], [1, 0], math.sqrt(2)),  # its maximum, not at X = Y
+        (
+            angle_reference,
+            [1, 0],
+            [ROOT_HALF, ROOT_HALF],
+            0.0,
+        ),  # turned by -45 degrees: parts cancel
+        (
+            angle_reference,
+            [ROOT_HALF, ROOT_HALF],
+            [1, 0],
+            math.sqrt(2),
+        ),  # its maximum, not at X = Y
     ],
 )
 def test_by_hand(measure, x, y, expected):

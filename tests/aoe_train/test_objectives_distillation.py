@@ -32,19 +32,23 @@ def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor,
     return own, teacher, torch.arange(rows * columns).view(rows, columns)
 
 
-def loss_of(part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more) -> Tensor:
+def loss_of(
+    part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more
+) -> Tensor:
     objective = Objective(
         only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), teachers=teachers
     )
-    found: Tensor = objective.double()(own, None, texts, BatchTeachers(teacher=teacher, scores=scores))[
-        "loss"
-    ]
+    found: Tensor = objective.double()(
+        own, None, texts, BatchTeachers(teacher=teacher, scores=scores)
+    )["loss"]
     return found
 
 
 def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    (ours,), (peers,) = (torch.autograd.grad(loss, own, retain_graph=True) for loss in (found, expected))
+    (ours,), (peers,) = (
+        torch.autograd.grad(loss, own, retain_graph=True) for loss in (found, expected)
+    )
     torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
 
 
@@ -54,10 +58,18 @@ def test_scores_of_all_pairs_by_hand():
     teacher = torch.tensor([[[1.0, 0], [0.6, 0.8]], [[0.6, 0.8], [0.8, 0.6]]])
     for texts, squares in (
         ([[0, 1], [2, 3]], [0.4, 0.8, 1, 1 - 0.96]),
-        ([[0, 1], [1, 3]], [0.4, 0.8, 1 - 0.96]),  # the second row's first text is the first row's second
+        (
+            [[0, 1], [1, 3]],
+            [0.4, 0.8, 1 - 0.96],
+        ),  # the second row's first text is the first row's second
     ):
         found = loss_of(
-            "score_distill", "positive", own, torch.tensor(texts), TeacherInfo(teacher_dim=2), teacher=teacher
+            "score_distill",
+            "positive",
+            own,
+            torch.tensor(texts),
+            TeacherInfo(teacher_dim=2),
+            teacher=teacher,
         )
         expected = sum(square**2 for square in squares) / len(squares)
         assert float(found) == pytest.approx(expected, abs=1e-6)
@@ -68,7 +80,9 @@ def test_scores_of_all_pairs_by_hand():
 def test_margin_mse_equals_sentence_transformers(seed, negatives, dot):
     own, teacher, texts = drawn(seed, 2 + negatives)
     score = util.pairwise_dot_score if dot else util.pairwise_cos_sim
-    labels = torch.stack([score(teacher[:, 0], teacher[:, column]) for column in range(1, 2 + negatives)], 1)
+    labels = torch.stack(
+        [score(teacher[:, 0], teacher[:, column]) for column in range(1, 2 + negatives)], 1
+    )
     peer = theirs.MarginMSELoss(None, similarity_fct=score)
     expected = peer.compute_loss_from_embeddings(list(own.unbind(1)), labels)
     whole, brought = TeacherInfo(teacher_dim=3, dot=dot), TeacherInfo(scores=True, dot=dot)
@@ -78,7 +92,9 @@ def test_margin_mse_equals_sentence_transformers(seed, negatives, dot):
 
 
 @quick
-@given(seed=st.integers(0, 10**6), columns=st.integers(2, 4), form=st.sampled_from(["cosine", "mse"]))
+@given(
+    seed=st.integers(0, 10**6), columns=st.integers(2, 4), form=st.sampled_from(["cosine", "mse"])
+)
 def test_embed_distill_equals_sentence_transformers(seed, columns, form):
     own, teacher, texts = drawn(seed, columns)
     peer = theirs.EmbedDistillLoss(None, distance_metric=form)
@@ -137,14 +153,18 @@ def test_principal_projection_has_no_weights():
     )
     assert not list(objective.parameters())
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == pytest.approx(0, abs=1e-6)
+    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == pytest.approx(
+        0, abs=1e-6
+    )
 
 
 def test_each_size_has_its_own_map_to_the_full_teacher():
     own, teacher, texts = drawn(3, 2, dim=3)
     settings = only("embed_distill", dims=(3, 2))
     objective = make_objective(settings, dim=3, kind="positive", teachers=TEACHER).double()
-    assert [tuple(weight.shape) for weight in objective.parameters()] == [(3, 2)]  # none at the full size
+    assert [tuple(weight.shape) for weight in objective.parameters()] == [
+        (3, 2)
+    ]  # none at the full size
     found = objective(own, None, texts, BatchTeachers(teacher=teacher))
     torch.testing.assert_close(found["loss"], found["loss_3"] + found["loss_2"])
 
@@ -188,7 +208,10 @@ def test_divergence_equals_torchs_own(seed, kind):
         others = [(row, column) for column in range(1, own.shape[1]) for row in range(len(own))
                   if kind != "single" or row != anchor]  # fmt: skip
         logits = [
-            torch.stack([unit(side[anchor, 0], dim=0) @ unit(side[place], dim=0) for place in others]) / 0.05
+            torch.stack(
+                [unit(side[anchor, 0], dim=0) @ unit(side[place], dim=0) for place in others]
+            )
+            / 0.05
             for side in (own, teacher)
         ]
         ours, theirs = (each.log_softmax(0) for each in logits)
@@ -207,5 +230,7 @@ def test_ranking_by_teacher_equals_ranking_by_labels():
     scores, how = torch.rand(5, 1, dtype=torch.float64), {"tau": Taus(score_distill=0.1)}
     found = loss_of("score_distill", "positive", own, texts, TeacherInfo(scores=True), scores=scores,
                     score_form="ranking", **how)  # fmt: skip
-    graded = Objective(only("cosent", tau=Taus(cosent=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0))
+    graded = Objective(
+        only("cosent", tau=Taus(cosent=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0)
+    )
     torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])

@@ -44,7 +44,9 @@ def loss_of(loss: Any, columns: Sequence[list[str]], labels: torch.Tensor | None
 def contrastive(model: Any, columns: Sequence[list[str]], positive: list[bool]) -> float:
     """InfoNCE in plain loops."""
     anchors, *others = columns
-    numbers = [(anchor, other) for texts in others for anchor, other in zip(anchors, texts, strict=True)]
+    numbers = [
+        (anchor, other) for texts in others for anchor, other in zip(anchors, texts, strict=True)
+    ]
     candidates = model.encode([other for _, other in numbers])
     negatives = [False] * (len(numbers) - len(anchors))
     usable = [True] * len(numbers)
@@ -57,7 +59,9 @@ COLUMNS = (FIRST, SECOND)
 def test_margin_of_the_cosine_loss_equals_plain_loops(model):
     one, other = (model.encode(texts, convert_to_tensor=True) for texts in COLUMNS)
     expected = ranking_plain(torch.cosine_similarity(one, other), LABELS, 20, 0.3)
-    assert loss_of(CoSENTLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(float(expected), abs=1e-5)
+    assert loss_of(CoSENTLoss(model, margin=0.3), COLUMNS, LABELS) == pytest.approx(
+        float(expected), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,13 +90,22 @@ def test_contrastive_loss_equals_plain_loops(columns, labels, model):
     parts = loss_of(AngleLoss(model), columns, labels), expected
     assert loss_of(AoELoss(model), columns, labels) == pytest.approx(sum(parts), abs=1e-5)
     weighted = AoELoss(model, angle_weight=0.5, contrastive_weight=3)
-    assert loss_of(weighted, columns, labels) == pytest.approx(0.5 * parts[0] + 3 * parts[1], abs=1e-4)
+    assert loss_of(weighted, columns, labels) == pytest.approx(
+        0.5 * parts[0] + 3 * parts[1], abs=1e-4
+    )
 
 
 def test_equal_texts_are_recognised_in_spite_of_padding(model):
     """The second column is padded to a long text; the anchor of row 0 is a candidate of row 1."""
-    columns = ["the cat", "a dog"], ["a cat", "the cat"], ["the man on the road in the city", "the cat"]
-    assert model.preprocess(columns[0])["input_ids"].shape != model.preprocess(columns[2])["input_ids"].shape
+    columns = (
+        ["the cat", "a dog"],
+        ["a cat", "the cat"],
+        ["the man on the road in the city", "the cat"],
+    )
+    assert (
+        model.preprocess(columns[0])["input_ids"].shape
+        != model.preprocess(columns[2])["input_ids"].shape
+    )
     expected = contrastive(model, columns, [True, True])
     assert loss_of(ContrastiveLoss(model), columns, None) == pytest.approx(expected, abs=1e-5)
 
@@ -101,7 +114,9 @@ def test_texts_without_padded_tokens_count_as_different(model):
     """Such as those of a static model: a repeated text is a negative then."""
     static = st.sentence_transformer.modules.StaticEmbedding(model.tokenizer, embedding_dim=8)
     bag = st.SentenceTransformer(modules=[static], device="cpu")
-    one, other = (bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS)
+    one, other = (
+        bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS
+    )
     expected = torch.nn.functional.cross_entropy(20 * one @ other.T, torch.arange(4))
     assert loss_of(ContrastiveLoss(bag), COLUMNS, None) == pytest.approx(float(expected), abs=1e-5)
 
@@ -110,13 +125,18 @@ def test_texts_without_padded_tokens_count_as_different(model):
 def test_options_are_in_the_card_and_weights_are_trained(kind, model):
     loss = kind(model)
     loss([model.preprocess(texts) for texts in COLUMNS], LABELS).backward()
-    assert any(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters())
+    assert any(
+        weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters()
+    )
     assert {*loss.get_config_dict()} == {*inspect.signature(kind).parameters} - {"model", "guide"}
     assert loss.citation.strip().startswith("@")
 
 
 # Without repeated texts, which sentence-transformers uses as negatives.
-ANCHORS, POSITIVES = ["the cat is running", "a dog", "the man on the road"], ["a cat runs", "dogs", "a road"]
+ANCHORS, POSITIVES = (
+    ["the cat is running", "a dog", "the man on the road"],
+    ["a cat runs", "dogs", "a road"],
+)
 NEGATIVES = [
     ["in the city", "the cat", "is"],
     ["the dog", "on the road", "man"],
@@ -134,7 +154,9 @@ def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
         value = loss([model.preprocess(texts) for texts in columns], None)
         value.backward()
         values.append(value.detach())
-        gradients.append({name: w.grad.clone() for name, w in model.named_parameters() if w.grad is not None})
+        gradients.append(
+            {name: w.grad.clone() for name, w in model.named_parameters() if w.grad is not None}
+        )
     torch.testing.assert_close(*values)
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
@@ -147,7 +169,9 @@ def test_ranking_losses_need_labels(kind, model):
     assert float(ContrastiveLoss(model)(features, None)) > 0
     with pytest.raises(ConfigError, match="found 1 column and a label"):
         kind(model)(features[:1], LABELS)
-    with pytest.raises(DataError, match=f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"):
+    with pytest.raises(
+        DataError, match=f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"
+    ):
         kind(model)(features, 5 * LABELS)
 
 
@@ -168,13 +192,22 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
             shapes.append(vectors.shape[1])
             return super().compute_loss_from_embeddings(vectors, *more)
 
-    how = {"max_steps": 3, "per_device_train_batch_size": 8, "learning_rate": 1e-3, "report_to": "none"}
+    how = {
+        "max_steps": 3,
+        "per_device_train_batch_size": 8,
+        "learning_rate": 1e-3,
+        "report_to": "none",
+    }
     args = st.SentenceTransformerTrainingArguments(str(tmp_path / "out"), **how)
     before = [weight.detach().clone() for weight in model.parameters()]
     rows = datasets.Dataset.from_dict(columns)
-    trainer = st.SentenceTransformerTrainer(model=model, args=args, train_dataset=rows, loss=Watched(model))
+    trainer = st.SentenceTransformerTrainer(
+        model=model, args=args, train_dataset=rows, loss=Watched(model)
+    )
     assert trainer.train().training_loss > 0
-    assert any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    assert any(
+        not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True)
+    )
     assert shapes == [seen] * 3
 
 
@@ -182,7 +215,9 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
 def guide_folder(tmp_path_factory):
     """Another model with the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")
-    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(out / "model")
+    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(
+        out / "model"
+    )
     return out / "model"
 
 
@@ -192,14 +227,17 @@ def test_guide_equals_gist_loss(columns, length, model, guide_folder):
     guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval()
     if length is not None:
         guide.max_seq_length = length
-    theirs = st.sentence_transformer.losses.GISTEmbedLoss(model, guide, temperature=0.05, margin=0.01)
+    theirs = st.sentence_transformer.losses.GISTEmbedLoss(
+        model, guide, temperature=0.05, margin=0.01
+    )
     ours = ContrastiveLoss(
         model, guide=guide, guide_margin=0.01, contrast_anchors=True, contrast_positives=True
     )
     without = ContrastiveLoss(model, contrast_anchors=True, contrast_positives=True)
     texts = (ANCHORS, POSITIVES, NEGATIVES[0])[:columns]
     found, expected, plain = (
-        float(loss([model.preprocess(column) for column in texts], None)) for loss in (ours, theirs, without)
+        float(loss([model.preprocess(column) for column in texts], None))
+        for loss in (ours, theirs, without)
     )
     assert found == pytest.approx(expected, abs=1e-5)
     assert found < plain - 1e-3
@@ -211,7 +249,11 @@ PAGE = ROOT / "docs/howto/from-sentence-transformers.md"
 
 def settings_on_the_page(name: str) -> dict[str, Any]:
     """The objective of a row of the table: a preset and settings."""
-    (cell,) = (line.split("|")[2] for line in PAGE.read_text().splitlines() if line.startswith(f"| `{name}`"))
+    (cell,) = (
+        line.split("|")[2]
+        for line in PAGE.read_text().splitlines()
+        if line.startswith(f"| `{name}`")
+    )
     (preset,) = re.findall(r"--preset (\w+)", cell)
     settings = PRESETS[preset].model_dump()
     for path, value in re.findall(r"`objective\.([\w.]+)=([\w.]+)`", cell):
@@ -223,7 +265,13 @@ def settings_on_the_page(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "name",
-    ["CoSENTLoss", "AnglELoss", "CosineSimilarityLoss", "MultipleNegativesRankingLoss", "GISTEmbedLoss"],
+    [
+        "CoSENTLoss",
+        "AnglELoss",
+        "CosineSimilarityLoss",
+        "MultipleNegativesRankingLoss",
+        "GISTEmbedLoss",
+    ],
 )
 def test_settings_on_the_page_equal_sentence_transformers_defaults(name, model, guide_folder):
     guided = name == "GISTEmbedLoss"

@@ -25,7 +25,11 @@ from pairkit import ConfigError
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
 from tests.aoe_train.tiny import save_bert
 
-TEXTS = [["a cat is playing", "the dog is eating"], ["a red car", "a blue car"], ["the boat", "an error"]]
+TEXTS = [
+    ["a cat is playing", "the dog is eating"],
+    ["a red car", "a blue car"],
+    ["the boat", "an error"],
+]
 LABELS = [0.1, 0.9, 0.3]
 
 
@@ -47,7 +51,11 @@ def test_layers_by_hand():
 
 @pytest.mark.parametrize(
     ("given", "weights"),
-    [("equal", [1, 1]), ((2.0, 0.5), [2, 0.5]), ("falling", [1 / (1 + math.log(2)), 1 / (1 + math.log(3))])],
+    [
+        ("equal", [1, 1]),
+        ((2.0, 0.5), [2, 0.5]),
+        ("falling", [1 / (1 + math.log(2)), 1 / (1 + math.log(3))]),
+    ],
 )
 def test_weights(given, weights):
     assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == pytest.approx(weights)
@@ -73,9 +81,15 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     source = save_bert(tmp_path / "bert", layers=3, dropout=0)
-    theirs = SentenceTransformer(modules=[Transformer(str(source)), Pooling(32, "mean")], device="cpu")
+    theirs = SentenceTransformer(
+        modules=[Transformer(str(source)), Pooling(32, "mean")], device="cpu"
+    )
     inner = losses.CoSENTLoss(theirs, scale=20.0)
-    options: dict[str, Any] = {"kl_div_weight": align, "kl_temperature": 0.3, "layer_weighting": "log"}
+    options: dict[str, Any] = {
+        "kl_div_weight": align,
+        "kl_temperature": 0.3,
+        "layer_weighting": "log",
+    }
     loss = losses.AdaptiveLayerLoss(theirs, inner, **options)
     if dims:
         loss = losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
@@ -153,7 +167,8 @@ def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
     )
     torch.manual_seed(0)
     whole, cut = (
-        Objective(wanted(preset), dim=size, **how)(vectors[..., :size], labels, texts) for size in (6, 2)
+        Objective(wanted(preset), dim=size, **how)(vectors[..., :size], labels, texts)
+        for size in (6, 2)
     )
     for name, value in whole.items():
         assert found[name].item() == pytest.approx((value + cut[name] / 2).item())
@@ -171,7 +186,9 @@ def test_custom_loss_gets_truncated_vectors():
             seen.append(vectors.shape[-1])
             return self.scale * vectors.sum()
 
-    objective = make_objective(wanted("angle", dims=(6, 3)), dim=6, kind="single", custom_loss=Mean())
+    objective = make_objective(
+        wanted("angle", dims=(6, 3)), dim=6, kind="single", custom_loss=Mean()
+    )
     found = objective(torch.ones(1, 2, 6), None, torch.zeros(1, 2, dtype=torch.long))
     assert seen == [6, 3]
     assert found["loss"].item() == 2 * (12 + 6)

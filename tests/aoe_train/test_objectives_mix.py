@@ -17,7 +17,14 @@ from aoe_train.objectives.objective_checks import (
     check_teacher_use,
     positive_threshold,
 )
-from aoe_train.objectives.objective_settings import PARTS, PRESETS, TAUGHT, ObjectiveSettings, Taus, Weights
+from aoe_train.objectives.objective_settings import (
+    PARTS,
+    PRESETS,
+    TAUGHT,
+    ObjectiveSettings,
+    Taus,
+    Weights,
+)
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import refusal
@@ -73,13 +80,28 @@ def test_every_part_by_hand(part):
         (only("sbert"), "graded", None, "range of graded labels is unknown"),
         (only("sbert"), "graded", (3.0, 3.0), "from 3 to 3, expected at least two"),
         (only("cosent"), "graded", None, None),
-        (only("angle", margin=0.5), "binary", None, r"margin = 0.5: only the part cosent has a margin"),
-        (only("cosent", margin=0.5), "graded", None, "margin: the range of graded labels is unknown"),
+        (
+            only("angle", margin=0.5),
+            "binary",
+            None,
+            r"margin = 0.5: only the part cosent has a margin",
+        ),
+        (
+            only("cosent", margin=0.5),
+            "graded",
+            None,
+            "margin: the range of graded labels is unknown",
+        ),
         (only("cosent", margin=0.5), "graded", RANGE, None),
         (only("cosent", margin=0.5), "triplet", None, None),
         (only("in_batch", positive_from=5.5), "graded", RANGE, "found labels from 0 to 5"),
         (only("in_batch", positive_from=5.5), "binary", RANGE, "found binary"),
-        (only("cosent", contrast_anchors=True), "binary", None, "contrast_anchors and contrast_positives"),
+        (
+            only("cosent", contrast_anchors=True),
+            "binary",
+            None,
+            "contrast_anchors and contrast_positives",
+        ),
         (only("in_batch", contrast_anchors=True), "binary", None, None),
     ],
 )
@@ -97,14 +119,21 @@ def test_options_and_kinds_of_data(wanted, kind, label_range, message):
 def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
     with refusal(message):
         check_teacher_use(
-            only("contrastive", guide_margin=margin), dim=8, kind=kind, teachers=TeacherInfo(guide=True)
+            only("contrastive", guide_margin=margin),
+            dim=8,
+            kind=kind,
+            teachers=TeacherInfo(guide=True),
         )
 
 
 @pytest.mark.parametrize(
     ("given", "kind", "labels", "expected"),
     [
-        *((None, "binary", None, 0.5), (None, "graded", RANGE, 4), (None, "graded", (0.0, 1.0), 0.8)),
+        *(
+            (None, "binary", None, 0.5),
+            (None, "graded", RANGE, 4),
+            (None, "graded", (0.0, 1.0), 0.8),
+        ),
         *((3, "graded", RANGE, 3), (3, "graded", None, 3), (5, "graded", RANGE, 5)),
         (5, "graded", (5.0, 5.0), r"^positive_from: found labels from 5 to 5, expected"),
         (None, "graded", None, r"^positive_from: the range of graded labels"),
@@ -137,7 +166,9 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9, columns: int | None = None):
+def draw(
+    seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9, columns: int | None = None
+):
     """Vectors, labels and numbers of a batch with repeated texts."""
     generator = torch.Generator().manual_seed(seed)
     texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
@@ -172,7 +203,9 @@ def test_loss_is_the_weighted_sum_of_parts():
     total = parts.pop("loss")
     torch.testing.assert_close(parts, expected)
     weights = wanted.weights.active
-    torch.testing.assert_close(total, sum(weights[part] * value for part, value in expected.items()))
+    torch.testing.assert_close(
+        total, sum(weights[part] * value for part, value in expected.items())
+    )
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
@@ -202,7 +235,9 @@ def test_absent_negatives_are_no_pairs(preset, seed, negatives):
     for chosen in options:
         given_vectors = vectors.clone().requires_grad_()
         losses = objective(preset, "triplet", **chosen)(given_vectors, None, texts)
-        torch.testing.assert_close(losses, objective(preset, "binary", **chosen)(pairs, labels, numbers))
+        torch.testing.assert_close(
+            losses, objective(preset, "binary", **chosen)(pairs, labels, numbers)
+        )
         (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
         assert gradient.isfinite().all()
         assert (gradient[:, 2:][lacks] == 0).all()
@@ -214,7 +249,9 @@ def test_sbert_regression_and_classification():
     assert not list(regressor.parameters())
     first, second = vectors.unbind(1)
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
-    torch.testing.assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
+    torch.testing.assert_close(
+        regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected
+    )
     classifier = objective("sbert", "binary")
     assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (18, 2)
     classifier(*draw(4, "binary"))["loss"].backward()
@@ -284,4 +321,7 @@ def test_pairs_of_rows_by_hand():
     assert pairs.labels.tolist() == [1, 1, 0, 0, 0, 0]
     assert pairs.present.tolist() == [True] * 5 + [False]
     assert pairs.anchors == 2
-    assert as_pairs(texts[:, :3, None].float(), None, texts[:, :3]).texts.tolist() == pairs.texts[:4].tolist()
+    assert (
+        as_pairs(texts[:, :3, None].float(), None, texts[:, :3]).texts.tolist()
+        == pairs.texts[:4].tolist()
+    )

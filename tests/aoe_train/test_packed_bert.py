@@ -16,12 +16,27 @@ from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import edit, save_bert
 
-TEXTS = ["the man is playing", "a dog", "the old city of the river and the small red boat", "a dog", "x"]
+TEXTS = [
+    "the man is playing",
+    "a dog",
+    "the old city of the river and the small red boat",
+    "a dog",
+    "x",
+]
 # What each imports is no part of encoding: training, compiling, data sets, other libraries' mathematics.
 HEAVY = {
     *("torch._dynamo", "torch._inductor", "torch.distributed.tensor", "sympy"),
     *("transformers.modeling_utils", "transformers.trainer", "accelerate", "peft"),
-    *("datasets", "polars", "pandas", "pyarrow", "scipy", "sklearn", "openai", "sentence_transformers"),
+    *(
+        "datasets",
+        "polars",
+        "pandas",
+        "pyarrow",
+        "scipy",
+        "sklearn",
+        "openai",
+        "sentence_transformers",
+    ),
     *("aoe_train.training.fit", "aoe_train.model.ran"),
 }
 
@@ -59,7 +74,11 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     "fields",
     [
         *({"hidden_act": "relu"}, {"is_decoder": True}, {"chunk_size_feed_forward": 2}),
-        *({"position_embedding_type": "relative_key"}, {"model_type": "electra"}, {"is_causal": False}),
+        *(
+            {"position_embedding_type": "relative_key"},
+            {"model_type": "electra"},
+            {"is_causal": False},
+        ),
     ],
     ids=str,
 )

@@ -28,7 +28,9 @@ def _attend(q: Any, k: Any, v: Any, lengths: list[int], **options: Any) -> torch
     return out[0].transpose(0, 1)
 
 
-def _alone(q: Any, k: Any, v: Any, lengths: list[int], *, causal: bool, window: int | None) -> torch.Tensor:
+def _alone(
+    q: Any, k: Any, v: Any, lengths: list[int], *, causal: bool, window: int | None
+) -> torch.Tensor:
     """Each sequence by itself."""
     found = []
     for a, b, c in zip(*(part[0].split(lengths, 1) for part in (q, k, v)), strict=True):
@@ -42,7 +44,10 @@ def _alone(q: Any, k: Any, v: Any, lengths: list[int], *, causal: bool, window: 
 
 
 @settings(max_examples=50)
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=8).map(sorted), st.sampled_from([0, 30, 200, 10**6]))
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=8).map(sorted),
+    st.sampled_from([0, 30, 200, 10**6]),
+)
 def test_buckets_have_the_lowest_cost(lengths, start_cost):
     def cost(ends: list[int]) -> int:
         return sum(
@@ -52,7 +57,9 @@ def test_buckets_have_the_lowest_cost(lengths, start_cost):
 
     steps = [end for end in range(1, len(lengths)) if lengths[end - 1] != lengths[end]]
     divisions = [
-        [*cuts, len(lengths)] for count in range(len(steps) + 1) for cuts in combinations(steps, count)
+        [*cuts, len(lengths)]
+        for count in range(len(steps) + 1)
+        for cuts in combinations(steps, count)
     ]
     assert cost(best_cuts(lengths, start_cost, 10**9)) == min(map(cost, divisions))
     ends = best_cuts(lengths, start_cost, 100)
@@ -60,7 +67,8 @@ def test_buckets_have_the_lowest_cost(lengths, start_cost):
     assert (sizes > 0).all()
     assert sizes.sum() == len(lengths)
     assert all(
-        size == 1 or size * lengths[end - 1] ** 2 <= 100 for size, end in zip(sizes, ends, strict=True)
+        size == 1 or size * lengths[end - 1] ** 2 <= 100
+        for size, end in zip(sizes, ends, strict=True)
     )
 
 
@@ -127,7 +135,9 @@ def test_scores_near_the_largest_exponential_give_the_softmax(dtype, largest):
     q, k, v = (part.detach() for part in _parts(64, dtype=torch.float32))
     q = q * largest / (q[0] @ k[0].transpose(1, 2)).amax()
     parts = [part.to(dtype) for part in (q, k, 20 * v)]
-    exact = functional.scaled_dot_product_attention(*(part[0].double() for part in parts), scale=1.0)
+    exact = functional.scaled_dot_product_attention(
+        *(part[0].double() for part in parts), scale=1.0
+    )
     assert (_attend(*parts, [64], scaling=1.0) - exact).norm() < 0.02 * exact.norm()
 
 

@@ -30,7 +30,13 @@ TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "
 @pytest.mark.parametrize(
     ("rows", "least", "zero", "expected", "scale"),
     [  # 63.5 goes up
-        ([[1, -2, 0.5], [0, 0, 0], [3, 3, -1]], {}, 128, [[64, -127, 32], [0] * 3, [127, 127, -42]], 2 / 127),
+        (
+            [[1, -2, 0.5], [0, 0, 0], [3, 3, -1]],
+            {},
+            128,
+            [[64, -127, 32], [0] * 3, [127, 127, -42]],
+            2 / 127,
+        ),
         ([[-0.5, 0, 2.05], [-0.5] * 3], {"lower": -0.5}, 0, [[0, 50, 255], [0, 0, 0]], 0.01),
     ],
 )
@@ -85,7 +91,9 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
     with pytest.raises(ConfigError, match="an int8 model can't be saved; load it in fp32"):
         encoder.save(tmp_path / "copy")
     with pytest.raises(ConfigError, match=r"precision.*int8 is for encoding only"):
-        train(data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8")
+        train(
+            data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8"
+        )
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
     how = {"model": bert, "out": tmp_path / "v.npy", "progress": False}
     encode(tmp_path / "t.txt", precision="int8", **how)
@@ -99,7 +107,12 @@ SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no cons
 @pytest.mark.parametrize(
     ("wanted", "device", "times", "told"),
     [
-        ("bf16", "cpu", SLOW, "products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster"),
+        (
+            "bf16",
+            "cpu",
+            SLOW,
+            "products take 4.8 times as long in bf16 as in fp32 .* fp32 is faster",
+        ),
         *(("bf16", "cpu", LIKE, None), ("bf16", "cpu", FAST, None), ("bf16", "cuda", SLOW, None)),
         *(("auto", "cpu", SLOW, None), ("auto", "cpu", LIKE, None), ("auto", "cuda", FAST, None)),
         ("auto", "cpu", FAST, "in fp32, .* take 0.14 of the time in bf16: --precision bf16"),
@@ -145,7 +158,9 @@ def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, m
     ],
 )
 def test_notes_on_int8(int8, bf16, told, monkeypatch):
-    monkeypatch.setattr(_precision, "product_time", {torch.int8: int8, torch.bfloat16: bf16}.__getitem__)
+    monkeypatch.setattr(
+        _precision, "product_time", {torch.int8: int8, torch.bfloat16: bf16}.__getitem__
+    )
     found = slow_precision("int8", torch.device("cpu"))
     assert (found is None) if told is None else re.search(told, found or "")
 

@@ -10,7 +10,13 @@ from torch import nn
 from transformers import AutoModel
 
 from aoe_train.model.packing import layers
-from aoe_train.model.packing.layers import FastDropout, FastLinear, UsedRows, train_all_rows, train_used_rows
+from aoe_train.model.packing.layers import (
+    FastDropout,
+    FastLinear,
+    UsedRows,
+    train_all_rows,
+    train_used_rows,
+)
 from aoe_train.model.packing.packed_run import use_fast_layers
 
 
@@ -53,7 +59,12 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     [
         ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),
         ("AVX512", True, False, {torch.float32: ("forward",)}),
-        ("AVX512", False, True, {torch.float32: ("forward", "gradients"), torch.bfloat16: ("forward",)}),
+        (
+            "AVX512",
+            False,
+            True,
+            {torch.float32: ("forward", "gradients"), torch.bfloat16: ("forward",)},
+        ),
         *((capability, False, True, {}) for capability in ("AVX2", "SVE256", "DEFAULT")),
         ("AVX2", True, False, {}),
     ],
@@ -133,14 +144,18 @@ def test_training_used_rows_gives_the_same_weights(bert):
         assert torch.allclose(weight, ours[name], atol=1e-6), name
     train_all_rows(used_rows)
     assert type(used_rows.get_input_embeddings()) is torch.nn.Embedding
-    assert torch.equal(used_rows.get_input_embeddings().weight, ours["embeddings.word_embeddings.weight"])
+    assert torch.equal(
+        used_rows.get_input_embeddings().weight, ours["embeddings.word_embeddings.weight"]
+    )
 
 
 def test_state_dict_of_the_whole_embedding(bert):
     plain, model = _model(bert), _model(bert)
     train_used_rows(model, USED)
     ids = torch.arange(20)[None]  # other tokens can be read
-    assert torch.equal(model(input_ids=ids).last_hidden_state, plain(input_ids=ids).last_hidden_state)
+    assert torch.equal(
+        model(input_ids=ids).last_hidden_state, plain(input_ids=ids).last_hidden_state
+    )
     with torch.no_grad():
         plain.get_input_embeddings().weight.mul_(2)
     model.load_state_dict(plain.state_dict())

@@ -52,14 +52,18 @@ def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
         packed = EXACT.forward_packed(torch.cat(texts), torch.tensor(lengths))
         for row, tokens in enumerate(texts):
             alone = EXACT.forward_packed(tokens, torch.tensor([len(tokens)]))
-            torch.testing.assert_close(together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0)
+            torch.testing.assert_close(
+                together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0
+            )
             torch.testing.assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
             hidden = together.last_hidden_state[row]
             torch.testing.assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
             assert not hidden[~mask[row].bool()].any()
 
 
-@pytest.mark.parametrize("changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"ln_style": "second-moment"}, {"memory_start": "carried"}]
+)
 def test_gradients_flow_through_the_memory(changes):
     model = ran(num_hidden_layers=1, **changes)
     tokens = text(3 * WINDOW)
@@ -125,7 +129,8 @@ def test_saved_and_loaded_by_the_auto_classes(tmp_path):
     assert AutoConfig.from_pretrained(tmp_path).to_dict()["window_size"] == WINDOW
     with torch.device("meta"):  # the default is the base size
         assert (
-            sum(weight.numel() for weight in network.RanModel(network.RanConfig()).parameters()) == 87_244_800
+            sum(weight.numel() for weight in network.RanModel(network.RanConfig()).parameters())
+            == 87_244_800
         )
 
 
@@ -138,7 +143,8 @@ def test_impossible_sizes_are_refused(sizes):
 
 
 @pytest.mark.parametrize(
-    ("length", "windows"), [(0, 1), (1, 1), (8, 1), (10, 1), (11, 2), (16, 2), (18, 2), (19, 3), (160, 20)]
+    ("length", "windows"),
+    [(0, 1), (1, 1), (8, 1), (10, 1), (11, 2), (16, 2), (18, 2), (19, 3), (160, 20)],
 )
 def test_a_short_tail_is_part_of_the_previous_window(length, windows):
     model, read = ran(num_hidden_layers=1), []

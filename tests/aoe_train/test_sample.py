@@ -59,12 +59,24 @@ CASES: dict[str, tuple[list[str], list[str], int, dict[str, set[str]], float]] =
     "a query with equal results is not judged": (
         *(["one", "two", "three"], ["q", "three "], 1, {"q": {"one", "two"}}, 0.5),
     ),
-    "a query that is given twice counts once": (["one", "two"], ["q", "q", "Q"], 1, {"q": {"one", "two"}}, 1),
+    "a query that is given twice counts once": (
+        ["one", "two"],
+        ["q", "q", "Q"],
+        1,
+        {"q": {"one", "two"}},
+        1,
+    ),
     "the query itself is not a result": (["q", "one", "two"], ["q"], 1, {"q": {"one", "two"}}, 1),
     "nor is its near-duplicate, or that of a result": (
         *(["Q ", "one", "One", "two", "TWO  "], ["q"], 1, {"q": {"One", "TWO  "}}, 1),
     ),
-    "fewer texts than results": (["one", "two", "three"], ["q"], 5, {"q": {"one", "two", "three"}}, 1),
+    "fewer texts than results": (
+        ["one", "two", "three"],
+        ["q"],
+        5,
+        {"q": {"one", "two", "three"}},
+        1,
+    ),
 }
 
 
@@ -107,20 +119,55 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
         *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["group"]}, DataError),
         "needs at least 50 texts, .* found 2; leave it out",
     ),
-    "equal vectors, pairs": (["a", "b"], [Model(), Model()], {}, ConfigError, "model 0 and model 0 give"),
+    "equal vectors, pairs": (
+        ["a", "b"],
+        [Model(), Model()],
+        {},
+        ConfigError,
+        "model 0 and model 0 give",
+    ),
     "equal vectors, queries": (
         *(["a", "b"], [Model(), Model()], {"queries": ["q"]}, ConfigError, "give equal vectors"),
     ),
     "no difference": (
-        *(["one", "two"], [Model(**ONE), Model(1, **{**ONE, "q": NEAR_EAST})], {"queries": ["q"]}, DataError),
+        *(
+            ["one", "two"],
+            [Model(**ONE), Model(1, **{**ONE, "q": NEAR_EAST})],
+            {"queries": ["q"]},
+            DataError,
+        ),
         "all 4 candidates find the same first 1 for all 1 queries",
     ),
-    "one text": (["a", "A"], [Model(), Model(1)], {"queries": ["q"]}, DataError, "fewer than two distinct"),
-    "no query": (["a", "b"], [Model(), Model(1)], {"queries": ["", " "]}, DataError, "no row has a text"),
-    "another role than text": (
-        *(["a", "b"], [Model()], {"columns": {"anchor": "a"}}, ConfigError, "expected one of text, title"),
+    "one text": (
+        ["a", "A"],
+        [Model(), Model(1)],
+        {"queries": ["q"]},
+        DataError,
+        "fewer than two distinct",
     ),
-    "results without queries": (["a", "b"], [Model()], {"top": 5}, ConfigError, "top=5 needs queries="),
+    "no query": (
+        ["a", "b"],
+        [Model(), Model(1)],
+        {"queries": ["", " "]},
+        DataError,
+        "no row has a text",
+    ),
+    "another role than text": (
+        *(
+            ["a", "b"],
+            [Model()],
+            {"columns": {"anchor": "a"}},
+            ConfigError,
+            "expected one of text, title",
+        ),
+    ),
+    "results without queries": (
+        ["a", "b"],
+        [Model()],
+        {"top": 5},
+        ConfigError,
+        "top=5 needs queries=",
+    ),
 }
 
 
@@ -182,7 +229,10 @@ def test_the_gain_is_that_over_all_queries():
 
 
 def test_verdicts():
-    for queries, noise, words in ((250, 0.6, "with different results; "), (25, 0.4, "too few to tell")):
+    for queries, noise, words in (
+        (250, 0.6, "with different results; "),
+        (25, 0.4, "too few to tell"),
+    ):
         gain, _ = verdict(*judged_world(queries, noise=noise)[:3])
         assert gain.word == "inconclusive"
         assert words in str(gain)
@@ -256,7 +306,9 @@ def test_the_sheet_has_the_rank_of_each_result(top):
     }
     for (query,), results in rows.group_by("text1"):
         for candidate in candidates(rows):
-            found = results.filter(pl.col(f"rank of {candidate}").is_not_null()).sort(f"rank of {candidate}")
+            found = results.filter(pl.col(f"rank of {candidate}").is_not_null()).sort(
+                f"rank of {candidate}"
+            )
             assert found[f"rank of {candidate}"].to_list() == [*range(1, top + 1)]
             if candidate == "model 0":
                 assert found["text2"].to_list() == nearest[query]
@@ -269,9 +321,15 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path: Path) -> None:
     save_bert(tmp_path / "bert", spread=0.5)
     texts = [f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]]
     asked = [f"is the {word} near" for word in WORDS[5:25:3]]
-    rows = sampled(texts, str(tmp_path / "bert"), queries=asked, purpose=["group", "match"], top=2).pairs
+    rows = sampled(
+        texts, str(tmp_path / "bert"), queries=asked, purpose=["group", "match"], top=2
+    ).pairs
     for purpose in (None, "group", "match"):
-        about = {"model": tmp_path / "bert", "out": tmp_path / f"index {purpose}", "purpose": purpose}
+        about = {
+            "model": tmp_path / "bert",
+            "out": tmp_path / f"index {purpose}",
+            "purpose": purpose,
+        }
         index = aoe_train.index(sorted(texts), **about, cache=False, progress=False)
         for words, by in (("", "model"), (", words", "both")):
             name = f"rank of {tmp_path / 'bert'}{f', {purpose}' if purpose else ''}{words}"
@@ -288,8 +346,12 @@ def judged_candidates(outcomes: Mapping[str, Sequence[int]], share: float = 0.5)
     for query in range(number):
         firsts = {name: relevant[query] for name, relevant in outcomes.items()}
         for label in {*firsts.values()}:
-            ranks = {f"rank of {name}": 1 if first == label else None for name, first in firsts.items()}
-            rows.append({"text1": f"q{query}", "text2": f"{label} {query}", "label": label, **ranks})
+            ranks = {
+                f"rank of {name}": 1 if first == label else None for name, first in firsts.items()
+            }
+            rows.append(
+                {"text1": f"q{query}", "text2": f"{label} {query}", "label": label, **ranks}
+            )
     sheet = pl.DataFrame(rows, infer_schema_length=None)
     about = {"query_top": pl.lit(1), "query_share": pl.lit(share)}
     return sheet.with_columns(query_results=pl.len().over("text1"), **about)
@@ -364,7 +426,9 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
         first = generator.random(150) < 0.5
         draws = generator.random((8, 150)) < 0.5
         is_drawn = generator.random((8, 150)) < 0.3
-        others = {f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)}
+        others = {
+            f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)
+        }
         outcomes = {"A": first.astype(int).tolist(), **others}
         found = aoe_train.evaluate(data=judged_candidates(outcomes), resamples=300, progress=False)
         together += "better" in [gain.word for gain in found.gains.values()]
@@ -413,7 +477,13 @@ def test_the_command_samples_queries(bert: Path, tmp_path: Path) -> None:
 
     save_bert(tmp_path / "other", seed=1, spread=0.5)
     (tmp_path / "texts.txt").write_text("".join(f"{word} and {WORDS[0]}\n" for word in WORDS[1:30]))
-    arguments = ("sample-pairs", "--data", tmp_path / "texts.txt", "--queries", tmp_path / "texts.txt")
+    arguments = (
+        "sample-pairs",
+        "--data",
+        tmp_path / "texts.txt",
+        "--queries",
+        tmp_path / "texts.txt",
+    )
     models = ("--model", bert, "--model", tmp_path / "other", "--out", tmp_path / "to-judge", "-q")
     told = aoe(*arguments, *models)
     assert "differing queries" in told

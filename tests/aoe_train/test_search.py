@@ -21,7 +21,12 @@ from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
 QUIET: dict[str, Any] = {"cache": False, "progress": False}
-TEXTS = ["the dog is running", "a red boat on the river", "the compiler panics", "an old house in the city"]
+TEXTS = [
+    "the dog is running",
+    "a red boat on the river",
+    "the compiler panics",
+    "an old house in the city",
+]
 
 
 def sentences(count: int, seed: int = 5) -> list[str]:
@@ -70,7 +75,9 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, tmp_path):
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
 
 
-@pytest.mark.parametrize(("by", "top", "count"), [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)])
+@pytest.mark.parametrize(
+    ("by", "top", "count"), [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)]
+)
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     assert candidates(by, top) == count
 
@@ -80,7 +87,13 @@ def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     [
         ("a.csv", "text,n\na boat,1\n\n,2\na dog,3\n", None, "row", [2, 5]),
         ("a.txt", "a boat\n\na dog\n", None, "row", [1, 3]),
-        ("a.jsonl", '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n', None, "row of the source", [2]),
+        (
+            "a.jsonl",
+            '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n',
+            None,
+            "row of the source",
+            [2],
+        ),
         ("a.csv", "a boat,x\na dog,y\n", {"text": "1"}, "row", [1, 2]),
         ("a.csv", "place,text\nRome,a dog\n", None, "row", [2]),
         (
@@ -114,7 +127,10 @@ def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
 def test_rows_of_several_files_have_the_name_of_the_file(bert, tmp_path):
     for name in ("a-1.csv", "a-2.csv"):
         (tmp_path / name).write_text(f"text\na dog of {name}\n")
-    assert indexed(tmp_path / "a-*.csv", bert, tmp_path / "index").keys() == ["a-1.csv:2", "a-2.csv:2"]
+    assert indexed(tmp_path / "a-*.csv", bert, tmp_path / "index").keys() == [
+        "a-1.csv:2",
+        "a-2.csv:2",
+    ]
 
 
 def test_vectors_are_an_array_and_hits_a_table(made, quantized):
@@ -154,9 +170,17 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     first = issues(3).row(0, named=True)
     assert index.texts([0]) == [f"{first['title']}\n\n{first['body']}"]
     assert index.rows.columns == issues().columns
-    assert indexed(issues(3), bert, tmp_path / "body", {"text": "body"}).texts([0]) == [first["body"]]
-    html = [{"text": "<p>one <b>word</b></p>\n<ul><li>two</li></ul>"}, {"text": "<T> is a type of List<T>"}]
-    assert indexed(html, bert, tmp_path / "html").texts([0, 1]) == ["one word\ntwo", html[1]["text"]]
+    assert indexed(issues(3), bert, tmp_path / "body", {"text": "body"}).texts([0]) == [
+        first["body"]
+    ]
+    html = [
+        {"text": "<p>one <b>word</b></p>\n<ul><li>two</li></ul>"},
+        {"text": "<T> is a type of List<T>"},
+    ]
+    assert indexed(html, bert, tmp_path / "html").texts([0, 1]) == [
+        "one word\ntwo",
+        html[1]["text"],
+    ]
     lines = tmp_path / "texts.txt"
     lines.write_text("one\ntwo\n")
     assert indexed(lines, bert, tmp_path / "lines").texts([0, 1]) == ["one", "two"]
@@ -236,7 +260,9 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
             opened.search("dog", by="words", before={column: "x"})
     newer = opened.search_every(before="cells", by="words", progress=False)
     assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
-    row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))["row"]
+    row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))[
+        "row"
+    ]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
     near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False).to_dict()
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
@@ -248,14 +274,22 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "link").symlink_to("disk/far")
     monkeypatch.chdir(tmp_path)
-    for model, out in (("model", Path("link/index")), (aoe_train.Encoder.load(bert), tmp_path / "unnamed")):
+    for model, out in (
+        ("model", Path("link/index")),
+        (aoe_train.Encoder.load(bert), tmp_path / "unnamed"),
+    ):
         aoe_train.index(pl.Series(["7", "☺"]), model=model, out=out, **QUIET)  # no words
     monkeypatch.chdir(tmp_path / "other")
     (hit, _) = aoe_train.search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
     shutil.rmtree(tmp_path / "model")
-    for folder, model in (("../link/index", r"(\.\./){3}model"), ("../unnamed", "an Encoder in memory")):
-        with pytest.raises(ConfigError, match=f"its model, {model}, isn't there; give it as model="):
+    for folder, model in (
+        ("../link/index", r"(\.\./){3}model"),
+        ("../unnamed", "an Encoder in memory"),
+    ):
+        with pytest.raises(
+            ConfigError, match=f"its model, {model}, isn't there; give it as model="
+        ):
             aoe_train.open_index(folder)
 
 
@@ -268,7 +302,9 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
     made = aoe_train.index(rows, model=bert, out=tmp_path / "five", **QUIET)
     assert (made.rows, made.encoded) == (6, 2)
-    found = aoe_train.duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6, progress=False)
+    found = aoe_train.duplicates(
+        tmp_path / "five", min_cosine=0.999999, neighbours=10**6, progress=False
+    )
     places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
     assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
     assert found.full == 0
@@ -284,7 +320,9 @@ def test_search_by_both_fuses_vectors_and_words(bert, made):
                 scores[hit.place] = hit.score
             wanted += weight * (scores - scores.min()) / max(np.ptp(scores), 1e-9)
         found = index.search(asked)
-        assert [hit.score for hit in found] == pytest.approx(sorted(wanted, reverse=True)[:10], abs=5e-3)
+        assert [hit.score for hit in found] == pytest.approx(
+            sorted(wanted, reverse=True)[:10], abs=5e-3
+        )
         assert found[0].place == wanted.argmax()
     assert found[0].text == index.texts([found[0].place])[0]
     assert found[0].row["number"] == found[0].place + 1
@@ -292,7 +330,10 @@ def test_search_by_both_fuses_vectors_and_words(bert, made):
 
 def test_search_by_both_finds_what_only_the_words_find(bert, tmp_path):
     # The model knows none of the single words, so that their vectors equal that of the query.
-    texts = [*(f"aa{number}" for number in range(400)), "the dog is running to the river after zx9981"]
+    texts = [
+        *(f"aa{number}" for number in range(400)),
+        "the dog is running to the river after zx9981",
+    ]
     aoe_train.index(pl.DataFrame({"text": texts}), model=bert, out=tmp_path / "index", **QUIET)
     index = aoe_train.open_index(tmp_path / "index")
     nearest = index.search("zx9981", by="model", top=200)
@@ -318,7 +359,10 @@ def test_search_by_one_ranking_and_with_filters(made, bert):
 
 
 def test_search_errors(made, bert, other_bert, tmp_path):
-    index, unopened = aoe_train.open_index(made, model=bert), aoe_train.open_index(made, words_only=True)
+    index, unopened = (
+        aoe_train.open_index(made, model=bert),
+        aoe_train.open_index(made, words_only=True),
+    )
     for opened, wrong, words in (
         (index, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
         (unopened, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
@@ -326,7 +370,11 @@ def test_search_errors(made, bert, other_bert, tmp_path):
         (index, {"top": 0}, "top = 0: expected more than 0"),
         (index, {"text": None}, "text = None: expected text"),
         (index, {"weight": 2}, "weight = 2: expected at most 1"),
-        (index, {"where": {"sha256": "x"}}, "where sha256: no such column; choose from number, title"),
+        (
+            index,
+            {"where": {"sha256": "x"}},
+            "where sha256: no such column; choose from number, title",
+        ),
     ):
         with pytest.raises(ConfigError, match=words):
             opened.search(**{"text": "a dog", **wrong})
@@ -343,7 +391,9 @@ def other_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
 
-def arrays(change: Callable[[np.ndarray], np.ndarray], *names: str) -> dict[str, Callable[[Path], None]]:
+def arrays(
+    change: Callable[[np.ndarray], np.ndarray], *names: str
+) -> dict[str, Callable[[Path], None]]:
     """A change of each of these arrays."""
 
     def changed(path: Path) -> None:
@@ -369,7 +419,9 @@ ARRAYS = ["vectors.npy", "probe.npy", "ranges.npy"]
 ARRAYS += [f"words/{name}.csc.index.npy" for name in ("indices", "indptr")]
 DAMAGES: dict[str, dict[str, Callable[[Path], None]]] = {
     "missing": dict.fromkeys(["vectors.npy", "rows.parquet", WORDS_FILE], Path.unlink),
-    "cut": dict.fromkeys(["index.json", *ARRAYS, "rows.parquet"], lambda path: os.truncate(path, 90)),
+    "cut": dict.fromkeys(
+        ["index.json", *ARRAYS, "rows.parquet"], lambda path: os.truncate(path, 90)
+    ),
     "short": arrays(lambda array: array[:-1], *ARRAYS),
     "pickled": arrays(lambda array: array.astype(object), "vectors.npy"),
     "float": arrays(lambda array: array / 1.0, "vectors.npy", "words/indices.csc.index.npy"),
@@ -409,7 +461,9 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
     assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
-    assert {place for group in found.groups for place in group} == {one for pair in wanted for one in pair}
+    assert {place for group in found.groups for place in group} == {
+        one for pair in wanted for one in pair
+    }
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
     nearest = aoe_train.duplicates(made, min_cosine=least, neighbours=1, progress=False)
@@ -427,7 +481,8 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
         written = read(tmp_path / name)
         assert written.columns == found.rows().columns
         groups = [
-            {row["place1"], row["place2"]} - {*found.groups[row["group"] - 1]} for row in written.to_dicts()
+            {row["place1"], row["place2"]} - {*found.groups[row["group"] - 1]}
+            for row in written.to_dicts()
         ]
         assert groups == [set()] * len(wanted)
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
@@ -447,7 +502,9 @@ def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path
     found = aoe_train.duplicates(made, progress=False)
     assert found.min_cosine == round(max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2)
     assert found.to_dict()["min_cosine"] == found.min_cosine
-    assert found.notes()[1].startswith("the minimum was chosen by the cosines of these texts; min_cosine=")
+    assert found.notes()[1].startswith(
+        "the minimum was chosen by the cosines of these texts; min_cosine="
+    )
     assert len(aoe_train.duplicates(made, min_cosine=0.9, progress=False).notes()) == 1
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "few", **QUIET)
     assert aoe_train.duplicates(tmp_path / "few", progress=False).min_cosine == 0.8
@@ -483,13 +540,17 @@ def test_the_table_shows_the_groups(bert, tmp_path):
     assert len(lines) == 5
     assert "2 more" in told
     assert all("the dog is \ufffd[31mrunning far" in line and line.endswith("…") for line in lines)
-    assert [line.split()[:4] for line in told.splitlines() if "B-0" in line] == [["2", "2", "1.000", "B-0"]]
+    assert [line.split()[:4] for line in told.splitlines() if "B-0" in line] == [
+        ["2", "2", "1.000", "B-0"]
+    ]
 
 
 def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", **QUIET)
     found = aoe_train.duplicates(made, min_cosine=0.999, against=tmp_path / "new", progress=False)
-    assert {(place, place) for place in range(5)} <= {*found.pairs.select("place1", "place2").iter_rows()}
+    assert {(place, place) for place in range(5)} <= {
+        *found.pairs.select("place1", "place2").iter_rows()
+    }
     same = found.rows().filter(pl.col("place1") == pl.col("place2"))
     assert same["title_1"].to_list() == same["title_2"].to_list()
     assert found.groups == []
@@ -544,5 +605,10 @@ def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
     with pytest.raises(DataError, match="the column sha256 is reserved"):
         aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
     aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
-    how: dict[str, Any] = {"model": bert, "out": tmp_path / "anew", "columns": {"text": "text"}, **QUIET}
+    how: dict[str, Any] = {
+        "model": bert,
+        "out": tmp_path / "anew",
+        "columns": {"text": "text"},
+        **QUIET,
+    }
     assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)

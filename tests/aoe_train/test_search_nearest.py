@@ -35,7 +35,9 @@ def test_nearest_equals_sorting_all(seed, rows, count, block, data):
     # Few different numbers, so that many scores are equal
     random = np.random.default_rng(seed)
     vectors, queries = (random.integers(0, 3, (size, 2)).astype(np.float32) for size in (rows, 3))
-    places = data.draw(st.none() | st.lists(st.integers(0, rows - 1), unique=True, min_size=1).map(sorted))
+    places = data.draw(
+        st.none() | st.lists(st.integers(0, rows - 1), unique=True, min_size=1).map(sorted)
+    )
     allowed = None if places is None else np.array(places)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK_VECTORS", block)
@@ -53,7 +55,8 @@ def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     pytest.importorskip("faiss")
     random = np.random.default_rng(3)
     vectors = (
-        unit(40, 32)[random.integers(0, 40, 3000)] + random.normal(size=(3000, 32)).astype(np.float32) * 0.1
+        unit(40, 32)[random.integers(0, 40, 3000)]
+        + random.normal(size=(3000, 32)).astype(np.float32) * 0.1
     )
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     folders = [tmp_path / name for name in ("one", "two")]
@@ -77,7 +80,10 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
     ranges = value_ranges([vectors])
     for stored in (IndexVectors(vectors), IndexVectors(quantized(vectors, "int8", ranges), ranges)):
         searcher = Searcher(stored, build(stored, "hnsw", tmp_path))
-        for allowed in (np.arange(0, 2000, 2), np.arange(0, 2000, 40)):  # by the index, and comparing all
+        for allowed in (
+            np.arange(0, 2000, 2),
+            np.arange(0, 2000, 40),
+        ):  # by the index, and comparing all
             found = searcher.nearest(vectors[:5], 10, allowed)
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
@@ -97,7 +103,10 @@ NEAR_THE_FIRST = np.array([1, 0], np.float32)
 def test_fused_scores_by_hand():
     by_vectors, by_words = np.array([0.9, 0.1, 0.5]), np.array([0.0, 4.0, 8.0])
     assert fused(by_vectors, by_words, 0.25) == pytest.approx([0.25, 0.375, 0.125 + 0.75])
-    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [0.5, 0.0]  # equal scores
+    assert fused(np.array([0.3, 0.1]), np.array([0.0, 0.0]), 0.5).tolist() == [
+        0.5,
+        0.0,
+    ]  # equal scores
     assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
 
 
@@ -132,18 +141,26 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
     for place, row in enumerate(rows.iter_rows(named=True)):
         own = found.hits.filter(pl.col("place1") == place)
         wanted = (
-            [] if row["day"] is None else index.search(row["text"], top=5, before={"day": row["day"]}, by=by)
+            []
+            if row["day"] is None
+            else index.search(row["text"], top=5, before={"day": row["day"]}, by=by)
         )
         assert own["place2"].to_list() == [hit.place for hit in wanted]
         assert own["id_2"].to_list() == [hit.row["id"] for hit in wanted]
         for name in ("score", "cosine", "words"):
-            assert own[name].to_list() == pytest.approx([getattr(hit, name) for hit in wanted], abs=1e-5)
+            assert own[name].to_list() == pytest.approx(
+                [getattr(hit, name) for hit in wanted], abs=1e-5
+            )
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5
     everything = aoe_train.search_every(out, top=100, by="model", progress=False).hits
-    assert everything.group_by("place1").len()["len"].to_list() == [39] * 40  # all others, never itself
+    assert (
+        everything.group_by("place1").len()["len"].to_list() == [39] * 40
+    )  # all others, never itself
     assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
-    with pytest.raises(ConfigError, match="before age: no such column; choose from id, text, day, at"):
+    with pytest.raises(
+        ConfigError, match="before age: no such column; choose from id, text, day, at"
+    ):
         index.search_every(before="age", progress=False)
 
 
@@ -152,7 +169,10 @@ def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
     encoder.save(tmp_path / "model")
     out, texts = tmp_path / "index", dated()["text"][:2].to_list()
     aoe_train.index(dated(), model=tmp_path / "model", out=out, **QUIET)
-    stored, asked = encoder.encode(texts, normalize=True), encoder.encode_query(texts, normalize=True)
+    stored, asked = (
+        encoder.encode(texts, normalize=True),
+        encoder.encode_query(texts, normalize=True),
+    )
     assert np.abs(stored - asked).max() > 1e-4
     for model, own in ((None, stored), (tmp_path / "model", asked)):
         hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
@@ -175,14 +195,18 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
     for neighbours in (2, 60):
         found = []
         for sizes in ((1024, 4096, 1 << 20), (7, 11, 5)):
-            for name, size in zip(("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True):
+            for name, size in zip(
+                ("_BLOCK_QUERIES", "_BLOCK_TEXTS", "_BUFFERED_PAIRS"), sizes, strict=True
+            ):
                 monkeypatch.setattr(near_duplicates, name, size)
             for queries in both:
                 texts = near_duplicates.TextComparison(
                     both[0], Searcher(both[0]), queries, within=queries is both[0]
                 )
                 pairs, full = texts.similar_pairs(2, neighbours=neighbours, show=lambda _: None)
-                found.append((full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine"))))
+                found.append(
+                    (full, *(pairs[name].tolist() for name in ("place1", "place2", "cosine")))
+                )
         assert found[:2] == found[2:]
         assert len(found[0][1]) == len(set(zip(*found[0][1:3], strict=True)))
 

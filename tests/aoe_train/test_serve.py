@@ -49,7 +49,9 @@ def client(server: EmbeddingServer, key: str = "any") -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
 
 
-def post(server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **headers: str) -> Any:
+def post(
+    server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **headers: str
+) -> Any:
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     told = {"content-type": "application/json", **headers}
     return requests.post(server.url + path, data=sent, headers=told, timeout=60)
@@ -58,7 +60,9 @@ def post(server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **
 def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, int]:
     """The server's answer until it closes the connection, and the number of parts that it accepted."""
     taken, answer = 0, b""
-    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 60) as connection:
+    with socket.create_connection(
+        ("127.0.0.1", int(server.url.rpartition(":")[2])), 60
+    ) as connection:
         with suppress(ConnectionError):
             for part in (*parts[:-1], *repeat(parts[-1], times)):
                 connection.sendall(part)
@@ -71,7 +75,12 @@ def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, 
 
 def head(server: EmbeddingServer, *lines: str) -> bytes:
     host = server.url.removeprefix("http://")
-    told = ["POST /v1/embeddings HTTP/1.1", f"Host: {host}", "Content-Type: application/json", *lines]
+    told = [
+        "POST /v1/embeddings HTTP/1.1",
+        f"Host: {host}",
+        "Content-Type: application/json",
+        *lines,
+    ]
     return "\r\n".join([*told, "", ""]).encode()
 
 
@@ -96,8 +105,14 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
     np.testing.assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
     assert [entry.index for entry in reply.data] == list(range(len(texts)))
     tokens = int(encoder.tokens(texts).lengths.sum())
-    assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (tokens, tokens, "m")
-    one = client(server).embeddings.create(input="a dog", model="m", extra_body={"prompt_name": "query"})
+    assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (
+        tokens,
+        tokens,
+        "m",
+    )
+    one = client(server).embeddings.create(
+        input="a dog", model="m", extra_body={"prompt_name": "query"}
+    )
     np.testing.assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
     assert [model.id for model in client(server).models.list()] == ["m"]
     assert client(server).models.retrieve("m").id == "m"
@@ -144,7 +159,9 @@ def test_bodies_are_refused_before_they_are_read(server):
 @pytest.mark.parametrize(
     "parts",
     [
-        [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))],  # the beginning of TLS
+        [
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))
+        ],  # the beginning of TLS
         [b"GET /health HTTP/9.9\r\n\r\n"],
         [b"A" * 200_000],
         [b"POST /search HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
@@ -179,7 +196,9 @@ def test_a_key_is_required_except_for_health(encoder, monkeypatch):
         with pytest.raises(openai.AuthenticationError, match="needs a key"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
         for value in (None, KEY, "Bearer ", "Bearer \xff"):
-            answer = post(server, {"input": "a dog"}, **({} if value is None else {"Authorization": value}))
+            answer = post(
+                server, {"input": "a dog"}, **({} if value is None else {"Authorization": value})
+            )
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert requests.get(f"{server.url}/health", timeout=60).status_code == 200
         assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
@@ -217,7 +236,9 @@ def test_search_in_an_index(bert, tmp_path):
         how: dict[str, Any] = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
         wanted = aoe_train.search(out, sentences(60)[7], **how)
-        assert [(hit["place"], hit["text"]) for hit in hits] == [(hit.place, hit.text) for hit in wanted]
+        assert [(hit["place"], hit["text"]) for hit in hits] == [
+            (hit.place, hit.text) for hit in wanted
+        ]
         assert hits[0]["row"]["state"] == "open"
         for wrong, words in (
             ({"text": " "}, "the text is empty"),
@@ -235,7 +256,11 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
     hostile = [{"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")]
     aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False, progress=False)
     monkeypatch.setenv("KEY", KEY)
-    given: dict[str, Any] = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
+    given: dict[str, Any] = {
+        "index": tmp_path / "one",
+        "against": tmp_path / "two",
+        "key_env": "KEY",
+    }
     with aoe_train.serve(port=0, progress=False, **given) as server:
         page = requests.get(server.url, timeout=60)  # has no data, so it needs no key
         policy = page.headers["content-security-policy"]
@@ -244,7 +269,10 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
         assert f"script-src 'sha256-{digest}';" in policy
         assert policy.startswith("default-src 'none'; ")
         assert not re.search(r"innerHTML|https?://|src=", page.text)
-        assert requests.get(server.url, headers={"Host": "evil.example"}, timeout=60).status_code == 421
+        assert (
+            requests.get(server.url, headers={"Host": "evil.example"}, timeout=60).status_code
+            == 421
+        )
         assert requests.get(f"{server.url}/search", timeout=60).status_code == 401
         own = {"Authorization": f"Bearer {KEY}"}
         told = requests.get(f"{server.url}/search", headers=own, timeout=60).json()["indexes"]
@@ -253,9 +281,9 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
             (2, ["text"]),
         ]
         for number, name in enumerate(("number", "url")):
-            (hit,) = post(server, {"text": "a dog", "top": 1, "index": number}, "/search", **own).json()[
-                "hits"
-            ]
+            (hit,) = post(
+                server, {"text": "a dog", "top": 1, "index": number}, "/search", **own
+            ).json()["hits"]
             assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
     with pytest.raises(ConfigError, match="nothing to serve"):
         aoe_train.serve(port=0, progress=False)
@@ -281,7 +309,9 @@ class Held(Encoder):
 def test_a_full_queue_returns_429(encoder):
     held = Held(encoder)
     with serving(held, max_queue=4) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(post, server, {"input": ["a dog"] * 6})  # more than the queue; nothing waits
+        first = pool.submit(
+            post, server, {"input": ["a dog"] * 6}
+        )  # more than the queue; nothing waits
         held.begun.wait(60)
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
@@ -298,9 +328,13 @@ def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder):
     with serving(held) as server, ThreadPoolExecutor(9) as pool:
         first = pool.submit(post, server, {"input": "a dog"})
         held.begun.wait(60)
-        others = [pool.submit(post, server, {"input": [text, "a red boat"]}) for text in sentences(8)]
+        others = [
+            pool.submit(post, server, {"input": [text, "a red boat"]}) for text in sentences(8)
+        ]
         body = json.dumps({"input": ["a bird"] * 50}).encode()
-        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 60) as leaving:
+        with socket.create_connection(
+            ("127.0.0.1", int(server.url.rpartition(":")[2])), 60
+        ) as leaving:
             leaving.sendall(head(server, f"Content-Length: {len(body)}") + body)
             until(lambda: waiting(server) == 67)
         until(lambda: waiting(server) == 17)
@@ -345,10 +379,14 @@ def test_the_page_in_a_browser(bert, tmp_path):
     aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
     faults: list[str] = []
     with (
-        aoe_train.serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0, progress=False) as server,
+        aoe_train.serve(
+            index=tmp_path / "ix", against=tmp_path / "ix", port=0, progress=False
+        ) as server,
         playwright.sync_playwright() as running,
     ):
-        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = running.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda message: faults.append(message.text))
@@ -358,7 +396,9 @@ def test_the_page_in_a_browser(bert, tmp_path):
         page.keyboard.type("a dog")
         page.wait_for_selector("summary:visible")
         assert {*page.locator("section:visible .text").all_inner_texts()} >= {hostile[0]}
-        assert page.locator("section:visible summary a").all_inner_texts() == ["https://example.org/boat"]
+        assert page.locator("section:visible summary a").all_inner_texts() == [
+            "https://example.org/boat"
+        ]
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         page.wait_for_selector("details[open] dl")
@@ -375,21 +415,33 @@ def test_the_page_in_a_browser(bert, tmp_path):
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium on this machine")
 def test_the_page_asks_for_the_key_and_shows_short_columns(bert, tmp_path, monkeypatch):
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    rows = [{"text": "a red boat", "customer": "<b>Miller</b>", "tags": ["a", "b"], "note": "long " * 20}]
+    rows = [
+        {
+            "text": "a red boat",
+            "customer": "<b>Miller</b>",
+            "tags": ["a", "b"],
+            "note": "long " * 20,
+        }
+    ]
     aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
     monkeypatch.setenv("KEY", KEY)
     with (
         aoe_train.serve(index=tmp_path / "ix", key_env="KEY", port=0, progress=False) as server,
         playwright.sync_playwright() as running,
     ):
-        browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = running.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.goto(f"{server.url}?q=boat")
         for key, shown in (("wrong", "#trouble:visible"), (KEY, "summary")):
             page.fill("#key:visible", key)
             page.keyboard.press("Enter")
             page.wait_for_selector(shown)
-        assert page.locator(".facts span").all_inner_texts() == ["customer <b>Miller</b>", "tags a,b"]
+        assert page.locator(".facts span").all_inner_texts() == [
+            "customer <b>Miller</b>",
+            "tags a,b",
+        ]
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.goto(server.page_url)
         page.wait_for_selector("#box:visible")

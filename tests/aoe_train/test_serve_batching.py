@@ -64,7 +64,9 @@ def encoded(
     async def ask() -> list[np.ndarray]:
         batcher = Batcher(model, batch_tokens=batch_tokens, most_texts=10_000)
         try:
-            done = await asyncio.gather(*(batcher.encode(texts, prompt) for texts, prompt in requests))
+            done = await asyncio.gather(
+                *(batcher.encode(texts, prompt) for texts, prompt in requests)
+            )
             assert batcher.texts == batcher.requests == 0
             return [vectors for vectors, _ in done]
         finally:
@@ -73,7 +75,9 @@ def encoded(
     return asyncio.run(ask())
 
 
-_TEXTS = st.lists(st.integers(1, 9).map(lambda words: " ".join(["a"] * words)), min_size=1, max_size=12)
+_TEXTS = st.lists(
+    st.integers(1, 9).map(lambda words: " ".join(["a"] * words)), min_size=1, max_size=12
+)
 
 
 @settings(max_examples=25)
@@ -134,7 +138,9 @@ def test_waiting_calls_run_together_and_fail_separately(fault):
         texts = asyncio.ensure_future(batcher.encode(["a"]))
         while not batcher._running._work_queue.empty() or batcher._drain is None:
             await asyncio.sleep(0.01)
-        calls = [asyncio.ensure_future(batcher.together(halves, number)) for number in (2, 4, 5, 6, 8)]
+        calls = [
+            asyncio.ensure_future(batcher.together(halves, number)) for number in (2, 4, 5, 6, 8)
+        ]
         await asyncio.sleep(0.01)
         calls[4].cancel()
         model.let_go.set()
@@ -152,13 +158,17 @@ def test_waiting_calls_run_together_and_fail_separately(fault):
 
 def limited(model: Words, **limits: Any) -> EmbeddingServer:
     """A server with limits that have no flag."""
-    return EmbeddingServer([model], name="m", host="127.0.0.1", port=0, key=None, limits=Limits(**limits))
+    return EmbeddingServer(
+        [model], name="m", host="127.0.0.1", port=0, key=None, limits=Limits(**limits)
+    )
 
 
 def test_memory_of_requests_is_limited():
     model = Held()
     with limited(model, body_mib=2, held_mib=1) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(post, server, {"input": "dog " * 300_000})  # more than the limit; nothing waits
+        first = pool.submit(
+            post, server, {"input": "dog " * 300_000}
+        )  # more than the limit; nothing waits
         until(lambda: bool(model.held))
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
@@ -171,7 +181,9 @@ def test_memory_of_requests_is_limited():
 def test_unfinished_bodies_are_held():
     with limited(Words(), body_mib=1, held_mib=2) as server, ExitStack() as opened:
         address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-        connections = [opened.enter_context(socket.create_connection(address, 60)) for _ in range(3)]
+        connections = [
+            opened.enter_context(socket.create_connection(address, 60)) for _ in range(3)
+        ]
         for connection in connections:
             connection.sendall(head(server, "Content-Length: 1048576") + b" " * 900_000)
         answered, _, _ = select.select(connections, [], [], 60)
@@ -182,7 +194,9 @@ def test_unfinished_bodies_are_held():
 
 def test_an_incomplete_request_times_out():
     with limited(Words(), receive_s=0.3) as server:
-        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(b"HTTP/1.1 408 ")
+        assert raw(server, head(server, "Content-Length: 100"), b'{"input"')[0].startswith(
+            b"HTTP/1.1 408 "
+        )
         assert raw(server, head(server)[:-2])[0] == b""
         assert alive(server)
 
@@ -237,7 +251,10 @@ def serving(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], 
 
 def ask(url: str, text: str) -> requests.Response:
     return requests.post(
-        f"{url}/v1/embeddings", json={"input": text}, headers={"Authorization": "Bearer k"}, timeout=60
+        f"{url}/v1/embeddings",
+        json={"input": text},
+        headers={"Authorization": "Bearer k"},
+        timeout=60,
     )
 
 

@@ -25,7 +25,9 @@ from pairkit.base.settings import load_settings
 
 
 def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
-    return with_defaults(load_settings(TrainSettings, flags=flags), DatasetFacts(kind, rows), dim=dim)
+    return with_defaults(
+        load_settings(TrainSettings, flags=flags), DatasetFacts(kind, rows), dim=dim
+    )
 
 
 @pytest.mark.parametrize("preset", OBJECTIVES)
@@ -34,7 +36,9 @@ def test_presets_and_paper_presets(preset):
         load_settings(TrainSettings, flags={"preset": name}) for name in (preset, f"{preset}-paper")
     )
     assert settings.objective == OBJECTIVES[preset]
-    papers_own = {"angle": {"duplicates": "positive"}, "aoe": {"tau": Taus(angle=0.05)}}.get(preset, {})
+    papers_own = {"angle": {"duplicates": "positive"}, "aoe": {"tau": Taus(angle=0.05)}}.get(
+        preset, {}
+    )
     assert papers.objective == OBJECTIVES[preset].model_copy(update=papers_own)
     assert "optim" not in settings.model_fields_set
     assert {"lr", "epochs", "batch_size", "average", "scheduler"} <= papers.optim.model_fields_set
@@ -49,8 +53,14 @@ def test_presets_and_paper_presets(preset):
     ("flags", "depends"),
     [
         *((flags, True) for flags in ({}, {"optim.batch_size": 8})),
-        *((flags, False) for flags in ({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.interpolate": 0.5})),
-        *((flags, False) for flags in ({"preset": "domain"}, {"preset": "angle-paper"}, {"lora": True})),
+        *(
+            (flags, False)
+            for flags in ({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.interpolate": 0.5})
+        ),
+        *(
+            (flags, False)
+            for flags in ({"preset": "domain"}, {"preset": "angle-paper"}, {"lora": True})
+        ),
         *((flags, False) for flags in ({"encoder.dense": "16"}, {"teacher.model": "minilm"})),
     ],
     ids=str,
@@ -100,7 +110,12 @@ def test_temperature_average_and_scheduler():
 
 
 def test_first_person_share():
-    texts = ["My card was declined.", "What can I do?", "Iron is a metal.", "The same may be true of us."]
+    texts = [
+        "My card was declined.",
+        "What can I do?",
+        "Iron is a metal.",
+        "The same may be true of us.",
+    ]
     assert first_person_share(texts) == 0.5
     assert first_person_share([]) == 0
 
@@ -110,7 +125,9 @@ def test_first_person_share():
 )
 def test_authorship_from_run_json(tmp_path, kinds, author):
     llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
-    (tmp_path / "run.json").write_text(json.dumps({"made_by": "label (aoe-toolkit 0.1.0)", "llms": llms}))
+    (tmp_path / "run.json").write_text(
+        json.dumps({"made_by": "label (aoe-toolkit 0.1.0)", "llms": llms})
+    )
     assert read_authorship(str(tmp_path / "triplet")) == (True, author)
     assert read_authorship("rows.tsv") == (False, None)
 

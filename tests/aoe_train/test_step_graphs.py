@@ -22,13 +22,24 @@ from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
-from aoe_train.training.step_graphs import StepGraphs, StepShape, choose_shape, make_step_graphs, padded
+from aoe_train.training.step_graphs import (
+    StepGraphs,
+    StepShape,
+    choose_shape,
+    make_step_graphs,
+    padded,
+)
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
 from tests.aoe_train.tiny import weights, write_pairs
 
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
 LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
 ROWS, LIMIT, WORDS = 8, 40, 90
 
@@ -42,7 +53,9 @@ def backbone(name: str, dropout: float) -> Any:
     return BertModel(BertConfig(**LONG, **rates), add_pooling_layer=False)
 
 
-def pair_model(name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective: Any) -> PairModel:
+def pair_model(
+    name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective: Any
+) -> PairModel:
     torch.manual_seed(0)
     register()
     network = backbone(name, dropout)
@@ -94,13 +107,17 @@ def captured(flash, monkeypatch):
 
 
 def graphs(model: PairModel, say: Any = print, limit: int = LIMIT) -> StepGraphs:
-    args: Any = SimpleNamespace(device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS)
+    args: Any = SimpleNamespace(
+        device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS
+    )
     return StepGraphs(model, args, limit, say)
 
 
 def gradients(model: PairModel) -> dict[str, torch.Tensor]:
     found = {
-        name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None
+        name: weight.grad.clone()
+        for name, weight in model.named_parameters()
+        if weight.grad is not None
     }
     model.zero_grad()
     return found
@@ -155,7 +172,9 @@ def test_choice_of_a_shape(lengths, most, limit, expected):
     made = batch()
     rest = shape.tokens - sum(lengths)
     made |= {"input_ids": torch.ones(sum(lengths), dtype=torch.int64), "lengths": np.array(lengths)}
-    sizes = padded(made | {"texts": torch.arange(len(lengths))}, shape, 0)[shape.tokens :][: shape.texts]
+    sizes = padded(made | {"texts": torch.arange(len(lengths))}, shape, 0)[shape.tokens :][
+        : shape.texts
+    ]
     assert sizes[: len(lengths)].tolist() == lengths
     assert sizes[len(lengths) :].sum() == rest
     assert sizes.min() >= 1
@@ -238,7 +257,11 @@ def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")
-    for name, value in {"max_memory_allocated": 9, "memory_allocated": 5, "mem_get_info": (free, 80)}.items():
+    for name, value in {
+        "max_memory_allocated": 9,
+        "memory_allocated": 5,
+        "mem_get_info": (free, 80),
+    }.items():
         monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     assert steps._may_capture() is captures
@@ -295,13 +318,21 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
     for taught in (TeacherOutputs({"guide": None}), TeacherOutputs(scores=np.ones(3))):
         assert not uses(datasets=[changed(dataset, teacher_outputs=taught)])
     custom = make_objective(
-        settings().objective, dim=32, kind="graded", label_range=(0, 1), custom_loss=lambda v, _: v.sum()
+        settings().objective,
+        dim=32,
+        kind="graded",
+        label_range=(0, 1),
+        custom_loss=lambda v, _: v.sum(),
     )
-    layers = make_objective(settings().objective, dim=32, kind="graded", label_range=(0, 1), layers=(1,))
+    layers = make_objective(
+        settings().objective, dim=32, kind="graded", label_range=(0, 1), layers=(1,)
+    )
     for objective in (custom, layers, torch.nn.ModuleList([setup.model.objective])):
         model = changed(setup.model, text_model=setup.model.text_model, objective=objective)
         assert not uses(model=model)
-    monkeypatch.setattr(setup.model.text_model.backbone.config, "num_attention_heads", 8)  # of 4 numbers
+    monkeypatch.setattr(
+        setup.model.text_model.backbone.config, "num_attention_heads", 8
+    )  # of 4 numbers
     assert uses() is (32 // 8 % 8 == 0)
     monkeypatch.undo()
     monkeypatch.setattr(step_graphs, "has_flash", lambda _: True)
@@ -314,7 +345,9 @@ def on_cpu(captured, monkeypatch):
     """Runs on a CPU use graphs."""
 
     def make(built: Any) -> StepGraphs:
-        return StepGraphs(built.model, built.args, int(built.datasets[0].store.lengths.max()), print)
+        return StepGraphs(
+            built.model, built.args, int(built.datasets[0].store.lengths.max()), print
+        )
 
     monkeypatch.setattr(training_run, "make_step_graphs", make)
 

@@ -35,7 +35,9 @@ from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.vectors import difference
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
-TOKENS = torch.tensor([[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]])  # a text of two pieces (1 + 2), one of 2
+TOKENS = torch.tensor(
+    [[1.0, 8], [3, 4], [5, 0], [7, 2], [9, 6]]
+)  # a text of two pieces (1 + 2), one of 2
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,9 @@ LONG_AND_SHORT = [f"{'the dog ' * (number % 7)}{number}" for number in range(80)
 
 def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
     encoder = Encoder.load(bert)
-    expected = {prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt) for prompt in ("", "the {text} is:")}
+    expected = {
+        prompt: encoder.encode(LONG_AND_SHORT, prompt=prompt) for prompt in ("", "the {text} is:")
+    }
     by_text = encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80)
     events = ahead(monkeypatch)
     for prompt, vectors in expected.items():
@@ -214,10 +218,14 @@ def test_texts_are_tokenised_while_the_model_runs(bert, monkeypatch):
         slices = events.count("tokens")
         assert slices > 6
         assert events.index("vectors") < len(events) - events[::-1].index("tokens")
-        waiting = [events[:at].count("tokens") - events[:at].count("vectors") for at in range(len(events))]
+        waiting = [
+            events[:at].count("tokens") - events[:at].count("vectors") for at in range(len(events))
+        ]
         assert max(waiting) <= 4  # one in use, three ahead
     np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT), expected[""])  # of one batch
-    np.testing.assert_array_equal(encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text)
+    np.testing.assert_array_equal(
+        encoder.encode(LONG_AND_SHORT, prompt=["the {text} is:"] * 80), by_text
+    )
     assert encoder.encode([]).shape == (0, 32)
 
 

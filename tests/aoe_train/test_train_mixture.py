@@ -20,7 +20,9 @@ FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": F
 def files(tmp_path_factory):
     """Graded pairs, triplets, positives and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")
-    positives = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
+    positives = [
+        {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)
+    ]
     (folder / "positives.jsonl").write_text("".join(json.dumps(row) + "\n" for row in positives))
     return {
         "stsb": str(write_pairs(folder / "stsb.tsv", 90, 1)),
@@ -41,7 +43,12 @@ def dev_of(files: dict[str, str]) -> dict[str, str]:
 
 def test_three_kinds_in_one_run(files, shallow, tmp_path):
     dev = dev_of(files)
-    settings = {"log.steps": 2, "datasets.nli.preset": "simcse", "datasets.qa.weight": 2, "mix.dev": "nli"}
+    settings = {
+        "log.steps": 2,
+        "datasets.nli.preset": "simcse",
+        "datasets.qa.weight": 2,
+        "mix.dev": "nli",
+    }
     settings |= {f"datasets.{name}.prompts": {"anchor": f"the {name} "} for name in ("nli", "qa")}
     run = aoe_train.train(
         three(files), dev_data=dev, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST
@@ -74,7 +81,10 @@ def _told_by_the_card(out: Path) -> None:
     _, head, body = (out / "README.md").read_text().split("---\n", 2)
     ((model),) = yaml.safe_load(head)["model-index"]
     named = [result["dataset"]["name"] for result in model["results"]]
-    assert named == ["stsb-dev.tsv, held-out rows", "nli-dev.jsonl, held-out rows that chose the weights"]
+    assert named == [
+        "stsb-dev.tsv, held-out rows",
+        "nli-dev.jsonl, held-out rows that chose the weights",
+    ]
     for words in (
         "- **nli**: 40 triplets from `nli.jsonl`.",
         "2 times each row (20 rows repeat)",
@@ -86,8 +96,14 @@ def _told_by_the_card(out: Path) -> None:
 
 
 def test_one_named_dataset_equals_a_plain_run(files, shallow, tmp_path):
-    plain = aoe_train.train(files["stsb"], backbone=shallow, out=tmp_path / "a", preset="cosent", **FAST)
-    settings = {"datasets.x.preset": "cosent", "datasets.x.data": files["stsb"], "mix.order": "round-robin"}
+    plain = aoe_train.train(
+        files["stsb"], backbone=shallow, out=tmp_path / "a", preset="cosent", **FAST
+    )
+    settings = {
+        "datasets.x.preset": "cosent",
+        "datasets.x.data": files["stsb"],
+        "mix.order": "round-robin",
+    }
     named = aoe_train.train(backbone=shallow, out=tmp_path / "b", settings=settings, **FAST)
     assert same_weights(named.out, plain.out)
     assert named.record["batches"] == plain.record["batches"]
@@ -117,7 +133,10 @@ def test_one_objective_per_dataset(files, shallow, tmp_path):
 
 
 def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
-    rows = [{"q": f"the man {n}", "d": f"a woman {n}", "label": "yes" if n % 2 else "no"} for n in range(20)]
+    rows = [
+        {"q": f"the man {n}", "d": f"a woman {n}", "label": "yes" if n % 2 else "no"}
+        for n in range(20)
+    ]
     data = {"stsb": files["stsb"], "faq": rows}
     settings = {
         "datasets.faq.columns": {"text1": "q", "text2": "d", "label": "label"},
@@ -136,9 +155,12 @@ def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
 def test_dev_sets_without_a_dataset(files, shallow, tmp_path):
     given, settings = {"stsb": files["stsb"]}, {"datasets.other.weight": 2}
     with pytest.raises(
-        ConfigError, match=r"datasets\.other\.weight: has no effect, as other is only held out; expected stsb"
+        ConfigError,
+        match=r"datasets\.other\.weight: has no effect, as other is only held out; expected stsb",
     ):
-        aoe_train.plan(given, dev_data={"other": files["stsb-dev"]}, backbone=shallow, settings=settings)
+        aoe_train.plan(
+            given, dev_data={"other": files["stsb-dev"]}, backbone=shallow, settings=settings
+        )
     dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
     run = aoe_train.train(files["stsb"], dev_data=dev, backbone=shallow, out=tmp_path / "m", **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
@@ -151,7 +173,9 @@ def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
     folder.mkdir()
     for split, name in (("train", "stsb"), ("validation", "stsb-dev")):
         (folder / f"{split}.tsv").write_text(Path(files[name]).read_text())
-    run = aoe_train.train([folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST)
+    run = aoe_train.train(
+        [folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST
+    )
     assert run.record["dev_sets"] == {"set": 30}
     assert run.dev_metric == "spearman"
     assert [*run.record["datasets"]] == ["nli", "set"]
@@ -160,4 +184,6 @@ def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
 def test_nan_loss_names_the_dataset(files, shallow, tmp_path):
     objective = {"qa": lambda vectors, _: vectors.sum() * float("nan")}
     with pytest.raises((ConfigError, DataError), match=r"rows [\d, ]+ of qa \(counted from 0"):
-        aoe_train.train(three(files), backbone=shallow, out=tmp_path / "m", objective=objective, **FAST)
+        aoe_train.train(
+            three(files), backbone=shallow, out=tmp_path / "m", objective=objective, **FAST
+        )

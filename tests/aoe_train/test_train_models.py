@@ -12,7 +12,15 @@ from safetensors.torch import load_file
 import aoe_train
 from aoe_train import Encoder
 from tests.aoe_train.test_train import Watch, run
-from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, save_ran, weights, write_pairs
+from tests.aoe_train.tiny import (
+    WORDS,
+    refusal,
+    same_weights,
+    save_bert,
+    save_ran,
+    weights,
+    write_pairs,
+)
 
 FAST: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
 PAIRS = [
@@ -80,7 +88,13 @@ def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
         return len(seen) / 9
 
     run = aoe_train.train(
-        PAIRS, backbone=ran, out=tmp_path / "m", lora=True, pooling=pooling, dev_metric=metric, **FAST
+        PAIRS,
+        backbone=ran,
+        out=tmp_path / "m",
+        lora=True,
+        pooling=pooling,
+        dev_metric=metric,
+        **FAST,
     )
     assert np.abs(seen[0] - seen[-1]).max() > 1e-3
     np.testing.assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
@@ -106,9 +120,13 @@ def test_lora_model_can_be_trained_again(data, llama, tmp_path):
 def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     data, llama, tmp_path, lora, frozen, monkeypatch
 ):
-    monkeypatch.setattr("aoe_train.model.precision._cpu_has_bf16", lambda: True)  # also if it's emulated
+    monkeypatch.setattr(
+        "aoe_train.model.precision._cpu_has_bf16", lambda: True
+    )  # also if it's emulated
     kinds: set[torch.dtype] = set()
-    watch = Watch("on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype))
+    watch = Watch(
+        "on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype)
+    )
     record = run(data, llama, tmp_path / "m", callbacks=[watch], lora=lora, run__precision="bf16")
     assert kinds == {frozen}
     assert np.isfinite(record["history"][-1]["loss"])
@@ -120,7 +138,11 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
 
 def test_single_texts_need_dropout(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(WORDS) + "\n")
-    where = {"data": str(tmp_path / "texts.txt")}, save_bert(tmp_path / "bert", dropout=0.0), tmp_path / "m"
+    where = (
+        {"data": str(tmp_path / "texts.txt")},
+        save_bert(tmp_path / "bert", dropout=0.0),
+        tmp_path / "m",
+    )
     with refusal(r"need a backbone with dropout.*lora=True"):
         run(*where, preset="simcse-paper")
     assert not (tmp_path / "m.work").exists()  # or the next run would need --fresh
@@ -138,7 +160,9 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
     base = save_bert(tmp_path / "bert", dropout=0)
     run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **flags)
     run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **flags)
-    torch.testing.assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4
+    )
 
 
 def test_trained_model_stores_its_prompts(tmp_path, capsys):
@@ -177,5 +201,7 @@ def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     train("trained", 1)
     train("mixed")
     first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
-    torch.testing.assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
+    torch.testing.assert_close(
+        mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed}
+    )
     assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5

@@ -15,7 +15,10 @@ from tests.aoe_train.test_train_texts import Halves
 from tests.aoe_train.tiny import WORDS, refusal, write_pairs, write_triplets
 
 POSITIVES = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
-BINARY = [{"text1": f"a {word}", "text2": f"the {word}", "label": n % 2} for n, word in enumerate(WORDS[:16])]
+BINARY = [
+    {"text1": f"a {word}", "text2": f"the {word}", "label": n % 2}
+    for n, word in enumerate(WORDS[:16])
+]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"lr": float("nan")}, "finite"),
         ({"layers": [1, 5]}, "objective.layers .*as the last layer is always trained"),
         ({"top_layers": 4}, r"optim\.top_layers 4: this backbone has 1 layer"),
-        (setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)), "all weights are 0"),
+        (
+            setting(objective__weights=dict.fromkeys(("cosent", "in_batch", "angle"), 0)),
+            "all weights are 0",
+        ),
         (setting(objective__tau__angle=20), "angle = 20: is a scale; the temperature is 0.05"),
         (setting(optim__scheduler="bent"), "transformers rejects"),
         (trainer(max_steps=3), "run.trainer.max_steps: expected one of adam_beta1"),
@@ -73,10 +79,18 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         (trainer(optim_args="fast"), "run.trainer.optim or an option for it isn't usable"),
         (trainer(adam_beta1="x"), "run.trainer.optim or an option for it isn't usable"),
         (
-            {"settings": {"optim.scheduler": "polynomial", "run.trainer": {"lr_scheduler_kwargs": {"x": 1}}}},
+            {
+                "settings": {
+                    "optim.scheduler": "polynomial",
+                    "run.trainer": {"lr_scheduler_kwargs": {"x": 1}},
+                }
+            },
             "run.trainer.lr_scheduler_kwargs or an option",
         ),
-        (setting(log__report_to=["tensorbord"]), "log.report_to 'tensorbord': .*only .*tensorboard"),
+        (
+            setting(log__report_to=["tensorbord"]),
+            "log.report_to 'tensorbord': .*only .*tensorboard",
+        ),
         ({"precision": "fp16"}, "fp16: not available on a CPU"),
         (setting(run__shard=True), "run.shard: needs several processes; .* `torchrun"),
         ({"preset": "domain", "purpose": "group"}, "purpose: no effect here"),
@@ -84,18 +98,33 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"preset": "simcse", "labels": "0=0,1=skip"},
             "highest label is 0, so there are no positives, which",
         ),
-        ({"objective": lambda vectors: vectors.sum()}, r"the parameters \(vectors\), expected \(vectors"),
-        ({"objective": ForgetsLabels()}, r"ForgetsLabels: found the parameters \(vectors: .*\), expected"),
+        (
+            {"objective": lambda vectors: vectors.sum()},
+            r"the parameters \(vectors\), expected \(vectors",
+        ),
+        (
+            {"objective": ForgetsLabels()},
+            r"ForgetsLabels: found the parameters \(vectors: .*\), expected",
+        ),
         ({"objective": is_async}, "is_async: is async; expected a plain function"),
-        ({"objective": lambda vectors, _: vectors.sum(-1)}, "returned a torch.float32 tensor of shape"),
+        (
+            {"objective": lambda vectors, _: vectors.sum(-1)},
+            "returned a torch.float32 tensor of shape",
+        ),
         ({"objective": lambda *_: 3.0}, "returned float; expected one number"),
         ({"objective": torch.nn.MSELoss}, "an instance, not a class"),
         ({"prompts": "find \ud800: "}, "lone surrogate"),
-        ({"objective": lambda vectors, _: vectors.sum().detach()}, "does not depend on the vectors"),
+        (
+            {"objective": lambda vectors, _: vectors.sum().detach()},
+            "does not depend on the vectors",
+        ),
         ({"accept_on": judged(), **setting(run__shard=True)}, "accept_on= with run.shard"),
         ({"accept_on": judged(), **setting(encoder__dense=16)}, "accept_on= with encoder.dense"),
         ({"accept_on": judged(label=1)}, "all labels are equal"),
-        ({"accept_on": judged(query_top=1, query_share=1, query_results=1)}, "has judged search results"),
+        (
+            {"accept_on": judged(query_top=1, query_share=1, query_results=1)},
+            "has judged search results",
+        ),
         ({"if_not_better": "model"}, "without accept_on= has no effect; give accept_on=PAIRS"),
     ],
     "graded": [
@@ -126,15 +155,39 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"preset": "domain", "top_layers": 1}, "fewer than two distinct texts"),
     ],
     "three": [
-        (setting(datasets__nil__weight=2), r"datasets\.nil: no such dataset; expected nli, qa, stsb"),
+        (
+            setting(datasets__nil__weight=2),
+            r"datasets\.nil: no such dataset; expected nli, qa, stsb",
+        ),
         (setting(mix__dev="x"), r"mix\.dev: no dev set 'x'; there is none: give dev_data="),
-        (setting(mix={"order": "round-robin", "temperature": 2}), r"mix\.temperature = 2: .* round-robin"),
-        (setting(mix={"epoch": "once", "temperature": 2}), r"mix\.temperature = 2: .* once an epoch"),
-        (setting(mix__epoch="once", datasets__nli__weight=2), r"datasets\.nli\.weight: has no effect"),
-        (setting(datasets__qa__preset="cosent"), "dataset qa: objective cosent: found positive data"),
-        (setting(datasets__nli__preset="x"), r"'datasets\.nli\.preset' = 'x': expected one of auto, angle"),
-        (setting(datasets__nli__wieght=2), r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight"),
-        (setting(datasets__nli__objective__layers=[1]), "objective.layers: differs between datasets"),
+        (
+            setting(mix={"order": "round-robin", "temperature": 2}),
+            r"mix\.temperature = 2: .* round-robin",
+        ),
+        (
+            setting(mix={"epoch": "once", "temperature": 2}),
+            r"mix\.temperature = 2: .* once an epoch",
+        ),
+        (
+            setting(mix__epoch="once", datasets__nli__weight=2),
+            r"datasets\.nli\.weight: has no effect",
+        ),
+        (
+            setting(datasets__qa__preset="cosent"),
+            "dataset qa: objective cosent: found positive data",
+        ),
+        (
+            setting(datasets__nli__preset="x"),
+            r"'datasets\.nli\.preset' = 'x': expected one of auto, angle",
+        ),
+        (
+            setting(datasets__nli__wieght=2),
+            r"unknown setting 'datasets\.nli\.wieght'; known here: .*weight",
+        ),
+        (
+            setting(datasets__nli__objective__layers=[1]),
+            "objective.layers: differs between datasets",
+        ),
         ({"objective": {"nil": torch.sum}}, r"objective: no dataset 'nil'; expected nli, qa, stsb"),
     ],
 }
@@ -160,7 +213,9 @@ def test_dry_runs_are_not_sharded(shallow):
 def test_missing_tracker_package_is_refused(shallow, tmp_path, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
-        aoe_train.train(BINARY, backbone=shallow, out=tmp_path / "m", **setting(log__report_to=name))
+        aoe_train.train(
+            BINARY, backbone=shallow, out=tmp_path / "m", **setting(log__report_to=name)
+        )
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
@@ -174,5 +229,8 @@ def test_unsupported_gradient_checkpointing_is_refused(shallow, tmp_path, monkey
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
         aoe_train.train(
-            BINARY, backbone=shallow, out=tmp_path / "m", **setting(run__gradient_checkpointing=True)
+            BINARY,
+            backbone=shallow,
+            out=tmp_path / "m",
+            **setting(run__gradient_checkpointing=True),
         )

@@ -13,17 +13,33 @@ from tests.aoe_train.conftest import Killed
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
-from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs, write_triplets
+from tests.aoe_train.tiny import (
+    WORDS,
+    refusal,
+    same_weights,
+    save_bert,
+    weights,
+    write_pairs,
+    write_triplets,
+)
 
 PAPERS = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
 TWICE = PAPERS | {"optim.epochs": 2}
 ROUNDS = {"mix.order": "round-robin", "mix.epoch": "longest", "optim.accumulation": 2}
-TAUGHT = {f"objective.weights.{part}": 1 for part in PARTS} | {"objective.dims": (32, 8), "run.chunk": 5}
+TAUGHT = {f"objective.weights.{part}": 1 for part in PARTS} | {
+    "objective.dims": (32, 8),
+    "run.chunk": 5,
+}
 # Data, settings, step before which the run is killed, steps between checkpoints.
 CASES: dict[str, tuple[str, dict[str, Any], int, int]] = {
     "at the end of an epoch": ("graded", TWICE, 6, 3),
     "averages and early stopping": (
-        *("graded", TWICE | {"optim.patience": 9, "optim.average": 0.9, "optim.interpolate": 0.25}, 8, 3),
+        *(
+            "graded",
+            TWICE | {"optim.patience": 9, "optim.average": 0.9, "optim.interpolate": 0.25},
+            8,
+            3,
+        ),
     ),
     "batches by tokens": (
         *("triplets", PAPERS | {"batches.strategy": "tokens", "batches.max_tokens": 400}, 2, 1),
@@ -31,7 +47,12 @@ CASES: dict[str, tuple[str, dict[str, Any], int, int]] = {
     "several datasets": ("three", ROUNDS | {"optim.lr": 1e-3, "optim.epochs": 2}, 5, 3),
     "texts": ("texts", {"preset": "domain", "optim.top_layers": 1, "optim.epochs": 1}, 3, 1),
     "guide and teacher": ("taught", TAUGHT | {"preset": "simcse", "optim.batch_size": 8}, 2, 1),
-    "judged pairs": ("judged", {"preset": "cosent", "optim.epochs": 1, "optim.if_not_better": "model"}, 5, 2),
+    "judged pairs": (
+        "judged",
+        {"preset": "cosent", "optim.epochs": 1, "optim.if_not_better": "model"},
+        5,
+        2,
+    ),
 }
 
 
@@ -41,7 +62,9 @@ def sources(tmp_path_factory) -> dict[str, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("sources")
     graded, dev = write_pairs(folder / "train.tsv", 90, 1), write_pairs(folder / "dev.tsv", 30, 2)
     some, held_out = (write_triplets(folder / f"{rows}.jsonl", rows, 3) for rows in (60, 20))
-    positives = [{"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)]
+    positives = [
+        {"anchor": f"the man {n} is eating", "positive": f"a man eats {n}"} for n in range(20)
+    ]
     teacher = save_bert(folder / "teacher", dim=16, layers=1, seed=7)
     return {
         "graded": {"data": graded, "dev_data": dev},
@@ -51,7 +74,12 @@ def sources(tmp_path_factory) -> dict[str, dict[str, Any]]:
             "dev_data": {"stsb": dev, "nli": held_out},
         },
         "texts": {"data": sentences(80)},
-        "taught": {"data": triplets(), "guide": teacher, "teacher": teacher, "prompts": {"anchor": "is "}},
+        "taught": {
+            "data": triplets(),
+            "guide": teacher,
+            "teacher": teacher,
+            "prompts": {"anchor": "is "},
+        },
         "judged": {"data": judged_rows(7, 96), "accept_on": judged_rows(1)},
     }
 
@@ -85,7 +113,9 @@ def test_killed_run_continues_only_with_its_own_settings(sources, shallow, tmp_p
     def train(*, fresh: bool = False, prompts: Any = "the ", lr: float = 1e-3) -> aoe_train.Trained:
         settings = PAPERS | {"log.checkpoint_steps": 1, "prompts": prompts, "optim.lr": lr}
         how: dict[str, Any] = {"settings": settings, "fresh": fresh, "progress": False}
-        return aoe_train.train(sources["graded"]["data"], backbone=shallow, out=tmp_path / "m", **how)
+        return aoe_train.train(
+            sources["graded"]["data"], backbone=shallow, out=tmp_path / "m", **how
+        )
 
     kill_at(2)
     with pytest.raises(Killed):
@@ -114,7 +144,8 @@ def with_dev(data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags", [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}]
+    "flags",
+    [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}],
 )
 def test_collapse_is_detected(data, bert, tmp_path, flags):
     with pytest.raises(ConfigError, match=SIGN) as caught:
@@ -135,10 +166,14 @@ def test_best_weights_are_saved_as_a_model(with_dev, bert, tmp_path):
     kept = tmp_path / "m.work" / "before-divergence"
     with pytest.raises(ConfigError, match=f"the best weights of step .* are in {kept}$") as caught:
         run(with_dev, bert, tmp_path / "m", callbacks=[Scores()], **flags)
-    assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(caught.value)
+    assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(
+        caught.value
+    )
     assert score(kept, with_dev["dev_data"]) == pytest.approx(max(scores.values()), abs=1e-4)
 
-    with pytest.raises(ConfigError, match=r"m\.work: training diverged at step \d+: .*before-divergence$"):
+    with pytest.raises(
+        ConfigError, match=r"m\.work: training diverged at step \d+: .*before-divergence$"
+    ):
         run(with_dev, bert, tmp_path / "m", **flags)  # not gone on with
     run(with_dev, bert, tmp_path / "m", fresh=True)
     assert not (tmp_path / "m.work").exists()
@@ -160,8 +195,13 @@ def test_diverged_checkpoint_is_not_continued(data, bert, tmp_path, kill_at):
         run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
     (path,) = (tmp_path / "m.work").glob("step-*.pt")
     content = torch.load(path)
-    torch.save(content | {"weights": {name: 0 * weight for name, weight in content["weights"].items()}}, path)
-    with pytest.raises(ConfigError, match=r"training diverged at step [24]: embeddings .*fresh=True$"):
+    torch.save(
+        content | {"weights": {name: 0 * weight for name, weight in content["weights"].items()}},
+        path,
+    )
+    with pytest.raises(
+        ConfigError, match=r"training diverged at step [24]: embeddings .*fresh=True$"
+    ):
         run(data, bert, tmp_path / "m", log__checkpoint_steps=2)
 
 
@@ -183,7 +223,10 @@ def test_infinite_gradient_is_detected(data, bert, tmp_path):
     "lines",
     [
         ["text", *WORDS[:33]],
-        ["text1\ttext2\tlabel", *(f"{WORDS[n]}\t{WORDS[n + 20]}\t{int(n < 16)}" for n in range(33))],
+        [
+            "text1\ttext2\tlabel",
+            *(f"{WORDS[n]}\t{WORDS[n + 20]}\t{int(n < 16)}" for n in range(33)),
+        ],
         ["anchor\tpositive", "the man\tthe man is", "the man\ta man"],
     ],
     ids=["single texts", "batches of one label, one of one row", "two rows"],

@@ -112,7 +112,11 @@ def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, q
     bin_folder, log = tmp_path / "bin", tmp_path / "queued"
     log.touch()
     stand_in(bin_folder, "scontrol", f'echo "$@" >> {log}')
-    stand_in(bin_folder, "aoe", f"trap 'exit {ends_with}' USR1; touch begun; while :; do sleep 0.05; done")
+    stand_in(
+        bin_folder,
+        "aoe",
+        f"trap 'exit {ends_with}' USR1; touch begun; while :; do sleep 0.05; done",
+    )
     environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"}
     script = subprocess.Popen(job, cwd=tmp_path, env=environment)
     until = time.monotonic() + 300

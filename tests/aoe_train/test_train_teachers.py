@@ -31,7 +31,9 @@ def teacher(tmp_path_factory):
     folder = tmp_path_factory.mktemp("teacher")
     save_bert(folder / "bert", dim=16, layers=1, seed=7)
     prompts = {"query": "the ", "document": "a "}
-    Encoder.load(folder / "bert", pooling="avg", prompts=prompts, device="cpu").save(folder / "model")
+    Encoder.load(folder / "bert", pooling="avg", prompts=prompts, device="cpu").save(
+        folder / "model"
+    )
     return folder / "model"
 
 
@@ -51,7 +53,13 @@ def triplets(rows: int = 24) -> Rows:
 
 
 def how(**settings: Any) -> dict[str, Any]:
-    given = {"preset": "simcse", "optim.lr": 1e-3, "optim.batch_size": 8, "optim.epochs": 1, "log.steps": 1}
+    given = {
+        "preset": "simcse",
+        "optim.lr": 1e-3,
+        "optim.batch_size": 8,
+        "optim.epochs": 1,
+        "log.steps": 1,
+    }
     return {"settings": given | settings, "progress": False}
 
 
@@ -59,7 +67,9 @@ def run(data: Any, backbone: Path, out: Path, **settings: Any) -> aoe_train.Trai
     return aoe_train.train(data, backbone=backbone, out=out, **how(**settings))
 
 
-@pytest.mark.parametrize("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
+@pytest.mark.parametrize(
+    "prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}]
+)
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     shallow, teacher, tmp_path, monkeypatch, prompts
 ):
@@ -73,10 +83,16 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
 
     monkeypatch.setattr(Encoder, "encode", encode)
     rows = triplets()
-    given = {"teacher.model": str(teacher), "objective.weights.embed_distill": 1, "teacher.prompts": prompts}
+    given = {
+        "teacher.model": str(teacher),
+        "objective.weights.embed_distill": 1,
+        "teacher.prompts": prompts,
+    }
     run(rows, shallow, tmp_path / "m", **given)
     own = prompts or {"anchor": "the ", "positive": "a ", "negative": "a "}
-    expected = {(own[name.rpartition("_")[0] or name], text) for row in rows for name, text in row.items()}
+    expected = {
+        (own[name.rpartition("_")[0] or name], text) for row in rows for name, text in row.items()
+    }
     assert {*seen} == expected
     assert len(seen) == len(expected)
     assert len([*(tmp_path / "cache" / "vectors").glob("*.npy")]) == 2  # a file a prompt
@@ -89,7 +105,11 @@ def test_learning_from_oneself_costs_nothing(tmp_path, data):
     """Without dropout, the vectors of teacher and model are the same, text by text."""
     still = tmp_path / "still"
     Encoder.load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
-    given = {"teacher.model": str(still), "objective.weights": {"embed_distill": 1}, "preset": "auto"}
+    given = {
+        "teacher.model": str(still),
+        "objective.weights": {"embed_distill": 1},
+        "preset": "auto",
+    }
     found = run(data, still, tmp_path / "m", **given)
     assert found.history[0]["embed_distill"] == pytest.approx(0, abs=1e-5)
 
@@ -99,7 +119,12 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, tmp_path):
     found = run(triplets(), shallow, tmp_path / "m", **settings)
     assert {*PARTS, "contrastive"} <= found.history[0].keys()
     told = found.record["advisers"]["teacher"]
-    assert told["prompts"] == {"anchor": "the ", "positive": "a ", "negative_1": "a ", "negative_2": "a "}
+    assert told["prompts"] == {
+        "anchor": "the ",
+        "positive": "a ",
+        "negative_1": "a ",
+        "negative_2": "a ",
+    }
     assert told["dim"] == 16
     assert found.record["origin"]["teacher"]["weights"] == told["weights"]
     other = save_bert(tmp_path / "other", dim=16, layers=1, seed=8)
@@ -108,7 +133,9 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, tmp_path):
 
 
 def pairs() -> Rows:
-    return [{"anchor": a, "positive": b} for a, b in zip(sentences(16), sentences(16, 1), strict=True)]
+    return [
+        {"anchor": a, "positive": b} for a, b in zip(sentences(16), sentences(16, 1), strict=True)
+    ]
 
 
 def test_vectors_from_a_file(shallow, tmp_path):
@@ -117,23 +144,37 @@ def test_vectors_from_a_file(shallow, tmp_path):
     brought = tmp_path / "vectors.parquet"
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
-    assert run(pairs(), shallow, tmp_path / "file", **settings).record["advisers"]["teacher"]["file"]
+    assert run(pairs(), shallow, tmp_path / "file", **settings).record["advisers"]["teacher"][
+        "file"
+    ]
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"sentence": ["a"], "vector": [[1.0]]}, "the columns sentence, vector; expected text and vector"),
+        (
+            {"sentence": ["a"], "vector": [[1.0]]},
+            "the columns sentence, vector; expected text and vector",
+        ),
         ({"text": ["a"], "vector": ["b"]}, "vector has no lists of numbers"),
-        ({"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]}, "parquet:2: vector has 1 numbers; expected 2"),
-        ({"text": ["a", "b"], "vector": [[1.0], [None]]}, "parquet:2: vector has NaN, infinity or null"),
+        (
+            {"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]},
+            "parquet:2: vector has 1 numbers; expected 2",
+        ),
+        (
+            {"text": ["a", "b"], "vector": [[1.0], [None]]},
+            "parquet:2: vector has NaN, infinity or null",
+        ),
         ({"text": ["a"], "vector": [["b"]]}, "parquet:1: vector has NaN, infinity or null"),
         ({"text": ["a"], "vector": [[1]]}, r"has no vector for 32 of 32 training texts, such as"),
     ],
 )
 def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     pl.DataFrame(columns).write_parquet(tmp_path / "vectors.parquet")
-    settings = {"objective.weights.embed_distill": 1, "teacher.model": str(tmp_path / "vectors.parquet")}
+    settings = {
+        "objective.weights.embed_distill": 1,
+        "teacher.model": str(tmp_path / "vectors.parquet"),
+    }
     with pytest.raises(DataError, match=message):
         run(pairs(), shallow, tmp_path / "m", **settings)
 
@@ -153,8 +194,14 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
         ({"guide.model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
         ({"guide.model": "DOT"}, "compared by dot; expected a model with cosine"),
         ({"guide.model": "RERANKER"}, "is a classifier or reranker, .*teacher_scores="),
-        ({"teacher.model": "DOT", **SCORE}, "by dot, the model's by cosine, but score_distill needs"),
-        ({"teacher.model": "x.parquet", **EMBED}, "no such file; give a model, or a file of vectors"),
+        (
+            {"teacher.model": "DOT", **SCORE},
+            "by dot, the model's by cosine, but score_distill needs",
+        ),
+        (
+            {"teacher.model": "x.parquet", **EMBED},
+            "no such file; give a model, or a file of vectors",
+        ),
         ({"teacher.model": "x.npy"}, "a .npy lacks the texts"),
         ({"teacher.prompts": "q: "}, "teacher: has settings but no model; give teacher="),
         ({"teacher.score_range": "0,1"}, "no effect without teacher_scores="),
@@ -162,10 +209,15 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
             {"teacher.model": "TEACHER", "teacher.prompts": {"text": "q: "}, **EMBED},
             "teacher.prompts: no column",
         ),
-        ({"teacher.model": "x.parquet", "teacher.prompts": "q: "}, "have no effect on vectors from a file"),
+        (
+            {"teacher.model": "x.parquet", "teacher.prompts": "q: "},
+            "have no effect on vectors from a file",
+        ),
     ],
 )
-def test_invalid_combinations_are_refused_before_encoding(settings, message, shallow, teacher, tmp_path):
+def test_invalid_combinations_are_refused_before_encoding(
+    settings, message, shallow, teacher, tmp_path
+):
     Encoder.load(teacher, device="cpu", similarity_fn_name="dot").save(tmp_path / "dot")
     reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
@@ -197,10 +249,16 @@ def put(path: Path, rows: Rows) -> Path:
     ("rows", "message"),
     [
         ([{}], "found the columns anchor, positive; expected teacher_scores"),
-        ([{"positive": "x", "teacher_scores": 1}], "has no score for 1 training pairs, .* 'a' and 'b'"),
+        (
+            [{"positive": "x", "teacher_scores": 1}],
+            "has no score for 1 training pairs, .* 'a' and 'b'",
+        ),
         ([{"teacher_scores": [1, 2]}], ":1: found 2 scores for 1 pairs"),
         ([{"teacher_scores": "high"}], ":1: teacher_scores is not a number"),
-        ([{"teacher_scores": 1}, {"teacher_scores": 2}], ":2: 'a' and 'b' have the scores 1 and 2; keep one"),
+        (
+            [{"teacher_scores": 1}, {"teacher_scores": 2}],
+            ":2: 'a' and 'b' have the scores 1 and 2; keep one",
+        ),
         ([], "none.jsonl': no such file"),
     ],
 )

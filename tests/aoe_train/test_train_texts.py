@@ -28,17 +28,24 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed
 )
 def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing, question):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments)
+    run = aoe_train.train(
+        tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments
+    )
     planned = aoe_train.plan(TEXTS, backbone=shallow, **FEW, **arguments)
     assert run.steps == planned.record["steps"] == math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
     settings = run.record["origin"]["settings"]
-    assert (settings["teacher"]["smoothing"], settings["objective"]["score_form"]) == (smoothing, "kl")
+    assert (settings["teacher"]["smoothing"], settings["objective"]["score_form"]) == (
+        smoothing,
+        "kl",
+    )
     assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
     card = (tmp_path / "m" / "README.md").read_text()
     assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card
     (_, sample), (_, review), (_, compare) = run.next_steps()
     assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
-    assert sample[-2:] == [*(("--purpose", arguments["purpose"]) if arguments else ("--out", "to-judge"))]
+    assert sample[-2:] == [
+        *(("--purpose", arguments["purpose"]) if arguments else ("--out", "to-judge"))
+    ]
     assert review[5:] == ["400", *(("--question", question) if question else ())]
 
 
@@ -55,7 +62,9 @@ def test_plain_texts_need_no_preset(tmp_path):
     """With enough layers the preset domain is the default; below that, SimCSE."""
     for layers, preset in ((3, "domain"), (2, "auto")):
         backbone = save_bert(tmp_path / f"bert{layers}", layers=layers)
-        run = aoe_train.train(TEXTS, backbone=backbone, out=tmp_path / f"out{layers}", progress=False)
+        run = aoe_train.train(
+            TEXTS, backbone=backbone, out=tmp_path / f"out{layers}", progress=False
+        )
         assert run.record["origin"]["settings"]["preset"] == preset
         assert ("score_distill" in run.history[-1]) == (preset == "domain")
 
@@ -65,7 +74,16 @@ def test_an_unchanged_model_has_no_next_steps(shallow, tmp_path):
     assert run.next_steps() == []
 
 
-SHORT = ["a plane", "the dog runs", "a dog", "two planes are taking off", "off", "runs", "a man", "men run"]
+SHORT = [
+    "a plane",
+    "the dog runs",
+    "a dog",
+    "two planes are taking off",
+    "off",
+    "runs",
+    "a man",
+    "men run",
+]
 
 
 class Halves(TextObjective):
@@ -77,7 +95,9 @@ class Halves(TextObjective):
 
     def forward(self, model: Any, batch: TextBatch) -> dict[str, torch.Tensor]:
         shorter = batch.with_sequences([tokens[:-1] for tokens in batch.sequences()])
-        near = torch.cosine_similarity(self.map(batch.vectors(model)), shorter.vectors(model)).mean()
+        near = torch.cosine_similarity(
+            self.map(batch.vectors(model)), shorter.vectors(model)
+        ).mean()
         return {"loss": 2 - near, "near": near.detach()}
 
     def save(self, folder: Path) -> None:
@@ -86,7 +106,9 @@ class Halves(TextObjective):
 
 def train(shallow: Path, out: Path, objective: Any = None, **given: Any) -> aoe_train.Trained:
     options = {"batch_size": 4, "lr": 1e-3, "progress": False, **given}
-    return aoe_train.train(SHORT, backbone=shallow, out=out, objective=objective or Halves(), **options)
+    return aoe_train.train(
+        SHORT, backbone=shallow, out=out, objective=objective or Halves(), **options
+    )
 
 
 def test_weights_are_trained_and_saved(shallow, tmp_path):
@@ -132,4 +154,6 @@ def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
     random = np.random.default_rng(0)
     letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
     distinct = ["".join(random.choice(letters, 24)) for _ in range(texts)]
-    assert aoe_train.plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps
+    assert (
+        aoe_train.plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps
+    )

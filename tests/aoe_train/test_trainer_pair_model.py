@@ -72,7 +72,9 @@ def test_split_texts_keeps_every_text_whole(pieces, size):
     counts = np.array([len(text) for text in pieces])
     parts = list(split_texts(ids, lengths, counts, size))
     assert [len(part[2]) for part in parts[:-1]] == [size] * (len(parts) - 1)
-    assert all(len(part[0]) == int(part[1].sum()) and len(part[1]) == int(part[2].sum()) for part in parts)
+    assert all(
+        len(part[0]) == int(part[1].sum()) and len(part[1]) == int(part[2].sum()) for part in parts
+    )
     for place, whole in enumerate((ids, lengths, counts)):
         assert np.array_equal(np.concatenate([part[place] for part in parts]), whole)
 

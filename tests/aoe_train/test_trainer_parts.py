@@ -34,14 +34,21 @@ from aoe_train.training.loss_log import (
     sample_texts,
     spread,
 )
-from aoe_train.training.training_arguments import Process, _check_shard, idle_processors, start_processes
+from aoe_train.training.training_arguments import (
+    Process,
+    _check_shard,
+    idle_processors,
+    start_processes,
+)
 from pairkit import DataError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
 def settings(**flags: Any) -> TrainSettings:
-    return load_settings(TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags})
+    return load_settings(
+        TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags}
+    )
 
 
 def built(given: TrainSettings, data: str, backbone: Path, out: Path) -> Built:
@@ -99,7 +106,10 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
         ([[1, 0], [5, 0]], 0.0),
         ([[1, 0], [0, 1], [-1, 0]], 4 / 3),  # cosines 0, 0, -1
         ([[1, 0], [0.6, 0.8]], 0.4),
-        *((vectors, math.nan) for vectors in ([[1, 0]], [[1, 0], [math.nan, 0]], [[math.inf, 0], [1, 0]])),
+        *(
+            (vectors, math.nan)
+            for vectors in ([[1, 0]], [[1, 0], [math.nan, 0]], [[math.inf, 0], [1, 0]])
+        ),
     ],
 )
 def test_spread_is_the_mean_distance_of_cosines_from_1(vectors, expected):
@@ -124,7 +134,9 @@ def check_sign(found, sign):
     ],
 )
 def test_collapse_check(before, now, sign):
-    check = CollapseCheck(lambda texts: np.eye(len(texts)), sample_texts([["a", "b"], ["c", "a"]]), before)
+    check = CollapseCheck(
+        lambda texts: np.eye(len(texts)), sample_texts([["a", "b"], ["c", "a"]]), before
+    )
     check_sign(check.problem(now), sign)
 
 
@@ -175,7 +187,8 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     args = start_processes(settings(), tmp_path)
     assert (
-        idle_processors(args) == "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
+        idle_processors(args)
+        == "1 of 4 GPUs is used; to use all, start with `torchrun --nproc-per-node 4`"
     )
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert idle_processors(args) is None
@@ -201,7 +214,9 @@ def test_deterministic_cublas_workspace(deterministic, before, after, tmp_path, 
 def test_emulated_bf16_is_not_chosen(monkeypatch):
     gpu, native = torch.device("cuda"), False
     monkeypatch.setattr(
-        torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation
+        torch.cuda,
+        "is_bf16_supported",
+        lambda including_emulation=True: native or including_emulation,
     )
     assert choose_precision("auto", gpu) == "fp32"
     native = True

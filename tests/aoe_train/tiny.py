@@ -30,10 +30,62 @@ from aoe_train import ran
 from pairkit import ConfigError
 
 WORDS = [
-    *["a", "the", "man", "woman", "child", "dog", "cat", "bird", "plane", "boat", "car", "is", "are", "was"],
-    *["playing", "eating", "running", "flying", "taking", "off", "large", "small", "red", "blue", "flute"],
-    *["guitar", "bread", "apple", "road", "river", "city", "house", "crash", "error", "file", "compiler"],
-    *["panics", "when", "opening", "saving", "closing", "duplicate", "of", "not", "and", "or", "with", "on"],
+    *[
+        "a",
+        "the",
+        "man",
+        "woman",
+        "child",
+        "dog",
+        "cat",
+        "bird",
+        "plane",
+        "boat",
+        "car",
+        "is",
+        "are",
+        "was",
+    ],
+    *[
+        "playing",
+        "eating",
+        "running",
+        "flying",
+        "taking",
+        "off",
+        "large",
+        "small",
+        "red",
+        "blue",
+        "flute",
+    ],
+    *[
+        "guitar",
+        "bread",
+        "apple",
+        "road",
+        "river",
+        "city",
+        "house",
+        "crash",
+        "error",
+        "file",
+        "compiler",
+    ],
+    *[
+        "panics",
+        "when",
+        "opening",
+        "saving",
+        "closing",
+        "duplicate",
+        "of",
+        "not",
+        "and",
+        "or",
+        "with",
+        "on",
+    ],
     *["in", "at", "to", "from", "fast", "slow", "old", "new"],
 ]
 
@@ -56,7 +108,9 @@ def write_triplets(path: Path, rows: int, seed: int) -> Path:
     words = random.Random(seed)
     with path.open("w") as file:
         for number in range(rows):
-            texts = [" ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)]
+            texts = [
+                " ".join(words.sample(WORDS, words.randint(2, 7))) for _ in range(3 + number % 3)
+            ]
             row = {"anchor": texts[0], "positive": texts[1]}
             row |= {f"negative_{place}": text for place, text in enumerate(texts[2:])}
             file.write(json.dumps(row) + "\n")
@@ -82,7 +136,9 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def same_weights(one: Path, other: Path) -> bool:
     first, second = weights(one), weights(other)
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 def write_texts(path: Path) -> Path:
@@ -97,7 +153,16 @@ def write_texts(path: Path) -> Path:
 def wordpiece(max_length: int = 64) -> PreTrainedTokenizerFast:
     """A lower-casing WordPiece tokenizer, like BERT's, with WORDS and single letters."""
     letters = [*"abcdefghijklmnopqrstuvwxyz0123456789.,!?'-"]
-    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *letters, *(f"##{c}" for c in letters)]
+    entries = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *WORDS,
+        *letters,
+        *(f"##{c}" for c in letters),
+    ]
     vocabulary = {word: number for number, word in enumerate(dict.fromkeys(entries))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -166,40 +231,69 @@ def save_words(path: Path, *, dim: int = 5) -> Path:
     """A file of random vectors of WORDS."""
     generator = torch.Generator().manual_seed(0)
     vectors = torch.randn(len(WORDS), dim, generator=generator).tolist()
-    lines = [f"{word} {' '.join(map(str, vector))}\n" for word, vector in zip(WORDS, vectors, strict=True)]
+    lines = [
+        f"{word} {' '.join(map(str, vector))}\n"
+        for word, vector in zip(WORDS, vectors, strict=True)
+    ]
     path.write_text("".join(lines))
     return path
 
 
-def save_llama(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, length: int = 64) -> Path:
+def save_llama(
+    folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, length: int = 64
+) -> Path:
     """A LLaMA with grouped queries, and its tokenizer."""
     more = {"max_position_embeddings": 2 * length, "bos_token_id": 0, "eos_token_id": 1}
     sizes = {**_sizes(dim, layers), "num_key_value_heads": 2, **more}
     return _save(folder, LlamaModel, LlamaConfig, bytelevel(length), seed, **sizes)
 
 
-def save_t5(folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False) -> Path:
+def save_t5(
+    folder: Path, *, dim: int = 32, layers: int = 2, seed: int = 0, decoder: bool = False
+) -> Path:
     """The encoder of a T5, or the whole model with `decoder`, and a tokenizer."""
-    sizes = {"d_model": dim, "d_kv": dim // 4, "d_ff": 2 * dim, "num_layers": layers, "num_heads": 4}
+    sizes = {
+        "d_model": dim,
+        "d_kv": dim // 4,
+        "d_ff": 2 * dim,
+        "num_layers": layers,
+        "num_heads": 4,
+    }
     more = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
     kind = T5Model if decoder else T5EncoderModel
-    return _save(folder, kind, T5Config, wordpiece(), seed, feed_forward_proj="gated-gelu", **sizes, **more)
+    return _save(
+        folder, kind, T5Config, wordpiece(), seed, feed_forward_proj="gated-gelu", **sizes, **more
+    )
 
 
 def save_ran(folder: Path) -> Path:
     """A Recurrent Attention Network with its tokenizer."""
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4}
     return _save(
-        folder, ran.RanModel, ran.RanConfig, wordpiece(), 0, window_size=4, min_window_size=2, **sizes
+        folder,
+        ran.RanModel,
+        ran.RanConfig,
+        wordpiece(),
+        0,
+        window_size=4,
+        min_window_size=2,
+        **sizes,
     )
 
 
 def save_gemma(folder: Path, *, dim: int = 32, layers: int = 3, seed: int = 0) -> Path:
     """A Gemma 3 with bidirectional attention and a window, like EmbeddingGemma."""
     attention = ["sliding_attention"] * (layers - 1) + ["full_attention"]
-    more = {"num_key_value_heads": 2, "head_dim": dim // 4, "max_position_embeddings": 64, "pad_token_id": 0}
+    more = {
+        "num_key_value_heads": 2,
+        "head_dim": dim // 4,
+        "max_position_embeddings": 64,
+        "pad_token_id": 0,
+    }
     more |= {"sliding_window": 4, "layer_types": attention, "use_bidirectional_attention": True}
-    return _save(folder, Gemma3TextModel, Gemma3TextConfig, wordpiece(), seed, **_sizes(dim, layers), **more)
+    return _save(
+        folder, Gemma3TextModel, Gemma3TextConfig, wordpiece(), seed, **_sizes(dim, layers), **more
+    )
 
 
 def _sizes(dim: int, layers: int) -> dict[str, int]:
@@ -208,7 +302,12 @@ def _sizes(dim: int, layers: int) -> dict[str, int]:
 
 
 def _save(
-    folder: Path, kind: Any, config: Any, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes: Any
+    folder: Path,
+    kind: Any,
+    config: Any,
+    tokenizer: PreTrainedTokenizerFast,
+    seed: int,
+    **sizes: Any,
 ) -> Path:
     """A model with random weights, and its tokenizer."""
     torch.manual_seed(seed)

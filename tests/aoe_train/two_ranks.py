@@ -43,12 +43,22 @@ class Bag(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
     def forward(
-        self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray, layers: tuple[int, ...] = ()
+        self,
+        input_ids: Tensor,
+        lengths: np.ndarray,
+        pieces: np.ndarray,
+        layers: tuple[int, ...] = (),
     ) -> Tensor:
-        states = [torch.stack([part.mean(0) for part in self.embedding(input_ids).split(lengths.tolist())])]
+        states = [
+            torch.stack(
+                [part.mean(0) for part in self.embedding(input_ids).split(lengths.tolist())]
+            )
+        ]
         for layer in self.layers:
             states.append(torch.tanh(layer(states[-1])))
-        return torch.stack([*(states[n] for n in layers), states[-1]], dim=1) if layers else states[-1]
+        return (
+            torch.stack([*(states[n] for n in layers), states[-1]], dim=1) if layers else states[-1]
+        )
 
 
 class AllPairs(nn.Module):
@@ -58,10 +68,15 @@ class AllPairs(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(1))  # FSDP takes no scalars
 
-    def forward(self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_: object) -> dict[str, Tensor]:
+    def forward(
+        self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_: object
+    ) -> dict[str, Tensor]:
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
         ranks = (cosines[None] - cosines[:, None]) * (labels[:, None] - labels[None]).sign()
-        apart = torch.exp(ranks).mean() + (vectors.flatten(0, 1) @ vectors.flatten(0, 1).T).square().mean()
+        apart = (
+            torch.exp(ranks).mean()
+            + (vectors.flatten(0, 1) @ vectors.flatten(0, 1).T).square().mean()
+        )
         return {"loss": apart + 0 * texts.sum()}
 
 
@@ -125,7 +140,9 @@ def triplet_model() -> PairModel:
     )
     wanted = ObjectiveSettings(weights=weights, dims=(DIM, 4, 2), dim_weights=(1, 0.5, 2))
     teachers = TeacherInfo(guide=True, teacher_dim=TAUGHT)
-    return PairModel(Bag(), make_objective(wanted, dim=DIM, kind="triplet", teachers=teachers)).double()
+    return PairModel(
+        Bag(), make_objective(wanted, dim=DIM, kind="triplet", teachers=teachers)
+    ).double()
 
 
 def deep_model(chunk: int | None = None) -> PairModel:
@@ -156,7 +173,9 @@ def check_sharding(alone: list[Tensor]) -> None:
     rank = dist.get_rank()
     shared = model(None)
     if rank:
-        restore_weights(shared, {name: weight + 1 for name, weight in trained_weights(shared).items()})
+        restore_weights(
+            shared, {name: weight + 1 for name, weight in trained_weights(shared).items()}
+        )
     shard(shared)  # takes rank 0's
     held = sum(weight.to_local().numel() for weight in shared.parameters())
     if abs(held - len(alone[0]) / 2) > 10:
@@ -166,7 +185,10 @@ def check_sharding(alone: list[Tensor]) -> None:
     weights = gather_weights(trained_weights(shared), main=True)
     if gather_weights(trained_weights(shared), main=False):
         raise SystemExit("weights where none are wanted")
-    for kept in (copy_weights(trained_weights(shared)), weights):  # in memory, and as in a checkpoint
+    for kept in (
+        copy_weights(trained_weights(shared)),
+        weights,
+    ):  # in memory, and as in a checkpoint
         restore_weights(shared, {name: 0 * weight for name, weight in weights.items()})
         restore_weights(shared, kept)
         torch.testing.assert_close(
@@ -178,7 +200,9 @@ def check_sharding(alone: list[Tensor]) -> None:
     unshard(shared)
     if any(isinstance(weight, DTensor) for weight in shared.parameters()):
         raise SystemExit("a weight is still shared out")
-    torch.testing.assert_close(flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12
+    )
     torch.testing.assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
@@ -199,7 +223,9 @@ def check_optimiser(shared: PairModel) -> None:
             if dist.get_rank() == 0:
                 torch.save(state, path)
             dist.barrier()
-        moments = [optimiser.state[weight]["exp_avg"].full_tensor() for weight in shared.parameters()]
+        moments = [
+            optimiser.state[weight]["exp_avg"].full_tensor() for weight in shared.parameters()
+        ]
         found.append(torch.cat([moment.flatten() for moment in moments]))
     if not torch.equal(*found) or not found[0].any():
         raise SystemExit("the optimiser's state is not what it was")

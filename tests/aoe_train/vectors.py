@@ -9,7 +9,13 @@ _SENTENCE = "The compiler panics when a file is opened from the menu, but not wh
 
 def probes(max_length: int) -> list[str]:
     """Texts to encode: short ones, several scripts, and one longer than `max_length` tokens."""
-    return ["crash", "A man is playing a flute.", "naïve Straße 東京 🙂", _SENTENCE, _SENTENCE * max_length]
+    return [
+        "crash",
+        "A man is playing a flute.",
+        "naïve Straße 東京 🙂",
+        _SENTENCE,
+        _SENTENCE * max_length,
+    ]
 
 
 def difference(vectors: np.ndarray, expected: np.ndarray) -> float:

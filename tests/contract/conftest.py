@@ -90,7 +90,9 @@ def run_here(
     return Done(int(code or 0), out, err)
 
 
-def run_alone(package: str, *arguments: str, environ: Mapping[str, str], cwd: Path | None = None) -> Done:
+def run_alone(
+    package: str, *arguments: str, environ: Mapping[str, str], cwd: Path | None = None
+) -> Done:
     """Run a package in a process that begins alone, slowly, as people's do."""
     done = subprocess.run(
         [sys.executable, "-m", package, *arguments],

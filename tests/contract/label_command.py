@@ -46,9 +46,31 @@ def one_llm(folder: Path, url: str, **more: Any) -> tuple[str, ...]:
 
 def sentences(path: Path, number: int) -> Path:
     """Write a file of distinct sentences."""
-    things = ("The nurse", "A doctor", "My aunt", "The child", "Every patient", "An old man", "Her brother")
-    deeds = ("takes a pill", "drinks cold water", "walks slowly", "has a fever", "sleeps badly", "eats fruit")
-    times = ("in the morning", "before lunch", "at night", "after work", "on Monday", "when it rains")
+    things = (
+        "The nurse",
+        "A doctor",
+        "My aunt",
+        "The child",
+        "Every patient",
+        "An old man",
+        "Her brother",
+    )
+    deeds = (
+        "takes a pill",
+        "drinks cold water",
+        "walks slowly",
+        "has a fever",
+        "sleeps badly",
+        "eats fruit",
+    )
+    times = (
+        "in the morning",
+        "before lunch",
+        "at night",
+        "after work",
+        "on Monday",
+        "when it rains",
+    )
     lines = [
         f"{things[n % 7]} {deeds[n // 7 % 6]} {times[n // 42 % 6]} for {n // 252 + 2} weeks."
         for n in range(number)
@@ -75,7 +97,8 @@ def ensemble(
         servers = [
             stack.enter_context(
                 serve(
-                    Options((name,), latency_s=latency_s), replace(faults, seed=seed) if faults else Faults()
+                    Options((name,), latency_s=latency_s),
+                    replace(faults, seed=seed) if faults else Faults(),
                 )
             )
             for seed, name in enumerate(MEMBERS)

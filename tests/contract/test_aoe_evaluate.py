@@ -26,8 +26,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder / "bert", folder / "nan")
     weights = load_file(folder / "nan" / "model.safetensors")
     name = next(name for name in weights if "LayerNorm.weight" in name)
-    save_file({**weights, name: torch.full_like(weights[name], torch.nan)}, folder / "nan/model.safetensors")
-    shutil.copytree(folder / "bert", folder / "hollow", ignore=shutil.ignore_patterns("*.safetensors"))
+    save_file(
+        {**weights, name: torch.full_like(weights[name], torch.nan)},
+        folder / "nan/model.safetensors",
+    )
+    shutil.copytree(
+        folder / "bert", folder / "hollow", ignore=shutil.ignore_patterns("*.safetensors")
+    )
     words = [f"{a} {b}" for a in WORDS[:40] for b in WORDS[:40]]
     lines = [f"{row % 6}\t{words[row]}\t{words[(7 * row) % 1600]}" for row in range(ROWS)]
     for data, rows in (("data", lines), ("cut", lines[:-1])):
@@ -47,7 +52,17 @@ def run(place: Path, *arguments: str, code: int = 0, cache: str = "cache") -> Do
 
 
 def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
-    flags = ("--model", "bert", "--suite", "sts", "--data-dir", "data", "--resamples", "200", "--json")
+    flags = (
+        "--model",
+        "bert",
+        "--suite",
+        "sts",
+        "--data-dir",
+        "data",
+        "--resamples",
+        "200",
+        "--json",
+    )
     cache = "cache-of-two"
     files = ("--out", "told.json", "--markdown", "told.md")
     done = run(place, *flags, *files, "--against", "wide", cache=cache)
@@ -70,10 +85,15 @@ def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
 
 
 def test_columns_by_number_for_a_file_without_header(place: Path) -> None:
-    (place / "bare.tsv").write_text("1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n")
+    (place / "bare.tsv").write_text(
+        "1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n"
+    )
     flags = ("--model", "bert", "--suite", "binary", "--data", "bare.tsv", "--resamples", "0")
     done = run(place, *flags, "--columns", "2,3,1")
-    assert "bare.tsv: no header line; column 2 is text1, column 3 is text2, column 1 is label" in done.err
+    assert (
+        "bare.tsv: no header line; column 2 is text1, column 3 is text2, column 1 is label"
+        in done.err
+    )
     assert "best_accuracy, cross-validated" in " ".join(done.out.split())
 
 
@@ -82,8 +102,19 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
     gis_builder.detect(place / "gis.work", progress=False)
     gis_builder.pair(place / "gis.work", place / "gis", progress=False)
     gis_builder.render(place / "gis.work", place / "issues.parquet", progress=False)
-    flags = ("--suite", "tracker", "--data", "gis", "--reports", "issues.parquet", "--resamples", "100")
-    done = run(place, "--model", "bert", "--model", "wide", *flags, "--markdown", "told.md", "--json")
+    flags = (
+        "--suite",
+        "tracker",
+        "--data",
+        "gis",
+        "--reports",
+        "issues.parquet",
+        "--resamples",
+        "100",
+    )
+    done = run(
+        place, "--model", "bert", "--model", "wide", *flags, "--markdown", "told.md", "--json"
+    )
     found = {row: tasks["gis"] for row, tasks in done.result.items()}
     hybrids = [f"{model} + {words}" for model in ("bert", "wide") for words in ("BM25", "TF-IDF")]
     assert {*found} == {"BM25", "TF-IDF", "bert", "wide", *hybrids}
@@ -102,16 +133,32 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
     [
         (("--model", "hollow"), 2, "hollow: no weights; expected model.safetensors"),
         (("--model", "nan"), 3, "contain NaN or infinity, first"),
-        (("--model", "bert", "--data-dir", "cut"), 3, "has 1,378 rows instead of the published 1,379"),
+        (
+            ("--model", "bert", "--data-dir", "cut"),
+            3,
+            "has 1,378 rows instead of the published 1,379",
+        ),
         (("--model", "bert", "--tasks", "STS-B", "--split", "validation"), 3, "stsb-dev.tsv"),
         (("--model", "bert", "--split", "train"), 2, "--split train: expected test or validation"),
         (("--model", "bert", "--precision", "int3"), 2, "--precision int3"),
         (("--model", "bert", "--resamples", "9"), 2, "--resamples 9"),
-        (("--model", "bert", "--against-endpoint", "http://h/v1"), 2, "--against-endpoint without --against"),
+        (
+            ("--model", "bert", "--against-endpoint", "http://h/v1"),
+            2,
+            "--against-endpoint without --against",
+        ),
         (("--model", "bert", "--model", "bert"), 2, "--model: a duplicate among bert, bert"),
-        (("--model", "bert", "--model", "wide", "--against", "bert"), 2, "--against: found several --model"),
+        (
+            ("--model", "bert", "--model", "wide", "--against", "bert"),
+            2,
+            "--against: found several --model",
+        ),
         (("--model", "bert", "--model", "./none"), 2, "none: no such folder"),
-        (("--model", "bert", "--data", "same.tsv"), 3, "same.tsv: all cosines are 1: the model's vectors"),
+        (
+            ("--model", "bert", "--data", "same.tsv"),
+            3,
+            "same.tsv: all cosines are 1: the model's vectors",
+        ),
     ],
 )
 def test_bad_input_gives_one_line_and_an_exit_code(
@@ -126,8 +173,13 @@ def test_bad_input_gives_one_line_and_an_exit_code(
 def test_several_models_in_one_table(place: Path) -> None:
     flags = ("--model", "bert", "--model", "wide", "--data-dir", "data", "--resamples", "100")
     told = run(place, *flags, "--json").result
-    assert {name: list(tasks) for name, tasks in told.items()} == {"bert": ["STS-B"], "wide": ["STS-B"]}
-    alone = run(place, "--model", "wide", "--data-dir", "data", "--resamples", "100", "--json").result
+    assert {name: list(tasks) for name, tasks in told.items()} == {
+        "bert": ["STS-B"],
+        "wide": ["STS-B"],
+    }
+    alone = run(
+        place, "--model", "wide", "--data-dir", "data", "--resamples", "100", "--json"
+    ).result
     assert told["wide"] == alone
     shown = run(place, *flags).out
     assert "STS-B, spearman" in shown

@@ -12,7 +12,16 @@ import pytest
 
 from aoe_train import Encoder
 from tests.contract.conftest import Done
-from tests.contract.train_command import DEV, MIXTURE, begin_ranks, command, difference, environ, fill, run
+from tests.contract.train_command import (
+    DEV,
+    MIXTURE,
+    begin_ranks,
+    command,
+    difference,
+    environ,
+    fill,
+    run,
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +70,9 @@ def test_help_loads_nothing_heavy() -> None:
         "import sys; from aoe_train.api.cli import app; app(['train', '--help'], standalone_mode=False); "
         "sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ())
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environ()
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -75,7 +86,15 @@ def trained(folder: Path) -> Done:
 def test_json_ends_with_one_object(folder: Path, trained: Done) -> None:
     assert len(trained.out.splitlines()) == 1
     result = trained.result
-    assert list(result)[:7] == ["out", "steps", "pairs", "seconds", "pairs_per_s", "peak_rss_mb", "dev"]
+    assert list(result)[:7] == [
+        "out",
+        "steps",
+        "pairs",
+        "seconds",
+        "pairs_per_s",
+        "peak_rss_mb",
+        "dev",
+    ]
     assert (result["out"], result["steps"], result["pairs"]) == ("model", 36, 288)
     assert result["pairs_per_s"] == pytest.approx(288 / result["seconds"], rel=0.01)
     assert -1 <= result["dev"] <= 1
@@ -92,7 +111,14 @@ def test_two_processes_train_the_same_model(folder: Path, *, mixture: bool) -> N
     flags += MIXTURE if mixture else ()
     one = run(folder, *flags, "--batch-size", "16", out="one")
     assert one.code == 0, one.err
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--standalone",
+    ]
     done = subprocess.run(
         [*torchrun, "-m", *command(*flags, out="two")],
         capture_output=True,

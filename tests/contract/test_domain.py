@@ -19,7 +19,18 @@ from tests.contract.conftest import SAMPLE, Done, environment, run_here
 from tests.docs.blocks import ROOT, to_run
 from tests.pairkit.review_material import judge_all
 
-WORDS = ("doctor", "pain", "fever", "medicine", "child", "treatment", "letter", "book", "house", "river")
+WORDS = (
+    "doctor",
+    "pain",
+    "fever",
+    "medicine",
+    "child",
+    "treatment",
+    "letter",
+    "book",
+    "house",
+    "river",
+)
 SENTENCES = [
     f"The {one} {verb} the {adjective} {other}."
     for one, other in zip(WORDS, WORDS[3:] + WORDS[:3], strict=True)
@@ -47,7 +58,17 @@ def run(place: Path, package: str, *arguments: str) -> Done:
 def pairs(place: Path) -> Done:
     """The command that writes pairs of the sentences."""
     return run(
-        *(place, "llm_labeler", "generate", "--data", "sentences.txt", "--llm", "wordnet", "--draw", "50"),
+        *(
+            place,
+            "llm_labeler",
+            "generate",
+            "--data",
+            "sentences.txt",
+            "--llm",
+            "wordnet",
+            "--draw",
+            "50",
+        ),
         *("--out", "pairs", "--set", "split.test=0.4", "--json"),
     )
 
@@ -56,7 +77,17 @@ def pairs(place: Path) -> Done:
 def own(place: Path, pairs: Done) -> Done:
     """The command that trains the model `own` on these pairs."""
     return run(
-        *(place, "aoe_train", "train", "--data", "pairs/triplet", "--backbone", "bert", "--out", "own"),
+        *(
+            place,
+            "aoe_train",
+            "train",
+            "--data",
+            "pairs/triplet",
+            "--backbone",
+            "bert",
+            "--out",
+            "own",
+        ),
         *("--preset", "domain", "--top-layers", "1", "--lr", "1e-2", "--batch-size", "8"),
     )
 
@@ -65,7 +96,9 @@ def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) ->
     assert pairs.result["positives"] > 10
     few = ("--backbone", "bert", "--batch-size", "8", "--json", "-q")
     domain = ("--preset", "domain", "--top-layers", "1", "--lr", "1e-2")
-    trained = run(place, "aoe_train", "train", "--data", "pairs/triplet", "--out", "model", *domain, *few)
+    trained = run(
+        place, "aoe_train", "train", "--data", "pairs/triplet", "--out", "model", *domain, *few
+    )
     assert trained.result["steps"] > 0
     run(
         *(place, "aoe_train", "train", "--data", "sentences.txt", "--out", "simcse"),
@@ -87,8 +120,27 @@ def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) ->
 def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> None:
     asked = (f"I know that {line[:1].lower()}{line[1:]}\n" for line in SENTENCES)
     (place / "requests.txt").write_text("".join(asked))
-    run(place, "llm_labeler", "generate", "--data", "requests.txt", "--llm", "wordnet", "--out", "asked")
-    how = ("--data", "asked/triplet", "--backbone", "bert", "--preset", "domain", "--top-layers", "1")
+    run(
+        place,
+        "llm_labeler",
+        "generate",
+        "--data",
+        "requests.txt",
+        "--llm",
+        "wordnet",
+        "--out",
+        "asked",
+    )
+    how = (
+        "--data",
+        "asked/triplet",
+        "--backbone",
+        "bert",
+        "--preset",
+        "domain",
+        "--top-layers",
+        "1",
+    )
     told = run(place, "aoe_train", "train", "--out", "kept", *how)
     assert "the backbone's weights are kept" in told.err
     assert "aoe sample-pairs" not in told.err
@@ -107,7 +159,9 @@ def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> No
     gis_builder.detect(tmp_path / "work", progress=False)
     gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
     issues = pl.read_parquet(tmp_path / "issues.parquet")
-    aoe_train.index(issues, model=place / "bert", out=tmp_path / "index", cache=False, progress=False)
+    aoe_train.index(
+        issues, model=place / "bert", out=tmp_path / "index", cache=False, progress=False
+    )
     found = gis_builder.suggest(repo, issue, index=tmp_path / "index", work=tmp_path / "work")
     assert len(found.suggestions) == 5
     hits = aoe_train.search_every(tmp_path / "index", before="created_at", progress=False)
@@ -119,7 +173,9 @@ def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> No
         )
 
 
-def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(place: Path, own: Done) -> None:
+def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
+    place: Path, own: Done
+) -> None:
     commands = [shlex.split(line) for line in own.err.splitlines() if line.startswith("  ")][-3:]
     assert [command[:2] for command in commands] == [
         ["aoe", "sample-pairs"],
@@ -148,14 +204,18 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(pla
 def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     """Both find texts with the same last word relevant."""
     models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
-    drawn = aoe_train.sample_pairs(SENTENCES, model=models, queries=SENTENCES, out=sheet, progress=False)
+    drawn = aoe_train.sample_pairs(
+        SENTENCES, model=models, queries=SENTENCES, out=sheet, progress=False
+    )
 
     def relevant(query: str, result: str) -> bool:
         return query.split()[-1] == result.split()[-1]
 
     def judge(prompt: str) -> str:
         data = json.loads(prompt[prompt.index('{"text"') :])
-        pairs = ((number, relevant(data["text"], text)) for number, text in data["sentences"].items())
+        pairs = (
+            (number, relevant(data["text"], text)) for number, text in data["sentences"].items()
+        )
         return json.dumps({number: "same" if fits else "different" for number, fits in pairs})
 
     review = pairkit.review(sheet)
@@ -164,11 +224,16 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     gains = [
         gain.to_dict()
         for data in (review.path, place / "judged")
-        for gain in aoe_train.evaluate(models[1], against=models[0], data=data, progress=False).gains.values()
+        for gain in aoe_train.evaluate(
+            models[1], against=models[0], data=data, progress=False
+        ).gains.values()
     ]
     assert gains[0] == gains[1]
     by_people, by_llm = (
-        {name: gain.to_dict() for name, gain in aoe_train.evaluate(data=data, progress=False).gains.items()}
+        {
+            name: gain.to_dict()
+            for name, gain in aoe_train.evaluate(data=data, progress=False).gains.items()
+        }
         for data in (review.path, place / "judged")
     )
     assert by_people == by_llm

@@ -28,7 +28,10 @@ INSTALLATIONS = [
         "train,minilm",
         [(INDEX, 0, ""), ("aoe search index refund", 0, "cosine"), ("label llms", 2, "[label]")],
     ),
-    ("train,minilm,documents", [(f"aoe index {ROOT}/docs/about --model minilm --out index", 0, "")]),
+    (
+        "train,minilm,documents",
+        [(f"aoe index {ROOT}/docs/about --model minilm --out index", 0, "")],
+    ),
 ]
 
 
@@ -40,12 +43,25 @@ def test_an_installation(extras: str, commands: list[tuple[str, int, str]], tmp_
     place = tmp_path / "env"
     subprocess.run([UV, "venv", "--quiet", place], check=True)
     package = f"{ROOT}[{extras}]" if extras else str(ROOT)
-    install = [UV, "pip", "install", "--quiet", "--python", place, "--constraint", ROOT / "constraints.txt"]
+    install = [
+        UV,
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        place,
+        "--constraint",
+        ROOT / "constraints.txt",
+    ]
     subprocess.run([*install, package], check=True)
     for line, code, words in commands:
         name, *arguments = shlex.split(line)
         done = subprocess.run(
-            [place / "bin" / name, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+            [place / "bin" / name, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         printed = done.stdout + done.stderr
         assert done.returncode == code, printed

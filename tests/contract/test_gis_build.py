@@ -61,9 +61,13 @@ def test_labels_agree_with_the_hand_written_truth(sample_build: tuple[Path, Done
     """Positives are duplicate and target, or two duplicates of one target; negatives are neither."""
     out, _ = sample_build
     stated = truth()
-    for repo, one, two, label in frame(out).select("repo", "number1", "number2", "label").iter_rows():
+    for repo, one, two, label in (
+        frame(out).select("repo", "number1", "number2", "label").iter_rows()
+    ):
         pair = [stated.get((repo, one)), stated.get((repo, two))]
-        targets = [row["targets"] for row in pair if row and (not label or row["verdict"] == "duplicate")]
+        targets = [
+            row["targets"] for row in pair if row and (not label or row["verdict"] == "duplicate")
+        ]
         tied = any(one in t or two in t for t in targets)
         assert tied if label else not tied, (repo, one, two)
 
@@ -96,7 +100,9 @@ def test_a_second_run_sends_no_request_and_changes_nothing(
 ) -> None:
     out, first = sample_build
     before = tree(out)
-    again = gis("build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json")
+    again = gis(
+        "build", "--repos", SAMPLE_REPOS, "--api-url", sample_url, "--out", str(out), "--json"
+    )
     assert again.code == 0, again.err
     assert again.result["points"] == first.result["points"]
     assert tree(out) == before
@@ -117,7 +123,16 @@ def test_the_stages_one_by_one_give_the_same_bytes_and_other_settings_need_fresh
     refused = gis(*pair, "--seed", "7")
     assert refused.code == 2
     assert "give --fresh to replace it" in refused.error
-    others = ("--seed", "7", "--negatives", "hard", "--split-sizes", "120,20,10", "--fresh", "--json")
+    others = (
+        "--seed",
+        "7",
+        "--negatives",
+        "hard",
+        "--split-sizes",
+        "120,20,10",
+        "--fresh",
+        "--json",
+    )
     done = gis(*pair, *others)
     assert done.code == 0, done.err
     assert set(frame(again)["negative_kind"].drop_nulls()) <= {"hard", "random"}
@@ -147,7 +162,9 @@ def test_no_issue_in_two_splits(sample_build: tuple[Path, Done]) -> None:
     seen: dict[tuple[str, int], set[str]] = {}
     for path in (out / "data").glob("*.parquet"):
         split = path.name.split("-")[0]
-        for repo, *numbers in pl.read_parquet(path).select("repo", "number1", "number2").iter_rows():
+        for repo, *numbers in (
+            pl.read_parquet(path).select("repo", "number1", "number2").iter_rows()
+        ):
             for number in numbers:
                 seen.setdefault((repo, number), set()).add(split)
     assert all(len(splits) == 1 for splits in seen.values())

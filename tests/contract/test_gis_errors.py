@@ -68,7 +68,9 @@ def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", **options: object) -> Done:
+def build(
+    gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", **options: object
+) -> Done:
     return gis("build", "--repos", repos, "--api-url", url, "--out", str(out), *flags, **options)
 
 
@@ -80,7 +82,12 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
         ((), "noaccess", 2, "no repository can be crawled (good/one"),
         (("--repos", "good/onne"), "any", 2, "good/onne"),
         (("--repos", "good/calm"), "any", 3, "no duplicates found"),
-        (("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"), "any", 4, "can't be reached"),
+        (
+            ("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"),
+            "any",
+            4,
+            "can't be reached",
+        ),
         (("--split-sizes", "5000,10,10"), "any", 2, "largest possible sizes"),
         (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
         (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
@@ -95,7 +102,13 @@ def build(gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", *
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_invalid_builds_end_with_a_message(
-    gis: Gis, odd_url: str, tmp_path: Path, flags: tuple[str, ...], token: str | None, code: int, says: str
+    gis: Gis,
+    odd_url: str,
+    tmp_path: Path,
+    flags: tuple[str, ...],
+    token: str | None,
+    code: int,
+    says: str,
 ) -> None:
     done = build(gis, odd_url, tmp_path / "o", *flags, token=token)
     assert done.code == code, done.err

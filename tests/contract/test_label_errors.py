@@ -56,7 +56,9 @@ def test_sentences(tmp_path: Path, name: str, content: bytes | None, code: int, 
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("html", "broken_reply"), ("hang", "timeout")])
-def test_a_server_that_never_answers_well(source: Path, tmp_path: Path, kind: str, reason: str) -> None:
+def test_a_server_that_never_answers_well(
+    source: Path, tmp_path: Path, kind: str, reason: str
+) -> None:
     with serve(Options(), Faults(1.0, (kind,))) as server:
         wait = {"attempts": 2, "timeout_s": 0.3 if kind == "hang" else 60}
         done = generate(source, tmp_path / "out", *one_llm(tmp_path, server.base_url, **wait))
@@ -81,7 +83,12 @@ def test_unreported_usage_is_charged_at_its_bound(source: Path, tmp_path: Path) 
         ({}, {"EMULATED_API_KEY": "a-wrong-secret-key"}, 4, "EMULATED_API_KEY"),
         ({}, {}, 2, "no key; set EMULATED_API_KEY"),
         ({"model": "nope"}, KEYS, 2, "no such model 'nope'"),
-        ({"base_url": "http://127.0.0.1:9/v1"}, KEYS, 4, "can't be reached at http://127.0.0.1:9/v1"),
+        (
+            {"base_url": "http://127.0.0.1:9/v1"},
+            KEYS,
+            4,
+            "can't be reached at http://127.0.0.1:9/v1",
+        ),
         ({"base_url": "ftp://127.0.0.1/v1"}, KEYS, 2, "http"),
     ],
 )
@@ -107,7 +114,9 @@ def test_other_folders_are_not_replaced(source: Path, tmp_path: Path) -> None:
     ):
         done = generate(source, at, *WORDNET, *flags)
         assert (done.code, says in done.error) == (2, True), done.err
-    parse = run_label("parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9")
+    parse = run_label(
+        "parse", "--work", tmp_path / "out.work", "--out", tmp_path / "p", "--set", "size=9"
+    )
     assert (parse.code, "change them with `label generate`" in parse.error) == (2, True), parse.err
 
 

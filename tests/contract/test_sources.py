@@ -61,13 +61,17 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
     "read": lambda place: pairkit.read(place / "pairs.tsv"),
     "write": lambda place: pairkit.write(in_memory(place), place / "written"),
     "split": lambda place: pairkit.split(place / "pairs.tsv", split_sizes=(1, 0, 0)),
-    "merge": lambda place: pairkit.merge([pairkit.split(place / "pairs.tsv", split_sizes=(1, 0, 0))]),
+    "merge": lambda place: pairkit.merge(
+        [pairkit.split(place / "pairs.tsv", split_sizes=(1, 0, 0))]
+    ),
     "mine": mined,
     "mine, .pairs": lambda place: mined(place).pairs,
     "mine, written": lambda place: mined(place, place / "mined"),
     "gis": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet),
     "gis, .pairs": lambda place: gis_builder.pair(place / "gis.work", place / "gis", **quiet).pairs,
-    "label": lambda place: llm_labeler.generate(SENTENCES, llm="wordnet", out=place / "label", **quiet),
+    "label": lambda place: llm_labeler.generate(
+        SENTENCES, llm="wordnet", out=place / "label", **quiet
+    ),
     "review": reviewed,
     "aoe mine": lambda place: aoe_train.mine(mined(place), model=place / "bert", **quiet),
 }
@@ -91,7 +95,9 @@ TEXTS: dict[str, Callable[[Path], Any]] = {
     "dicts": lambda _: [{"text": text} for text in SENTENCES],
     "polars": lambda _: pl.DataFrame({"text": SENTENCES}),
     "pandas": lambda _: pandas.DataFrame({"text": SENTENCES}),
-    "render": lambda place: gis_builder.render(place / "gis.work", place / "issues.parquet", **quiet),
+    "render": lambda place: gis_builder.render(
+        place / "gis.work", place / "issues.parquet", **quiet
+    ),
 }
 
 

@@ -63,7 +63,9 @@ def test_texts_in_a_poor_locale(tmp_path: Path, command: list[str]) -> None:
 
 @pytest.mark.parametrize(("package", "command"), [("pairkit", "audit"), ("llm_labeler", "plan")])
 def test_names_that_are_no_unicode(package: str, command: str) -> None:
-    done = ran(package, command, os.fsdecode(b"no-\xff\x1b[2J-file"), env=POOR, stdout=subprocess.PIPE)
+    done = ran(
+        package, command, os.fsdecode(b"no-\xff\x1b[2J-file"), env=POOR, stdout=subprocess.PIPE
+    )
     assert done.returncode in (2, 3)
     assert b"Traceback" not in done.stderr
     assert b"\x1b[2J" not in done.stderr

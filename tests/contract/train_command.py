@@ -11,7 +11,18 @@ from tests import forked
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 from tests.contract.conftest import Done, environment, run_here
 
-FLAGS = ("--preset", "angle-paper", "--lr", "1e-4", "--batch-size", "8", "--epochs", "3", "--seed", "5")
+FLAGS = (
+    "--preset",
+    "angle-paper",
+    "--lr",
+    "1e-4",
+    "--batch-size",
+    "8",
+    "--epochs",
+    "3",
+    "--seed",
+    "5",
+)
 DEV = ("--dev-data", "dev.tsv")
 # In addition to train.tsv; sbert has weights that batches of the other dataset don't use.
 MIXTURE = ("--data", "other=triplets.jsonl", "--set", "datasets.other.preset=sbert")
@@ -30,7 +41,9 @@ def environ() -> dict[str, str]:
     return environment(HF_HUB_OFFLINE="1", AOE_CACHE="cache")
 
 
-def command(*arguments: str, out: str, data: str = "train.tsv", backbone: str = "bert") -> list[str]:
+def command(
+    *arguments: str, out: str, data: str = "train.tsv", backbone: str = "bert"
+) -> list[str]:
     given = ["--data", data, "--backbone", backbone, "--out", out]
     return ["aoe_train", "train", *given, *FLAGS, *arguments]
 

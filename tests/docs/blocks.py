@@ -66,7 +66,9 @@ def without_figures(line: str) -> str:
 
 def to_run(page: Path, language: str) -> list[Block]:
     """The blocks of a page in one language that run one after another."""
-    return [block for block in blocks_of(page) if block.language == language and block.not_run is None]
+    return [
+        block for block in blocks_of(page) if block.language == language and block.not_run is None
+    ]
 
 
 def shown(page: Path, language: str) -> list[str]:

@@ -57,7 +57,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("page", "language"), _cases())
 def test_blocks_run_and_print_the_output_shown(page: Path, language: str, home: Path) -> None:
     text = "".join(f"# {page.name}:{block.line}\n{block.text}" for block in to_run(page, language))
-    text = text.replace("8000", str(free_port())).replace("intfloat/multilingual-e5-small", "minilm")
+    text = text.replace("8000", str(free_port())).replace(
+        "intfloat/multilingual-e5-small", "minilm"
+    )
     if language == "python":
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -77,7 +79,9 @@ def test_every_output_shown_is_checked() -> None:
         assert sum(len(shown(page, language)) for language in languages) == len(written), page
 
 
-def with_a_tiny_model(page: str, home: Path, changes: dict[str, str], times: int = 1) -> dict[str, Any]:
+def with_a_tiny_model(
+    page: str, home: Path, changes: dict[str, str], times: int = 1
+) -> dict[str, Any]:
     """Runs the Python of a page with a tiny model and few pairs, and returns the variables."""
     tiny = home.with_name("tiny")
     lay_out(tiny, "aoe_train")
@@ -106,7 +110,9 @@ def test_training_tutorial_runs_with_a_tiny_model(home: Path) -> None:
 def test_topics_by_bertopic(home: Path) -> None:
     pytest.importorskip("bertopic")
     indexing, topics, *_ = (
-        block for block in blocks_of(ROOT / "docs" / "howto" / "groups.md") if block.language == "python"
+        block
+        for block in blocks_of(ROOT / "docs" / "howto" / "groups.md")
+        if block.language == "python"
     )
     names: dict[str, Any] = {}
     exec(indexing.text + topics.text, names)
@@ -127,7 +133,8 @@ def test_commands_of_a_howto_run(page: str, home: Path) -> None:
     text = "".join(block.text for block in to_run(ROOT / "docs" / "howto" / page, "sh"))
     if page == "search.md":
         text = (
-            "gis import data/sample --work gis.work\ngis render --work gis.work --out issues.parquet\n" + text
+            "gis import data/sample --work gis.work\ngis render --work gis.work --out issues.parquet\n"
+            + text
         )
         text = text.replace("rust-lang/rust", "quarryhq/quarry").replace("new-index", "index")
     in_shell(text, home.parent / "bin")
@@ -160,8 +167,14 @@ def test_documents_reach_libraries_for_rag(package: str, home: Path) -> None:
     lay_out(home / "tiny", "aoe_train")
     os.chdir(home / "tiny")
     howto = ROOT / "docs" / "howto"
-    aoe_train.index(howto, model="./model", out="handbook", link="https://example.org/{page}", progress=False)
-    (text,) = (block.text for block in to_run(howto / "rag.md", "python") if f"from {package}" in block.text)
+    aoe_train.index(
+        howto, model="./model", out="handbook", link="https://example.org/{page}", progress=False
+    )
+    (text,) = (
+        block.text
+        for block in to_run(howto / "rag.md", "python")
+        if f"from {package}" in block.text
+    )
     names: dict[str, Any] = {}
     exec(text.replace('"minilm"', '"./model"'), names)
     assert len(names["sources"]) == 4
@@ -197,9 +210,19 @@ def in_shell(text: str, scripts: Path) -> str:
     """Runs text in a shell that has the commands of this tree, and returns its output."""
     ends = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
     command = ["bash", "-c", f"set -euo pipefail\n{ends}\n{text}"]
-    path = os.pathsep.join((str(_scripts(scripts)), str(Path(sys.executable).parent), os.environ["PATH"]))
-    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
-    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=1800)
+    path = os.pathsep.join(
+        (str(_scripts(scripts)), str(Path(sys.executable).parent), os.environ["PATH"])
+    )
+    env = {
+        **os.environ,
+        "PATH": path,
+        "PYTHONPATH": str(ROOT),
+        "HF_HUB_OFFLINE": "1",
+        "COLUMNS": "100",
+    }
+    result = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False, timeout=1800
+    )
     assert result.returncode == 0, f"{result.stdout[-2000:]}\n{result.stderr[-4000:]}"
     return result.stdout
 
@@ -211,6 +234,8 @@ def _scripts(folder: Path) -> Path:
     for name, entry in project["scripts"].items():
         script = folder / name
         package = entry.partition(".")[0]
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {package} "$@"\n', encoding="utf-8")
+        script.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" -m {package} "$@"\n', encoding="utf-8"
+        )
         script.chmod(0o755)
     return folder

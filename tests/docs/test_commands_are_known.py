@@ -18,9 +18,9 @@ from tests.docs.blocks import PAGES, ROOT, blocks_of
 
 SCRIPTS: dict[str, str] = {
     name: entry.partition(".")[0]
-    for name, entry in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "scripts"
-    ].items()
+    for name, entry in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]["scripts"].items()
 }
 _DEFAULT = re.compile(r"\. \[default: [^\]]+\]$")  # at the end of a help text
 MODULES = {package: script for script, package in SCRIPTS.items()}

@@ -87,7 +87,9 @@ class Figure(NamedTuple):
             and (self.second is None or self._rounds_to(self.second, after))
             for number, after in itertools.pairwise([*line, math.nan])
         )
-        return is_found and all(any(self._rounds_to(text, number) for number in line) for text in self.cell)
+        return is_found and all(
+            any(self._rounds_to(text, number) for number in line) for text in self.cell
+        )
 
     def _rounds_to(self, text: str, number: float) -> bool:
         """Whether a number, or its percentage, is shown as this text."""
@@ -123,9 +125,15 @@ SECTION = "# Small vectors\n\n<!-- results: small_vectors.csv; 1.2 = 81.15 - 79.
         ("Ours is 2.2 times as fast, in 30 MiB.", ["2.2 has no results", "30 has no results"]),
         ("It removes 57 to\n99 % of them.", ["57 has no results", "99 has no results"]),
         ("Ours is twice as fast.", ["twice as fast: write the figure"]),
-        ("<!-- not measured: a limit -->\n\nAt most 30 MiB.\n\nIt is 15 % faster.", ["15 has no results"]),
+        (
+            "<!-- not measured: a limit -->\n\nAt most 30 MiB.\n\nIt is 15 % faster.",
+            ["15 has no results"],
+        ),
         ("distilabel 1.5.3 and Python 3.11 read `0.5` of [BM25](https://example.org/2.5).", []),
-        ("<!-- results: small_vectors.csv; 1.3 = 81.15 - 79.96 -->\n\nText.", ["1.3 isn't 81.15 - 79.96"]),
+        (
+            "<!-- results: small_vectors.csv; 1.3 = 81.15 - 79.96 -->\n\nText.",
+            ["1.3 isn't 81.15 - 79.96"],
+        ),
         ("<!-- results: small_vectors.csv; 1.2 = 81.17 - 79.96 -->\n\nText.", ["81.17 isn't in"]),
         ("<!-- results: missing.csv -->\n\nText.", ["missing.csv: no such file"]),
     ],
@@ -146,7 +154,8 @@ def faults(text: str, *, runs: bool) -> Iterator[str]:
             yield f"{phrase}: write the figure"
         if passage.mark is None:
             yield from (
-                f"{figure.text} has no results: {beginning}" for figure in figures(visible, is_marked=False)
+                f"{figure.text} has no results: {beginning}"
+                for figure in figures(visible, is_marked=False)
             )
         elif not passage.text:
             yield from mark_faults(passage.mark)
@@ -193,7 +202,9 @@ def mark_faults(mark: Mark) -> Iterator[str]:
         missing = [operand for operand in operands if not Figure(operand).is_among(results)]
         if missing:
             yield f"{missing[0]} isn't in {', '.join(mark.files)}: {line}"
-        elif not Figure(shown).is_among([[value(ast.parse(calculation.replace(",", ""), mode="eval").body)]]):
+        elif not Figure(shown).is_among(
+            [[value(ast.parse(calculation.replace(",", ""), mode="eval").body)]]
+        ):
             yield f"{shown} isn't {calculation}"
 
 
@@ -206,13 +217,17 @@ def figures(text: str, *, is_marked: bool) -> Iterator[Figure]:
             if _FIRST_OF_TWO.search(before):
                 continue
             unit = _BEFORE_UNIT.match(after)
-            interval = _BOUND.match(after) if before.endswith(("[", "[-", "[+")) and is_marked else None
+            interval = (
+                _BOUND.match(after) if before.endswith(("[", "[-", "[+")) and is_marked else None
+            )
             second = interval or _DEVIATION.match(after)
             is_percent = bool(unit and unit[0].endswith("%"))
             place = before.count("|")
             is_measured = unit or second or "." in token[1] or place in cells
             if is_measured and (token[1], is_percent) != _CONFIDENCE:
-                yield Figure(token[1], is_percent, second[1] if second else None, cells.get(place, ()))
+                yield Figure(
+                    token[1], is_percent, second[1] if second else None, cells.get(place, ())
+                )
 
 
 def lines_of(text: str) -> list[str]:
@@ -228,7 +243,9 @@ def numeric_cells(line: str) -> dict[int, tuple[str, ...]]:
     numbers = {}
     for place, cell in enumerate(line.split("|")):
         if _CELL.fullmatch(cell.strip()):
-            is_range = " to " in cell and "(" not in cell  # which may be over several lines of results
+            is_range = (
+                " to " in cell and "(" not in cell
+            )  # which may be over several lines of results
             numbers[place] = () if is_range else tuple(re.findall(_NUMBER, cell))
     return numbers
 

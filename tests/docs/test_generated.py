@@ -20,7 +20,9 @@ def test_the_reference(reference: Any) -> None:
     texts = reference.pages()
     assert {page.stem for page in texts} >= {"gis", "label-settings", "dataset", "python"}
     for page, text in texts.items():
-        assert page.read_text(encoding="utf-8") == text, f"{page.relative_to(ROOT)}: run `make reference`"
+        assert page.read_text(encoding="utf-8") == text, (
+            f"{page.relative_to(ROOT)}: run `make reference`"
+        )
 
 
 def test_every_setting_is_described(reference: Any) -> None:

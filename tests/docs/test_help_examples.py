@@ -43,7 +43,8 @@ def arguments(script: str, name: str, line: str) -> dict[tuple[str, str], set[st
     command: Any = tree(script).commands[name]
     context = command.make_context(name, words)
     return {
-        (param.name, param.metavar or ""): {*texts(context.params[param.name])} for param in command.params
+        (param.name, param.metavar or ""): {*texts(context.params[param.name])}
+        for param in command.params
     }
 
 

@@ -38,14 +38,18 @@ pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 
 
 def test_documents_are_found() -> None:
-    assert {ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "tutorials" / "train.ipynb"} <= {
-        *DOCUMENTS
-    }
+    assert {
+        ROOT / "README.md",
+        ROOT / "docs" / "index.md",
+        ROOT / "docs" / "tutorials" / "train.ipynb",
+    } <= {*DOCUMENTS}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_are_valid(document: Path) -> None:
-    assert [f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))] == []
+    assert [
+        f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))
+    ] == []
 
 
 def links(document: Path) -> Iterator[str]:
@@ -70,7 +74,9 @@ def anchors(text: str) -> set[str]:
     """The anchors of a document's headings, by GitHub's rule."""
     seen: Counter[str] = Counter()
     slugs = set()
-    for heading in _HEADING.findall(re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)):
+    for heading in _HEADING.findall(
+        re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    ):
         words = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading)
         slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
         slugs.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)

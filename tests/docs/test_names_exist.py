@@ -41,7 +41,9 @@ def test_files_exist(page: Path) -> None:
 def test_settings_exist(page: Path) -> None:
     reference = [*(ROOT / "docs" / "reference").glob("*-settings.md")]
     keys = {span.strip("[]") for settings in reference for span in spans(settings)}
-    sections = {key.partition(".")[0] for key in keys if "." in key} - {"datasets"}  # names of one's own
+    sections = {key.partition(".")[0] for key in keys if "." in key} - {
+        "datasets"
+    }  # names of one's own
     named = [found for span in spans(page) if (found := _SETTING.fullmatch(span))]
     ours = [found for found in named if found[2] in sections and not found[1].endswith(".json")]
     assert [found[0] for found in ours if found[1] not in keys] == []
@@ -49,13 +51,16 @@ def test_settings_exist(page: Path) -> None:
 
 def test_the_sample_data_is_described() -> None:
     described = {*spans(ROOT / "data" / "README.md")}
-    samples = {path.name + "/" * path.is_dir() for path in (ROOT / "data").iterdir()} - {"README.md"}
+    samples = {path.name + "/" * path.is_dir() for path in (ROOT / "data").iterdir()} - {
+        "README.md"
+    }
     assert samples - described == set()
 
 
 def test_the_makefile_runs_known_commands() -> None:
     lines = re.findall(
-        rf"\$\(BIN\)/({'|'.join(SCRIPTS)}) ([\w-]+)(.*)", (ROOT / "Makefile").read_text(encoding="utf-8")
+        rf"\$\(BIN\)/({'|'.join(SCRIPTS)}) ([\w-]+)(.*)",
+        (ROOT / "Makefile").read_text(encoding="utf-8"),
     )
     assert len(lines) >= 8
     for script, name, rest in lines:

@@ -16,14 +16,18 @@ _PATH = re.compile(r"(?<![\w./-])(?:benchmarks|docs/scripts|papers|tests)/[\w/]+
 _NAME = re.compile(r"`([\w]+\.py)\b")
 _MODULE = re.compile(r"python -m (papers|benchmarks|docs|tests)((?:\.\w+)*)")
 NAMING = [
-    path for path in COMMITTED if path.suffix in {".py", ".md", ".csv", ".toml"} or path.name == "Makefile"
+    path
+    for path in COMMITTED
+    if path.suffix in {".py", ".md", ".csv", ".toml"} or path.name == "Makefile"
 ]
 pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 
 
 def test_named_scripts_exist() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in NAMING if path != Path(__file__)}
-    missing = {str(path.relative_to(ROOT)): [*missing_scripts(path, text)] for path, text in texts.items()}
+    missing = {
+        str(path.relative_to(ROOT)): [*missing_scripts(path, text)] for path, text in texts.items()
+    }
     assert {path: names for path, names in missing.items() if names} == {}
 
 
@@ -38,7 +42,11 @@ def test_named_scripts_exist() -> None:
         ("benchmarks/results/x.csv", "# Seconds: benchmarks/gone.py --all", ["benchmarks/gone.py"]),
         ("benchmarks/README.md", "by `domain.py --out F` and `gone.py`", ["gone.py"]),
         ("docs/concepts.md", "your own `gone.py`", []),
-        ("benchmarks/README.md", "`python -m papers.gone` and `python -m tests.forked`", ["papers.gone"]),
+        (
+            "benchmarks/README.md",
+            "`python -m papers.gone` and `python -m tests.forked`",
+            ["papers.gone"],
+        ),
     ],
 )
 def test_missing_scripts_are_found(page: str, text: str, expected: list[str]) -> None:

@@ -21,7 +21,10 @@ _LOADED = re.compile(
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a module or script in a folder, with our packages on the path."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
+    }
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
@@ -56,15 +59,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
-    assert {page.relative_to(site).with_suffix(".md").as_posix() for page in site.rglob("*.html")} - {
-        "404.md"
-    } == listed
+    assert {
+        page.relative_to(site).with_suffix(".md").as_posix() for page in site.rglob("*.html")
+    } - {"404.md"} == listed
 
 
 def test_no_page_loads_from_another_server(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
-    assert {page.name: urls for page in pages if (urls := _LOADED.findall(page.read_text("utf-8")))} == {}
+    assert {
+        page.name: urls for page in pages if (urls := _LOADED.findall(page.read_text("utf-8")))
+    } == {}
 
 
 def test_every_picture_exists(site: Path) -> None:
@@ -101,13 +106,17 @@ def test_every_picture_exists(site: Path) -> None:
 def test_words_that_readers_search_for_are_in_a_heading(site: Path, query: str, page: str) -> None:
     """Words in headings rank first in the search, which compares beginnings of words."""
     sections = json.loads((site / "search.json").read_text("utf-8"))["items"]
-    headings = [section["title"] for section in sections if section["location"].startswith(f"{page}.html")]
+    headings = [
+        section["title"] for section in sections if section["location"].startswith(f"{page}.html")
+    ]
     assert [heading for heading in headings if re.search(rf"(?i)\b{query}", heading)]
 
 
 def test_the_reference_has_every_command(site: Path) -> None:
     for script, command in (("gis", "build"), ("label", "generate"), ("aoe", "train")):
-        assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text("utf-8")
+        assert f'id="{script}-{command}"' in (site / "reference" / f"{script}.html").read_text(
+            "utf-8"
+        )
 
 
 def test_links_to_files_outside_docs_lead_to_pages(site: Path) -> None:
@@ -124,5 +133,9 @@ def test_tables_of_the_reference_stack_on_a_phone(site: Path) -> None:
 def test_shell_and_python_are_tabs(site: Path) -> None:
     page = (site / "tutorials" / "train.html").read_text("utf-8")
     source = (ROOT / "docs" / "tutorials" / "train.md").read_text("utf-8")
-    assert len(re.findall(r'<label for="[^"]+">Shell</label>', page)) == source.count("```python\n") >= 4
+    assert (
+        len(re.findall(r'<label for="[^"]+">Shell</label>', page))
+        == source.count("```python\n")
+        >= 4
+    )
     assert page.count(">Shell</label>") == page.count(">Python</label>")

@@ -38,7 +38,10 @@ def test_readme_is_short() -> None:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help(script: str) -> None:
     for name, command in tree(script).commands.items():
-        helps = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
+        helps = [
+            command.help or "",
+            *(getattr(param, "help", None) or "" for param in command.params),
+        ]
         assert [*avoided_terms("\n".join(helps))] == [], f"{script} {name}"
 
 

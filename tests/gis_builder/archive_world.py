@@ -59,11 +59,17 @@ def saved_threads(work: Path) -> dict[str, list[Thread]]:
                 rows.setdefault((row["repo"], row["number"]), []).append(row)
             return rows
 
-        issues, comments, events = read("issues", "1, 2"), read("comments", "id"), read("events", "place")
+        issues, comments, events = (
+            read("issues", "1, 2"),
+            read("comments", "id"),
+            read("events", "place"),
+        )
     threads: dict[str, list[Thread]] = {}
     for ref, (issue,) in issues.items():
         if issue["depth"] == 2 and not issue["is_pull"]:
-            threads.setdefault(ref[0], []).append(Thread(issue, comments.get(ref, []), events.get(ref, [])))
+            threads.setdefault(ref[0], []).append(
+                Thread(issue, comments.get(ref, []), events.get(ref, []))
+            )
     return threads
 
 
@@ -125,7 +131,11 @@ def _of_thread(thread: Thread) -> Iterator[dict[str, Any]]:
         base = {"repo": {"name": issue["repo"]}, "created_at": at}
         if kind == 1:
             payload = {"action": "created", "issue": shown, "comment": _comment(what)}
-            yield base | {"type": "IssueCommentEvent", "actor": account(what["author"]), "payload": payload}
+            yield base | {
+                "type": "IssueCommentEvent",
+                "actor": account(what["author"]),
+                "payload": payload,
+            }
         else:
             action, actor = (what["kind"], what["actor"]) if kind else ("opened", issue["author"])
             payload = {"action": action, "issue": shown}
@@ -142,7 +152,10 @@ def _comment(comment: dict[str, Any]) -> dict[str, Any]:
 def _issue(issue: dict[str, Any], at: str, closed_at: str | None) -> dict[str, Any]:
     """The REST object of an issue at a time."""
     return {
-        **{name: issue[name] for name in ("number", "title", "body", "author_association", "created_at")},
+        **{
+            name: issue[name]
+            for name in ("number", "title", "body", "author_association", "created_at")
+        },
         "user": account(issue["author"], is_bot=issue["is_bot"]),
         "labels": [{"name": name} for name in json.loads(issue["labels"])],
         "state": "closed" if closed_at else "open",
@@ -155,7 +168,9 @@ def _issue(issue: dict[str, Any], at: str, closed_at: str | None) -> dict[str, A
 def files(folder: Path) -> dict[str, bytes]:
     """The contents of a folder's files by name."""
     return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
     }
 
 
@@ -187,7 +202,9 @@ def source(tmp_path_factory: pytest.TempPathFactory, threads: dict[str, list[Thr
 def world(threads: dict[str, list[Thread]]) -> list[bytes]:
     """The lines of an archive of these repositories."""
     return lines_of(
-        event for repo_id, stored in enumerate(threads.values(), 100) for event in events_of(repo_id, stored)
+        event
+        for repo_id, stored in enumerate(threads.values(), 100)
+        for event in events_of(repo_id, stored)
     )
 
 

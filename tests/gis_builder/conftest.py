@@ -26,7 +26,14 @@ def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
     state = {"state": "open", **dict.fromkeys(("state_reason", "closed_at", "closed_by"))}
     author = {"user": {"login": "ann", "type": "User"}, "author_association": "NONE"}
     times = dict.fromkeys(("created_at", "updated_at"), DAY.format(number))
-    return {"repository_url": f"{API}/{repo}", "number": number} | texts | state | author | times | fields
+    return (
+        {"repository_url": f"{API}/{repo}", "number": number}
+        | texts
+        | state
+        | author
+        | times
+        | fields
+    )
 
 
 def closed(by: str, day: int, reason: str = "completed") -> dict[str, Any]:
@@ -35,7 +42,9 @@ def closed(by: str, day: int, reason: str = "completed") -> dict[str, Any]:
     return state | dict.fromkeys(("closed_at", "updated_at"), DAY.format(day))
 
 
-def comment(repo: str, number: int, id_: int, body: str, login: str = "max", day: int = 20) -> dict[str, Any]:
+def comment(
+    repo: str, number: int, id_: int, body: str, login: str = "max", day: int = 20
+) -> dict[str, Any]:
     """A comment of a maintainer."""
     author = {"user": {"login": login, "type": "User"}, "author_association": "MEMBER"}
     times = dict.fromkeys(("created_at", "updated_at"), DAY.format(day))
@@ -58,7 +67,9 @@ def write_tracker(root: Path, name: str, info: dict[str, Any] | None = None, **f
     """Write one repository: `repo.json` and a file of JSON lines for each of `files`."""
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "repo.json").write_text(json.dumps({"full_name": name, **(info or {})}), encoding="utf-8")
+    (folder / "repo.json").write_text(
+        json.dumps({"full_name": name, **(info or {})}), encoding="utf-8"
+    )
     for stem, rows in files.items():
         write_lines(folder / f"{stem}.jsonl", rows)
 
@@ -85,12 +96,21 @@ def write_world(root: Path, remarks: int = 5) -> Path:
         issues=[
             issue(rocket, 1, title="Crash on start", labels=[{"name": "bug"}, {"name": "ui"}]),
             issue(
-                rocket, 2, title="It dies", labels=[{"name": "Duplicate"}], **closed("max", 21, "duplicate")
+                rocket,
+                2,
+                title="It dies",
+                labels=[{"name": "Duplicate"}],
+                **closed("max", 21, "duplicate"),
             ),
             issue(rocket, 3, pull_request={"merged_at": DAY.format(22)}, **closed("max", 22)),
             issue(rocket, 4, body=None, **closed("max", 23)),
             issue(rocket, 5, state_reason="reopened", updated_at=DAY.format(24)),
-            issue(rocket, 6, user={"login": "helper[bot]", "type": "Bot"}, **closed("max", 25, "duplicate")),
+            issue(
+                rocket,
+                6,
+                user={"login": "helper[bot]", "type": "Bot"},
+                **closed("max", 25, "duplicate"),
+            ),
             issue(rocket, 9, user=None, **closed("ann", 26, "not_planned")),
         ],
         comments=[
@@ -113,7 +133,10 @@ def write_world(root: Path, remarks: int = 5) -> Path:
             event(rocket, 6, "marked_as_duplicate", 25, canonical="acme/fuel#1"),
             event(rocket, 9, "closed", 26, state_reason="not_planned"),
         ],
-        missing=[{"number": 7, "status": "deleted"}, {"number": 8, "status": "transferred", "to": moved}],
+        missing=[
+            {"number": 7, "status": "deleted"},
+            {"number": 8, "status": "transferred", "to": moved},
+        ],
     )
     fuel = "acme/fuel"
     write_tracker(

@@ -43,7 +43,11 @@ class World:
     def __init__(self, dump: Path) -> None:
         options = Options(points=10**9, window_s=10**6)
         self._service = Service(
-            Catalogue([dump]), URL, options=options, faults=FaultPlan(), clock=lambda: 1_700_000_000.0
+            Catalogue([dump]),
+            URL,
+            options=options,
+            faults=FaultPlan(),
+            clock=lambda: 1_700_000_000.0,
         )
         self._known: dict[tuple[str, str, bytes], Response] = {}
 
@@ -53,7 +57,9 @@ class World:
         if key not in self._known:
             parts = urlsplit(url)
             target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-            reply = self._service.handle(Request(method, target, {"authorization": "bearer one"}, body))
+            reply = self._service.handle(
+                Request(method, target, {"authorization": "bearer one"}, body)
+            )
             headers = {name.lower(): str(value) for name, value in reply.headers.items()}
             self._known[key] = (reply.status, headers, reply.body())
         return self._known[key]
@@ -132,19 +138,87 @@ def crawl_into(plan: str, settings: dict[str, Any], folder: Path) -> None:
 
 _ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**400, 0.5, 1e308, -(2**63) - 1),
-    *("", "x", " ", "\x00", "\ud800", "a\udc00b", "\u202e\x1b[31m\r\n", "x" * 70_000, "9" * 400, "@evil/x"),
-    *("2020-13-45T99:99:99Z", "0000-00-00T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59"),
-    *("2020-01-01", "2020-01-01T00:00:00", "2020-01-01T00:00:00+14:00", "now", "http://[", "//evil", "a/b"),
-    *("CLOSED", "open", "Issue", "PullRequest", "ghost", "../..", "NOT_FOUND", "RATE_LIMITED", "INTERNAL"),
+    *(
+        "",
+        "x",
+        " ",
+        "\x00",
+        "\ud800",
+        "a\udc00b",
+        "\u202e\x1b[31m\r\n",
+        "x" * 70_000,
+        "9" * 400,
+        "@evil/x",
+    ),
+    *(
+        "2020-13-45T99:99:99Z",
+        "0000-00-00T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-23:59",
+    ),
+    *(
+        "2020-01-01",
+        "2020-01-01T00:00:00",
+        "2020-01-01T00:00:00+14:00",
+        "now",
+        "http://[",
+        "//evil",
+        "a/b",
+    ),
+    *(
+        "CLOSED",
+        "open",
+        "Issue",
+        "PullRequest",
+        "ghost",
+        "../..",
+        "NOT_FOUND",
+        "RATE_LIMITED",
+        "INTERNAL",
+    ),
     *([], {}, [None], [[]], {"": None}, [5], {"path": 5}, {"nodes": None}, {"nodes": [None]}),
 )
 _ODD_ERRORS: tuple[Any, ...] = (
-    *(5, {}, [], [5], [None], [{}], [{"path": 5}], [{"path": [None]}], [{"path": [[]]}], [{"message": 5}]),
+    *(
+        5,
+        {},
+        [],
+        [5],
+        [None],
+        [{}],
+        [{"path": 5}],
+        [{"path": [None]}],
+        [{"path": [[]]}],
+        [{"message": 5}],
+    ),
     *([{"type": 5}], [{"extensions": 5}], [{"extensions": {"code": []}}], [{"message": "\ud800"}]),
-    *([{"type": kind, "message": "m", "path": ["r0"]}] for kind in ("NOT_FOUND", "FORBIDDEN", "INTERNAL")),
+    *(
+        [{"type": kind, "message": "m", "path": ["r0"]}]
+        for kind in ("NOT_FOUND", "FORBIDDEN", "INTERNAL")
+    ),
     *([{"type": kind, "message": "m"}] for kind in ("RATE_LIMITED", "TIMEOUT", "X")),
 )
-_STATUS = (200, 201, 202, 204, 206, 301, 302, 304, 307, 308, 400, 401, 403, 404, 410, 418, 422, 429, 451)
+_STATUS = (
+    200,
+    201,
+    202,
+    204,
+    206,
+    301,
+    302,
+    304,
+    307,
+    308,
+    400,
+    401,
+    403,
+    404,
+    410,
+    418,
+    422,
+    429,
+    451,
+)
 _STATUS += (500, 502, 503, 504, 599, 999)
 
 
@@ -250,7 +324,13 @@ def announce_pages(value: Any, cursor: str | None) -> None:
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Iterate over every object or list and its keys."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in list(inner):
         yield value, key
         yield from places(item)

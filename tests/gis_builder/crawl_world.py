@@ -21,7 +21,9 @@ LAST = 90
 
 def moment(number: int, minutes: int = 0) -> str:
     """A time in 2020, later for higher numbers."""
-    return f"2020-{1 + number // 28:02}-{1 + number % 28:02}T{minutes // 60:02}:{minutes % 60:02}:00Z"
+    return (
+        f"2020-{1 + number // 28:02}-{1 + number % 28:02}T{minutes // 60:02}:{minutes % 60:02}:00Z"
+    )
 
 
 def is_pull(number: int) -> bool:
@@ -41,7 +43,9 @@ def station_rows() -> dict[str, list[dict[str, Any]]]:
     numbers = [number for number in range(1, LAST + 1) if number % 17]  # every 17th was deleted
     return {
         "issues": [_issue(number) for number in numbers],
-        "comments": [_comment(number, place) for number in numbers for place in range(comment_count(number))],
+        "comments": [
+            _comment(number, place) for number in numbers for place in range(comment_count(number))
+        ],
         "events": [event for number in numbers if not is_pull(number) for event in _events(number)],
     }
 
@@ -135,9 +139,20 @@ def _comment(number: int, place: int) -> dict[str, Any]:
 
 def _events(number: int) -> list[dict[str, Any]]:
     closings = 4 if number % 10 == 0 else int(number % 2 == 0 or is_duplicate(number))
-    kinds = [kind for _ in range(closings) for kind in ("closed", "reopened")][: max(0, 2 * closings - 1)]
-    times = (moment(number, 400 + place // 3) for place, _ in enumerate(kinds))  # some in the same minute
+    kinds = [kind for _ in range(closings) for kind in ("closed", "reopened")][
+        : max(0, 2 * closings - 1)
+    ]
+    times = (
+        moment(number, 400 + place // 3) for place, _ in enumerate(kinds)
+    )  # some in the same minute
     return [
-        event(STATION, number, kind, 1, created_at=at, state_reason="completed" if kind == "closed" else None)
+        event(
+            STATION,
+            number,
+            kind,
+            1,
+            created_at=at,
+            state_reason="completed" if kind == "closed" else None,
+        )
         for kind, at in zip(kinds, times, strict=True)
     ]

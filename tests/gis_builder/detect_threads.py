@@ -56,7 +56,9 @@ def talk(*lines: str) -> list[Comment | Event]:
     for line in lines:
         if line.startswith("!"):
             kind, hours, *target = line[1:].split()
-            parts.append(event(_EVENTS.get(kind, kind), float(hours), *(int(t[1:]) for t in target)))
+            parts.append(
+                event(_EVENTS.get(kind, kind), float(hours), *(int(t[1:]) for t in target))
+            )
         else:
             head, body = line.split(": ", 1)
             who, _, hours = head.partition(" ")
@@ -114,7 +116,9 @@ def kind_of(target: IssueRef) -> Kind:
     """Numbers below 500 are issues, below 600 pull requests, below 700 not fetched; others are missing."""
     if target.number < 500:
         return Kind.ISSUE
-    return Kind.PULL if target.number < 600 else Kind.UNKNOWN if target.number < 700 else Kind.MISSING
+    return (
+        Kind.PULL if target.number < 600 else Kind.UNKNOWN if target.number < 700 else Kind.MISSING
+    )
 
 
 def decided(*parts: Comment | Event, **fields: Any) -> Verdict:

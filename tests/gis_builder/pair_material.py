@@ -41,7 +41,9 @@ def text_of(issue: IssueRef, *, words: int = 30) -> IssueText:
     generator = random.Random(str(issue))
     body = " ".join(f"{generator.choice(WORDS)}{generator.randrange(50)}" for _ in range(words))
     return IssueText(
-        issue, f"{issue.repo} fails {issue.number}\n\n{body}", f"2020-01-01T00:00:{issue.number % 60:02}Z"
+        issue,
+        f"{issue.repo} fails {issue.number}\n\n{body}",
+        f"2020-01-01T00:00:{issue.number % 60:02}Z",
     )
 
 
@@ -50,7 +52,9 @@ def texts_of(*issues: IssueRef) -> RenderedTexts:
 
 
 def evidence(issue: IssueRef) -> Evidence:
-    return Evidence("closer_comment", f"{issue.page(GITHUB)}#issuecomment-1", "maintainer", "2020-01-02")
+    return Evidence(
+        "closer_comment", f"{issue.page(GITHUB)}#issuecomment-1", "maintainer", "2020-01-02"
+    )
 
 
 def grounds(issue: IssueRef, relation: Relation = Relation.DUPLICATE) -> Grounds:

@@ -55,7 +55,9 @@ def test_verdicts_and_pairs_equal_those_of_a_build(
     gis_builder.detect(work, progress=False)
     other = gis_builder.pair(work, tmp_path / "gis", progress=False)
     mine = {(row["url1"], row["url2"]): row for row in built.pairs.rows.to_dicts() if row["label"]}
-    theirs = {(row["url1"], row["url2"]): row for row in other.pairs.rows.to_dicts() if row["label"]}
+    theirs = {
+        (row["url1"], row["url2"]): row for row in other.pairs.rows.to_dicts() if row["label"]
+    }
     both = mine.keys() & theirs.keys()
     assert len(both) >= 0.97 * max(len(mine), len(theirs))
     for key in both:
@@ -69,7 +71,9 @@ def test_hours_can_be_read_and_deleted_one_by_one(
     folder, work = tmp_path / "hours", tmp_path / "gis.work"
     for hour in HOURS:
         folder.mkdir()
-        shutil.copy(source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz")  # two digits
+        shutil.copy(
+            source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz"
+        )  # two digits
         read = gis_builder.read_hours(hour, folder, work=work, workers=1, progress=False)
         assert isinstance(read, gis_builder.HoursRead)
         assert "in 1 hours; 0 hours missing" in read.notes()[0]
@@ -80,15 +84,23 @@ def test_hours_can_be_read_and_deleted_one_by_one(
     (rows,) = work.glob(f"hours/{HOURS[0]}.*")
     rows.rename(rows.with_name(f"{HOURS[0]}.{'0' * 20}.{rows.name.split('.')[2]}.parquet"))
     assert files(build(folder, made.out, fresh=True, progress=True).out) == files(built.out)
-    assert f"1 hours without files, such as {HOURS[0]}: read by another version" in capsys.readouterr().err
+    assert (
+        f"1 hours without files, such as {HOURS[0]}: read by another version"
+        in capsys.readouterr().err
+    )
 
 
-def test_changed_settings_repeat_only_dependent_tasks(built: Any, source: Path, tmp_path: Path) -> None:
+def test_changed_settings_repeat_only_dependent_tasks(
+    built: Any, source: Path, tmp_path: Path
+) -> None:
     work = tmp_path / "work"
     shutil.copytree(built.work, work)
     pairs = {"pair.ratio": 0.5, "pair.relations": "all", "split.sizes": "0.5,0.25,0.25"}
     for settings, is_judged_again in (
-        (pairs | {"limits.per_repo_max": 9, "pair.similar_at": 0.7, "pair.negatives": "hard"}, False),
+        (
+            pairs | {"limits.per_repo_max": 9, "pair.similar_at": 0.7, "pair.negatives": "hard"},
+            False,
+        ),
         ({"detect.min_confidence": 0.9}, True),
     ):
         before = set(times(work))
@@ -117,7 +129,9 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert other.statistics["rejected_issues"]["excluded"] == 1
     assert other.statistics["dropped_positives"]["per_repo_max"] > 0
     assert "has more than 5 positives" in (other.out / "README.md").read_text()
-    with pytest.raises(DataError, match=r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"):
+    with pytest.raises(
+        DataError, match=r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"
+    ):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 

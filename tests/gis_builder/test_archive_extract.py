@@ -26,12 +26,22 @@ def issue(number: int, **more: Any) -> dict[str, Any]:
     texts = {"title": "Crash", "body": "it crashes", "user": {"login": "ann"}, "state": "open"}
     times = {"created_at": AT.format(0), "updated_at": AT.format(0), "closed_at": None}
     return (
-        {"number": number, "author_association": "NONE", "labels": [{"name": "bug"}]} | texts | times | more
+        {"number": number, "author_association": "NONE", "labels": [{"name": "bug"}]}
+        | texts
+        | times
+        | more
     )
 
 
-def event(number: int, kind: str, payload: dict[str, Any], repo: str = "acme/rocket", **more: Any) -> bytes:
-    head = {"id": str(number), "type": kind, "actor": {"login": "max"}, "repo": {"id": 7, "name": repo}}
+def event(
+    number: int, kind: str, payload: dict[str, Any], repo: str = "acme/rocket", **more: Any
+) -> bytes:
+    head = {
+        "id": str(number),
+        "type": kind,
+        "actor": {"login": "max"},
+        "repo": {"id": 7, "name": repo},
+    }
     whole = head | {"payload": payload, "public": True, "created_at": AT.format(number)} | more
     return json.dumps(whole, separators=(",", ":")).encode()
 
@@ -41,9 +51,16 @@ def opened(number: int, shown: dict[str, Any], **more: Any) -> bytes:
 
 
 def comment(number: int, on: int, body: str | None = "me too", **more: Any) -> bytes:
-    said = {"id": 50 + number, "user": {"login": "bob"}, "author_association": "MEMBER", "body": body}
+    said = {
+        "id": 50 + number,
+        "user": {"login": "bob"},
+        "author_association": "MEMBER",
+        "body": body,
+    }
     said |= {"created_at": AT.format(number), **more}
-    return event(number, "IssueCommentEvent", {"action": "created", "issue": issue(on), "comment": said})
+    return event(
+        number, "IssueCommentEvent", {"action": "created", "issue": issue(on), "comment": said}
+    )
 
 
 STARTED = event(60, "WatchEvent", {"action": "started"})
@@ -70,13 +87,24 @@ def comments_in(rows: list[dict[str, Any]]) -> int:
 def test_an_issue_with_its_comment_and_closing(tmp_path: Path) -> None:
     closed = issue(3, state="closed", closed_at=AT.format(9), updated_at=AT.format(9))
     closing = event(9, "IssuesEvent", {"action": "closed", "issue": closed})
-    rows, counts = read(tmp_path, [opened(1, issue(3)), comment(2, 3, "Duplicate of #1"), closing, STARTED])
+    rows, counts = read(
+        tmp_path, [opened(1, issue(3)), comment(2, 3, "Duplicate of #1"), closing, STARTED]
+    )
     assert (counts["events"], counts["issue_events"], counts["broken_lines"]) == (4, 3, {})
     assert [row["kind"] for row in rows] == ["comment", "event", "issue", "repo"]
     said, done, shown, named = rows
-    assert (said["number"], said["id"], said["author"], said["body"]) == (3, 52, "bob", "Duplicate of #1")
+    assert (said["number"], said["id"], said["author"], said["body"]) == (
+        3,
+        52,
+        "bob",
+        "Duplicate of #1",
+    )
     assert (done["action"], done["author"], done["created_at"]) == ("closed", "max", AT.format(9))
-    assert (shown["state"], shown["labels"], shown["changed_at"]) == ("closed", ["bug"], AT.format(9))
+    assert (shown["state"], shown["labels"], shown["changed_at"]) == (
+        "closed",
+        ["bug"],
+        AT.format(9),
+    )
     assert (named["name"], named["repo_id"], named["event_at"]) == ("acme/rocket", 7, AT.format(9))
     assert len({row["key"] for row in rows}) == 1
 
@@ -85,7 +113,10 @@ def test_only_the_number_of_a_pull_request_is_kept(tmp_path: Path) -> None:
     on_pull = {"action": "created", "issue": issue(5, pull_request={"url": "x"}), "comment": None}
     lines = [event(1, "PullRequestEvent", {"number": 4}), event(2, "IssueCommentEvent", on_pull)]
     rows, counts = read(tmp_path, lines)
-    assert [(r["kind"], r["number"], r["body"]) for r in rows] == [("pull", 4, None), ("pull", 5, None)]
+    assert [(r["kind"], r["number"], r["body"]) for r in rows] == [
+        ("pull", 4, None),
+        ("pull", 5, None),
+    ]
     assert counts["issue_events"] == 0
 
 
@@ -131,21 +162,32 @@ def test_the_number_of_reasons_is_bounded(tmp_path: Path) -> None:
     assert len(counts["broken_lines"]) <= 21
 
 
-OLD = {"created_at": "2012-03-11T00:00:00-08:00", "actor": "max", "repository": {"id": 7}, "payload": {}}
+OLD = {
+    "created_at": "2012-03-11T00:00:00-08:00",
+    "actor": "max",
+    "repository": {"id": 7},
+    "payload": {},
+}
 OLDER = {"type": "IssuesEvent", "id": "9", "repo": {"id": 7}, "created_at": "2011-02-12T00:00:00Z"}
 
 
 @pytest.mark.parametrize(
     ("lost", "kept", "why"),
     [
-        (b"junk", 3, "4 of 7 lines are broken, most of them with: truncated line; download it again"),
+        (
+            b"junk",
+            3,
+            "4 of 7 lines are broken, most of them with: truncated line; download it again",
+        ),
         (json.dumps({"type": "IssuesEvent", **OLD}).encode(), 9, "has the layout of 2011 to 2014"),
         (json.dumps(OLDER).encode(), 9, "has the layout of 2011 to 2014"),
         (b"junk", 4, ""),
     ],
     ids=["most lines", "2012", "2011", "half of the lines"],
 )
-def test_an_hour_that_is_mostly_lost_is_refused(tmp_path: Path, lost: bytes, kept: int, why: str) -> None:
+def test_an_hour_that_is_mostly_lost_is_refused(
+    tmp_path: Path, lost: bytes, kept: int, why: str
+) -> None:
     lines = [*[lost] * 4, *[STARTED] * kept]
     if not why:
         assert read(tmp_path, lines)[1]["broken_lines"] == {"truncated line": 4}

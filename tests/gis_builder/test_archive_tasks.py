@@ -43,7 +43,10 @@ def test_workers_and_buckets_do_not_change_the_dataset(
     built: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert files(build(source, tmp_path / "two", workers=2).out) == files(built.out)
-    for buckets, size in ((1, 1 << 30), (1, 4000)):  # one bucket, and a number that depends on the size
+    for buckets, size in (
+        (1, 1 << 30),
+        (1, 4000),
+    ):  # one bucket, and a number that depends on the size
         monkeypatch.setattr("gis_builder.gh_archive.archive_run._MIN_BUCKETS", buckets)
         monkeypatch.setattr("gis_builder.gh_archive.archive_run._BUCKET_BYTES", size)
         monkeypatch.setattr("gis_builder.gh_archive.archive_run._SORT_BYTES", 20_000)
@@ -66,7 +69,9 @@ def test_workers_and_buckets_do_not_change_the_dataset(
 def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
     # Settings are hashed separately; `runners` does not affect contents.
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
-    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own]
+    trees = [
+        ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own
+    ]
     imported = {
         f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
         for tree in trees
@@ -76,14 +81,20 @@ def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str])
         for alias in node.names
     }
     assert imported
-    assert not {name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)}
+    assert not {
+        name for name in imported if not any(f"{name}/".startswith(f"{one}/") for one in known)
+    }
 
 
 def test_memory_of_an_hour_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [comment(n % 60, 1 + n % 7, f"{n:05d} " * 100, id=n) for n in range(100)]
     rows, _ = read(tmp_path, lines)
     inside = "gis_builder.gh_archive.extract"
-    for name, size in {"_CHUNK_BYTES": 2000, "_COMPACT_BYTES": 20_000, "_COMPACT_AGAIN": 5000}.items():
+    for name, size in {
+        "_CHUNK_BYTES": 2000,
+        "_COMPACT_BYTES": 20_000,
+        "_COMPACT_AGAIN": 5000,
+    }.items():
         monkeypatch.setattr(f"{inside}.{name}", size)
     assert read(tmp_path, lines)[0] == rows  # compacted repeatedly
     monkeypatch.setattr(f"{inside}._MAX_BYTES", 30_000)
@@ -106,7 +117,10 @@ def test_failed_tasks_are_repeated_and_at_last_listed(tmp_path: Path, how: int) 
 
     why = "worker lost (killed), probably for lack of memory; use fewer" if how else "Input/output"
     given = tasks(0, 2, 0, 0, 9)
-    with Pool(2) as pool, pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"):
+    with (
+        Pool(2) as pool,
+        pytest.raises(DataError, match=rf"1 of 5 tasks failed \(4\).*{re.escape(why)}"),
+    ):
         list(pool.run(given))
     assert [task.outs[0].exists() for task in given] == [True, True, True, True, False]
 
@@ -118,7 +132,9 @@ def test_a_ray_cluster_makes_the_same_bytes(built: Any, source: Path, tmp_path: 
         ray = {"engine": "ray", "address": cluster.address, "workers": None}
         assert files(build(source, tmp_path / "gis", **ray).out) == files(built.out)
         out = tmp_path / "again"
-        driver = subprocess.Popen(command(source, out, "--engine", "ray", "--address", cluster.address))
+        driver = subprocess.Popen(
+            command(source, out, "--engine", "ray", "--address", cluster.address)
+        )
         while not list((tmp_path / "again.work").glob("hours/*.parquet")) and driver.poll() is None:
             time.sleep(0.01)
         cluster.remove_node(second, allow_graceful=False)
@@ -132,7 +148,9 @@ def test_a_cluster_without_its_largest_machine_goes_on(
 ) -> None:
     monkeypatch.setattr("gis_builder.gh_archive.runners._REREAD_S", 0.2)
     given = [(n, (tmp_path / f"{n}.log", n % 3, 0)) for n in range(9)]
-    tasks = [FileTask((tmp_path / f"{n}.out",), attempted, arguments, 3 << 30) for n, arguments in given]
+    tasks = [
+        FileTask((tmp_path / f"{n}.out",), attempted, arguments, 3 << 30) for n, arguments in given
+    ]
     with two_nodes(head=1 << 30) as (cluster, second), OnRay(cluster.address) as ray:
         ray.check_shared(tmp_path, None)
         for place, _ in enumerate(ray.run(tasks)):
@@ -140,8 +158,14 @@ def test_a_cluster_without_its_largest_machine_goes_on(
                 cluster.remove_node(second, allow_graceful=False)
         assert all(task.outs[0].exists() for task in tasks)
         (tmp_path / ".shared").write_text("that of another machine")
-        with pytest.raises(DataError, match=rf"host {socket.gethostname()}: {tmp_path} is not shared"):
-            list(ray.run([FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]))
+        with pytest.raises(
+            DataError, match=rf"host {socket.gethostname()}: {tmp_path} is not shared"
+        ):
+            list(
+                ray.run(
+                    [FileTask((tmp_path / "last.out",), attempted, (tmp_path / "last.log", 0, 0))]
+                )
+            )
     assert "state-dump" not in "".join(capsys.readouterr())
 
 
@@ -155,7 +179,14 @@ def at(minute: int) -> str:
 
 def issue(number: int, minute: int, **more: Any) -> Issue:
     still_open = {"state": "open", "state_reason": None, "closed_at": None, "closed_by": None}
-    given = {"title": "t", "body": "", "created_at": at(0), "updated_at": at(minute), **still_open, **more}
+    given = {
+        "title": "t",
+        "body": "",
+        "created_at": at(0),
+        "updated_at": at(minute),
+        **still_open,
+        **more,
+    }
     return thread(repo="acme/rocket", number=number, **given).issue
 
 
@@ -219,14 +250,18 @@ def test_a_lost_closing_event_is_restored() -> None:
     assert thread.issue.closed_by is None
     assert thread.events[-1] == Event("closed", None, at(8))
     # Within a minute it is the same closing.
-    near = repo([shown(1, 9, state="closed", closed_at="2015-01-01T00:08:30Z"), done(1, 8)]).threads[1]
+    near = repo(
+        [shown(1, 9, state="closed", closed_at="2015-01-01T00:08:30Z"), done(1, 8)]
+    ).threads[1]
     assert near.issue.closed_by == "max"
     assert len(near.events) == 1
 
 
 def test_exclusions(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
-    path.write_text("# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n")
+    path.write_text(
+        "# asked on 3 May\nAcme/Rocket#3  # a person\nacme/*\n\n@Ann\n@Helper[bot]\nfoo/bar\n"
+    )
     assert read_exclusions(path) == ("@ann", "@helper", "acme/*", "acme/rocket#3", "foo/bar")
     out = Exclusions(["@ann", "acme/rocket#3", "foo/bar", "baz/*"])
     assert out.has_repo("Foo/Bar")
@@ -244,7 +279,9 @@ def test_a_forged_number_does_not_exhaust_memory() -> None:
     honest = repo([shown(number, 2) for number in range(1, 9)])
     as_crawled = [n for n in number_order(8, "acme/rocket", 42) if n in honest.threads]
     assert list(sample_order(honest, 42)) == as_crawled
-    forged = repo([*(shown(number, 2) for number in range(1, 9)), r.row(place(3), r.PULL, number=9_999_999)])
+    forged = repo(
+        [*(shown(number, 2) for number in range(1, 9)), r.row(place(3), r.PULL, number=9_999_999)]
+    )
     tracemalloc.start()
     assert sorted(sample_order(forged, 42)) == list(range(1, 9))
     peak = tracemalloc.get_traced_memory()[1]

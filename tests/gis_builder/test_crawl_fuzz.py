@@ -33,7 +33,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_responses_end_in_success_or_a_one_line_error(world: World, tmp_path: Path, seed: int) -> None:
+def test_random_responses_end_in_success_or_a_one_line_error(
+    world: World, tmp_path: Path, seed: int
+) -> None:
     fuzz_answers(world, tmp_path, seed)
 
 

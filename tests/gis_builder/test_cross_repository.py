@@ -17,7 +17,18 @@ from pairkit import audit, read, show
 from .conftest import closed, comment, event, issue, write_tracker
 from .working_folder import imported, verdicts
 
-WORDS = ("upload", "login", "export", "theme", "search", "print", "sound", "menu", "cursor", "backup")
+WORDS = (
+    "upload",
+    "login",
+    "export",
+    "theme",
+    "search",
+    "print",
+    "sound",
+    "menu",
+    "cursor",
+    "backup",
+)
 ORIGINALS = range(1, 11)
 DUPLICATES = range(11, 21)  # 11 of 1, 12 of 2, …
 
@@ -58,7 +69,9 @@ def write_repositories(root: Path) -> Path:
         title, body = texts(number)
         home = ("o/b", "o/old", "O/B")[number % 3]
         issues.append(issue("o/a", number, title=title, body=body, **closed("max", 25)))
-        comments.append(comment("o/a", number, number, f"Duplicate of {home}#{number - 10}.", day=25))
+        comments.append(
+            comment("o/a", number, number, f"Duplicate of {home}#{number - 10}.", day=25)
+        )
         events.append(event("o/a", number, "closed", 25))
     write_tracker(root, "o/a", issues=issues, comments=comments, events=events)
     return root
@@ -121,9 +134,18 @@ def test_projects_of_one_import_are_one_tracker(
 )
 def test_comments_name_tickets_of_other_projects(tmp_path: Path, said: str) -> None:
     page = "https://gitlab.example.com/g/{}/-/issues/1"
-    note = {"note": f"Duplicate of {said}", "created_at": "2024-02-01", "author": {"username": "max"}}
+    note = {
+        "note": f"Duplicate of {said}",
+        "created_at": "2024-02-01",
+        "author": {"username": "max"},
+    }
     rows: list[dict[str, Any]] = [
-        {"iid": 1, "title": texts(n)[0], "description": texts(n)[1], "web_url": page.format(project)}
+        {
+            "iid": 1,
+            "title": texts(n)[0],
+            "description": texts(n)[1],
+            "web_url": page.format(project),
+        }
         | {"created_at": f"2024-01-0{n}"}
         for n, project in ((1, "api"), (2, "web"))
     ]

@@ -27,13 +27,21 @@ def test_rows_have_their_provenance(demo: Any) -> None:
     assert {row["number1"], row["number2"]} == {180, 239}
     assert row["url2"] == f"https://github.com/{REPO}/issues/{row['number2']}"
     assert row["evidence"]["url"].startswith(f"https://github.com/{REPO}/issues/239#issuecomment-")
-    assert (row["cluster"], row["relation"], row["negative_kind"]) == (f"{REPO}#180", "duplicate", None)
+    assert (row["cluster"], row["relation"], row["negative_kind"]) == (
+        f"{REPO}#180",
+        "duplicate",
+        None,
+    )
     assert 0.8 < row["confidence"] <= 1
     texts = {row["number1"]: row["text1"], row["number2"]: row["text2"]}
     anchors = pl.concat(pl.read_parquet(path) for path in (demo.out / "positive").glob("*.parquet"))
     assert (texts[239], texts[180]) in set(anchors.rows())  # the duplicate first
     negative = rows.filter(pl.col("label") == 0).row(0, named=True)
-    assert (negative["cluster"], negative["evidence"], negative["negative_kind"]) == (None, None, "random")
+    assert (negative["cluster"], negative["evidence"], negative["negative_kind"]) == (
+        None,
+        None,
+        "random",
+    )
 
 
 def test_the_order_of_rows_and_texts_is_independent_of_the_label(demo: Any) -> None:
@@ -62,7 +70,11 @@ def test_counts_are_those_of_the_rows(demo: Any) -> None:
     assert statistics["repository_count"] == rows["repo"].n_unique()
     assert f"{statistics['repository_count']} repositories." in (demo.out / "README.md").read_text()
     dropped = pl.read_parquet(demo.work / "dropped.parquet")
-    for name, label in (("rejected_issues", None), ("dropped_positives", 1), ("dropped_negatives", 0)):
+    for name, label in (
+        ("rejected_issues", None),
+        ("dropped_positives", 1),
+        ("dropped_negatives", 0),
+    ):
         reasons = dropped.filter(pl.col("label").eq_missing(pl.lit(label, pl.Int64)))["reason"]
         assert statistics[name] == dict(sorted(Counter(reasons).items()))
 
@@ -71,16 +83,33 @@ def test_counts_are_those_of_the_rows(demo: Any) -> None:
     ("body", "remark", "message"),
     [
         ("It dies at once, always.", "Thanks.", "no duplicates found"),
-        ("", "Duplicate of #1", r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl"),
-        ("It dies.", "Duplicate of #1", r"\(text_too_short 1; .*\); lower text.min_words and text.min_chars"),
-        ("It dies at once, always.", "Duplicate of #1", r"\(same_text 1; see dropped.parquet\); crawl or"),
+        (
+            "",
+            "Duplicate of #1",
+            r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl",
+        ),
+        (
+            "It dies.",
+            "Duplicate of #1",
+            r"\(text_too_short 1; .*\); lower text.min_words and text.min_chars",
+        ),
+        (
+            "It dies at once, always.",
+            "Duplicate of #1",
+            r"\(same_text 1; see dropped.parquet\); crawl or",
+        ),
         ("It dies at once, always.", "Merged into #1.", r"relations='duplicate,superseded'"),
     ],
     ids=["none", "empty", "short", "identical", "merged"],
 )
 def test_no_dataset_without_positives(tmp_path: Path, body: str, remark: str, message: str) -> None:
-    issues = [issue("o/n", 1, title="", body=body), issue("o/n", 2, title="", body=body, **closed("max", 9))]
-    write_tracker(tmp_path / "dump", "o/n", issues=issues, comments=[comment("o/n", 2, 1, remark, day=9)])
+    issues = [
+        issue("o/n", 1, title="", body=body),
+        issue("o/n", 2, title="", body=body, **closed("max", 9)),
+    ]
+    write_tracker(
+        tmp_path / "dump", "o/n", issues=issues, comments=[comment("o/n", 2, 1, remark, day=9)]
+    )
     work = tmp_path / "work"
     imported(tmp_path / "dump", work)
     gis_builder.detect(work, progress=False)

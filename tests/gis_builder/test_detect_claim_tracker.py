@@ -114,7 +114,9 @@ def test_a_question_becomes_a_guess_if_its_speaker_repeats_it() -> None:
     assert decided(*talk(ASKED, "bob 1: It seems to be a dup.")).confidence == 0.757  # 0.88 x 0.86
 
 
-@pytest.mark.parametrize("those", ["those", "them", "those two", "these two", "both", "both of them"])
+@pytest.mark.parametrize(
+    "those", ["those", "them", "those two", "these two", "both", "both of them"]
+)
 def test_a_plural_means_all_issues_of_the_last_mention(those: str) -> None:
     earlier = ["bob 5: See #3.", "bob 4: It seems related to #1 and #2."]
     check("#1,#2", [*earlier, f"mia: This is a dupe of {those}. Closing."])
@@ -129,12 +131,24 @@ LONG = (
 )
 REASONS = [
     *("Actually, this is a bug in the Cairo bindings.", "It's a problem with your `fontconfig`."),
-    *("That's an upstream bug, I told them.", "I reported it upstream.", "Turns out the menu draws twice."),
+    *(
+        "That's an upstream bug, I told them.",
+        "I reported it upstream.",
+        "Turns out the menu draws twice.",
+    ),
     *("This is by design: frames are dropped below the fold.", "It works as intended."),
     *("This is expected on two screens.", "We decided long ago that this isn't a bug."),
     *("Not a bug, the docs say so.", "It was my own mistake, the file was empty."),
-    *("It turned out to be a misconfiguration.", "I misread the manual.", "Sorry, I forgot to call `flush`."),
-    *("User error.", "The actual cause was a stale cache.", "This is just because the buffer is shared."),
+    *(
+        "It turned out to be a misconfiguration.",
+        "I misread the manual.",
+        "Sorry, I forgot to call `flush`.",
+    ),
+    *(
+        "User error.",
+        "The actual cause was a stale cache.",
+        "This is just because the buffer is shared.",
+    ),
     *("It's due to the compositor's clock.", "Updating the driver fixed it."),
     *("It went away after upgrading to 2.1.", "I can't reproduce it any more."),
     *("I could not reproduce this on main.", "It no longer happens here."),
@@ -155,9 +169,15 @@ def test_another_explanation_revokes_a_guess(reason: str) -> None:
         *("Could it be an upstream bug?", "I don't think this is by design."),
         "Here is a smaller example. It takes three windows and a menu.",
         *("If it turns out to be the menu I'll say so.", "It is caused by the same loop as #1."),
-        *("This is a bug in the loop that #1 speaks of.", "This is not a bug that we will have in 2.1."),
+        *(
+            "This is a bug in the loop that #1 speaks of.",
+            "This is not a bug that we will have in 2.1.",
+        ),
         "It never works as intended.",
-        *("Here is the log; the driver is 1.2, the system was updated in May.", "Thanks for the log!"),
+        *(
+            "Here is the log; the driver is 1.2, the system was updated in May.",
+            "Thanks for the log!",
+        ),
     ],
 )
 def test_other_comments_leave_a_guess_valid(comment: str) -> None:

@@ -145,7 +145,12 @@ def test_a_closing_as_duplicate_confirms_a_claim_from_before_a_reopening() -> No
 
 @pytest.mark.parametrize(
     "body",
-    ["It died on test #1.", "Focus goes back to link #1.", "color: '#100'", "Unlike #1, it is random."],
+    [
+        "It died on test #1.",
+        "Focus goes back to link #1.",
+        "color: '#100'",
+        "Unlike #1, it is random.",
+    ],
 )
 def test_a_label_and_a_number_in_the_body_are_no_duplicate(body: str) -> None:
     assert decided(body=body, state_reason="duplicate").outcome is not DUPLICATE

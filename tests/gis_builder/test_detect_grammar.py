@@ -29,7 +29,13 @@ from .detect_threads import ref
 MASKED = [
     *("> dup of #1", "  > dup of #1", "```\ndup of #1\n```", "~~~ text\ndup of #1\n~~~"),
     *("```\ndup of #1 with no end", "`dup of #1`", "``dup ` of #1``", "<!-- dup of #1 -->"),
-    *("<pre>dup of #1</pre>", "- [x] dup of #1", "* [ ] dup of #1", "~~dup of #1~~", "    dup of #1"),
+    *(
+        "<pre>dup of #1</pre>",
+        "- [x] dup of #1",
+        "* [ ] dup of #1",
+        "~~dup of #1~~",
+        "    dup of #1",
+    ),
     "\tdup of #1",
 ]
 PLAIN = [
@@ -55,7 +61,9 @@ def test_plain_text_is_not_masked(text: str) -> None:
 def test_masking_keeps_positions_and_lines(text: str) -> None:
     masked = mask(text)
     assert len(masked) == len(text)
-    assert [i for i, c in enumerate(masked) if c == "\n"] == [i for i, c in enumerate(text) if c == "\n"]
+    assert [i for i, c in enumerate(masked) if c == "\n"] == [
+        i for i, c in enumerate(text) if c == "\n"
+    ]
     assert all(m in (c, " ") for m, c in zip(masked, text, strict=True))
 
 
@@ -150,7 +158,10 @@ def sentences(text: str) -> list[CodedSentence]:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ("duplicate dup dupe duplcate dupilcate duplicat duplciate dublicate dulpicate", Code.DUPLICATE),
+        (
+            "duplicate dup dupe duplcate dupilcate duplicat duplciate dublicate dulpicate",
+            Code.DUPLICATE,
+        ),
         ("duplikat duplicado semi-dup", Code.DUPLICATE),
         ("duplicates dupilcates", Code.DUPLICATES),
         ("duplicated", Code.DUPLICATED),
@@ -169,7 +180,9 @@ def marker_starts(rule: ClaimRule, codes: str) -> list[int]:
 def test_each_example_matches_its_rule_and_no_earlier_one(rule: ClaimRule) -> None:
     kind = next(kind for kind, rules in RULES.items() if rule in rules)
     earlier = RULES[kind][: RULES[kind].index(rule)]
-    matches = [(s.codes, start) for s in sentences(rule.example) for start in marker_starts(rule, s.codes)]
+    matches = [
+        (s.codes, start) for s in sentences(rule.example) for start in marker_starts(rule, s.codes)
+    ]
     assert any(
         (kind, start) in {(marker.kind, marker.start) for marker in find_markers(codes)}
         and all(start not in marker_starts(other, codes) for other in earlier)
@@ -190,7 +203,13 @@ def test_phrases_have_no_unbounded_groups() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["It works now.", "See #12 for the log", "Already on it.", "the same here", "I moved it to the tray"],
+    [
+        "It works now.",
+        "See #12 for the log",
+        "Already on it.",
+        "the same here",
+        "I moved it to the tray",
+    ],
 )
 def test_irrelevant_comments_are_skipped(text: str) -> None:
     assert not might_matter(text)

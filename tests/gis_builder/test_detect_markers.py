@@ -36,7 +36,9 @@ def rows(table: str) -> list[tuple[str, str]]:
 def summary(text: str) -> str:
     """The kinds and targets of the claims about this issue, or `others` for claims about other issues."""
     claims = read(text, HERE).claims
-    own = [claim for claim in claims if not claim.about_others and claim.stance is not Stance.DENIED]
+    own = [
+        claim for claim in claims if not claim.about_others and claim.stance is not Stance.DENIED
+    ]
     parts = (f"{c.kind} {','.join(f'#{target.number}' for target in c.targets)}" for c in own)
     return "; ".join(dict.fromkeys(parts)) or ("others" if claims else "nothing")
 
@@ -172,8 +174,19 @@ def test_stance(stance: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("texts", "points_back"),
     [
-        (["Dupe of ^---", "dup of that one", "a dupe of the above", "closing in favor of that"], True),
-        (["Looks like a dupe; thanks!", "Yes, this is a duplicate.", "Dup.", "Sorry for the dup!"], False),
+        (
+            ["Dupe of ^---", "dup of that one", "a dupe of the above", "closing in favor of that"],
+            True,
+        ),
+        (
+            [
+                "Looks like a dupe; thanks!",
+                "Yes, this is a duplicate.",
+                "Dup.",
+                "Sorry for the dup!",
+            ],
+            False,
+        ),
     ],
 )
 def test_claims_without_a_number(texts: list[str], points_back: bool) -> None:
@@ -187,10 +200,19 @@ def test_claims_without_a_number(texts: list[str], points_back: bool) -> None:
         ("agrees", ["Yes, closing."], []),
         (
             "disagrees",
-            ["No, that was our prune bug.", "I don't believe so.", "Hm, actually, no.", "I take that back."],
+            [
+                "No, that was our prune bug.",
+                "I don't believe so.",
+                "Hm, actually, no.",
+                "I take that back.",
+            ],
             ["Dup of #1, no doubt."],
         ),
-        ("gives_other_reason", ["I don't think this is a bug.", "Works for me"], ["It isn't fixed yet."]),
+        (
+            "gives_other_reason",
+            ["I don't think this is a bug.", "Works for me"],
+            ["It isn't fixed yet."],
+        ),
         ("thanks", ["Thanks, I missed that."], []),
         ("says_different", ["That's a different bug."], ["I use a different machine."]),
         ("reopens", ["Reopening, it is back."], ["Please reopen if it comes back."]),
@@ -206,7 +228,9 @@ def test_a_correction() -> None:
 
 
 def test_a_body_only_guesses() -> None:
-    assert [c.stance for c in read_body("This is a duplicate of #1, sorry.", HERE).claims] == [Stance.HEDGED]
+    assert [c.stance for c in read_body("This is a duplicate of #1, sorry.", HERE).claims] == [
+        Stance.HEDGED
+    ]
     assert read_body("In #1 they wrote: closing as duplicate of #2", HERE).claims == ()
     assert read_body("Same as #1", HERE).claims == ()
     assert read_body("Same as #1", HERE).mentions == (ref(1),)

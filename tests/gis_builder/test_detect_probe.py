@@ -32,7 +32,12 @@ def write_probe(root: Path) -> Path:
     #1 to #3 are issues, #4 is a pull request, #5 was deleted, #6 was moved to acme/other#1.
     """
     talks = [
-        talk(10, "This is rather #1.", "The design is in elsewhere/rfcs#7.", "Closing in favour of that."),
+        talk(
+            10,
+            "This is rather #1.",
+            "The design is in elsewhere/rfcs#7.",
+            "Closing in favour of that.",
+        ),
         talk(11, "Is it #2?", "Surely #5.", "Closing as a duplicate of that one."),
         talk(12, "It's basically #2 and elsewhere/rfcs#7.", "Closing since it's a duplicate."),
         talk(13, "Looks like #1.", "Then #4 came.", "Closing as a duplicate of that one."),
@@ -42,7 +47,9 @@ def write_probe(root: Path) -> Path:
         talk(17, "Duplicate of acme/sonde#2."),
         talk(18, "Duplicate of #6, closing."),
         talk(19, "Duplicate of #4, closing."),
-        talk(20, "See #3 and elsewhere/rfcs#9.", "Same as that one, closing.", title="[dup] It stops"),
+        talk(
+            20, "See #3 and elsewhere/rfcs#9.", "Same as that one, closing.", title="[dup] It stops"
+        ),
         talk(21, "Perhaps #2? Or #4?", "Thanks!", labels=[{"name": "duplicate"}]),
         talk(22, "Duplicate of #90, closing."),
     ]
@@ -58,7 +65,10 @@ def write_probe(root: Path) -> Path:
         ],
         comments=[row for _, rows in talks for row in rows],
         events=[
-            *(event(HOME, row["number"], "closed", 19, state_reason="completed") for row, _ in talks),
+            *(
+                event(HOME, row["number"], "closed", 19, state_reason="completed")
+                for row, _ in talks
+            ),
             event(HOME, 23, "marked_as_duplicate", 22, canonical=f"{HOME}#1"),
             event(HOME, 23, "closed", 23, state_reason="duplicate"),
         ],
@@ -73,7 +83,9 @@ def write_probe(root: Path) -> Path:
 
 def gis(*arguments: object) -> None:
     done = CliRunner().invoke(
-        command_line("gis_builder"), [str(argument) for argument in arguments], env={"GITHUB_TOKEN": "t"}
+        command_line("gis_builder"),
+        [str(argument) for argument in arguments],
+        env={"GITHUB_TOKEN": "t"},
     )
     assert done.exit_code == 0, done.output
 

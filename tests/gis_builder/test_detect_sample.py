@@ -36,12 +36,18 @@ def labels() -> Iterator[Any]:
         repo = "/".join(path.parts[-3:-1])
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            row["targets"] = [t if isinstance(t, str) else f"{repo}#{t}" for t in row.get("targets", ())]
-            yield pytest.param(f"{repo}#{row['number']}", row, id=f"{repo}-{row['number']}-{row['variety']}")
+            row["targets"] = [
+                t if isinstance(t, str) else f"{repo}#{t}" for t in row.get("targets", ())
+            ]
+            yield pytest.param(
+                f"{repo}#{row['number']}", row, id=f"{repo}-{row['number']}-{row['variety']}"
+            )
 
 
 @pytest.mark.parametrize(("issue", "row"), list(labels()))
-def test_each_variety(found: Verdicts, still_open: set[str], issue: str, row: dict[str, Any]) -> None:
+def test_each_variety(
+    found: Verdicts, still_open: set[str], issue: str, row: dict[str, Any]
+) -> None:
     outcome, targets, reason = found[issue]
     if issue in still_open:
         assert (outcome, reason) == ("not", "open")
@@ -59,5 +65,7 @@ def test_unlabelled_issues_are_not_duplicates(found: Verdicts) -> None:
 
 def test_another_repository_is_uncertain_by_default(work: Path) -> None:
     found = verdicts(work)
-    crossing = [param.values[0] for param in labels() if param.values[1]["variety"] == "cross-repository"]
+    crossing = [
+        param.values[0] for param in labels() if param.values[1]["variety"] == "cross-repository"
+    ]
     assert {found[issue][::2] for issue in crossing} == {("uncertain", "cross_repository")}

@@ -35,31 +35,57 @@ def test_relation(words: str, relation: str) -> None:
 
 
 def test_an_explanation() -> None:
-    others = ("bob 30: Duplicate of #2?", "ann 20: Not a dup, see the log.", "max 10: #3 is a dup of this")
+    others = (
+        "bob 30: Duplicate of #2?",
+        "ann 20: Not a dup, see the log.",
+        "max 10: #3 is a dup of this",
+    )
     text = explained(*talk(*others, "mia: Closing as a duplicate of #1.", "!closed 0"))
     parts = [
-        *("bob (other) asks about", "disputed", "ann (author) denies", "max (maintainer) refers to other"),
+        *(
+            "bob (other) asks about",
+            "disputed",
+            "ann (author) denies",
+            "max (maintainer) refers to other",
+        ),
         *("mia (closer)", "event closed", "verdict: duplicate of o/n#1"),
     ]
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
     assert "weight 0.98" in text
-    assert "because: the closer calls it a duplicate, and it was closed for that [closer_duplicate]" in text
+    assert (
+        "because: the closer calls it a duplicate, and it was closed for that [closer_duplicate]"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
     ("lines", "fields", "words"),
     [
-        ([], {"title": "Flicker (dup of #1)"}, "a note in title or body calls it a duplicate, and it was"),
-        (["bob: Tracked in #1."], {}, "a bystander says that it is tracked elsewhere, and it was closed for"),
+        (
+            [],
+            {"title": "Flicker (dup of #1)"},
+            "a note in title or body calls it a duplicate, and it was",
+        ),
+        (
+            ["bob: Tracked in #1."],
+            {},
+            "a bystander says that it is tracked elsewhere, and it was closed for",
+        ),
         (["mia 2: dup of #1", "!reopened 1"], {}, "it was reopened after the claim"),
-        (["bob 9: dup of #1", "mia: Works for me"], {}, "gives another reason (fixed, works, expected)"),
+        (
+            ["bob 9: dup of #1", "mia: Works for me"],
+            {},
+            "gives another reason (fixed, works, expected)",
+        ),
         (["bob 9: dup of #1", "mia: Yes."], {}, "mia (closer) agrees"),
         (["bob 9: dup of #1", "mia: No, it isn't."], {}, "mia (closer) disagrees"),
         (["bob 9: dup of #1", "mia: That's a different bug."], {}, "distinguishes two issues"),
     ],
 )
-def test_explained_remarks_and_reasons(lines: list[str], fields: dict[str, Any], words: str) -> None:
+def test_explained_remarks_and_reasons(
+    lines: list[str], fields: dict[str, Any], words: str
+) -> None:
     assert words in explained(*talk(*lines), **fields)
 
 
@@ -101,7 +127,9 @@ WIDE = {
 
 @pytest.mark.parametrize("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
 def test_the_form_of_letters_does_not_matter(language: str) -> None:
-    phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text(encoding="utf-8")))
+    phrases = set(
+        re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text(encoding="utf-8"))
+    )
     for text in (f"{phrase} #1" for phrase in phrases):
         forms = [normalize("NFD", text), text.translate(WIDE), f"\ufeff{text}", "\u200b".join(text)]
         verdicts = [decided(said("mia", form, 0)) for form in [text, *forms]]

@@ -67,7 +67,10 @@ def test_confidence(expected: str, lines: list[str]) -> None:
 
 
 def test_a_claim_at_the_limit_of_strong_is_kept_beside_a_later_one() -> None:
-    first, doubt = said("mia", "Closing in favour of #1.", 1), said("bob", "This is not a dup of #1.", -1)
+    first, doubt = (
+        said("mia", "Closing in favour of #1.", 1),
+        said("bob", "This is not a dup of #1.", -1),
+    )
     assert confidence(first, doubt) == 0.8  # 0.85 x 0.96 x 0.98
     both = decided(first, said("mia", "Also in favour of #2.", 0.5), doubt)
     assert [target.number for target in both.targets] == [1, 2]
@@ -88,7 +91,8 @@ def test_the_closer_is_the_actor_of_the_last_closing(earlier: list[str]) -> None
     guess = said("eve", "I think this is a dup of #1.", -0.1)
     for closer, expected in (("eve", 0.862), ("bob", 0.0)):
         closings = [
-            replace(event("closed", 10 - place), actor=who) for place, who in enumerate([*earlier, closer])
+            replace(event("closed", 10 - place), actor=who)
+            for place, who in enumerate([*earlier, closer])
         ]
         assert confidence(guess, *closings, closed_by=None) == expected
 

@@ -34,8 +34,20 @@ def graphql(data: Any, *errors: dict[str, Any]) -> str:
         (200, {}, graphql(None, error("FORBIDDEN")), "forbidden", None),
         (200, SPENT, graphql(None, error("RATE_LIMITED")), "rate_limited", 90.0),
         (200, {}, graphql({"a": 1}, error("RATE_LIMIT")), "rate_limited", None),
-        (200, {}, graphql(None, error("", "You have exceeded a secondary rate limit")), "secondary", None),
-        (200, {}, graphql(None, error("", "This may be the result of a timeout")), "too_heavy", None),
+        (
+            200,
+            {},
+            graphql(None, error("", "You have exceeded a secondary rate limit")),
+            "secondary",
+            None,
+        ),
+        (
+            200,
+            {},
+            graphql(None, error("", "This may be the result of a timeout")),
+            "too_heavy",
+            None,
+        ),
         (200, {}, graphql(None, error("", WRONG)), "too_heavy", None),
         (200, {}, graphql(None, error("RESOURCE_LIMITS_EXCEEDED")), "too_heavy", None),
         (200, {}, graphql(None, error("INTERNAL")), "transient", None),
@@ -45,11 +57,35 @@ def graphql(data: Any, *errors: dict[str, Any]) -> str:
         (200, {}, "[]", "bad_reply", None),
         (401, {}, '{"message": "Bad credentials"}', "auth", None),
         (403, SPENT, '{"message": "API rate limit exceeded for user"}', "rate_limited", 90.0),
-        (403, {"Retry-After": "7"} | SPENT, '{"message": "secondary rate limit"}', "secondary", 7.0),
-        (403, {}, '{"message": "You have triggered an abuse detection mechanism"}', "secondary", None),
-        (403, {}, '{"message": "Resource not accessible by personal access token"}', "forbidden", None),
+        (
+            403,
+            {"Retry-After": "7"} | SPENT,
+            '{"message": "secondary rate limit"}',
+            "secondary",
+            7.0,
+        ),
+        (
+            403,
+            {},
+            '{"message": "You have triggered an abuse detection mechanism"}',
+            "secondary",
+            None,
+        ),
+        (
+            403,
+            {},
+            '{"message": "Resource not accessible by personal access token"}',
+            "forbidden",
+            None,
+        ),
         (429, {}, "", "secondary", None),
-        (429, {"retry-after": "Tue, 03 Nov 2026 12:00:30 GMT", "date": NOON}, "", "secondary", 30.0),
+        (
+            429,
+            {"retry-after": "Tue, 03 Nov 2026 12:00:30 GMT", "date": NOON},
+            "",
+            "secondary",
+            30.0,
+        ),
         (404, {}, '{"message": "Not Found"}', "not_found", None),
         (410, {}, '{"message": "This issue was deleted"}', "not_found", None),
         (502, {}, GATEWAY_PAGE, "too_heavy", None),
@@ -77,7 +113,10 @@ def test_waits_use_the_clock_of_the_server() -> None:
     spent = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOON_S)}
     assert requested_wait_s(spent | {"date": NOON}) == 0.0
     assert requested_wait_s(spent) is None
-    assert requested_wait_s({"x-ratelimit-remaining": "5", "x-ratelimit-reset": "1", "date": NOON}) is None
+    assert (
+        requested_wait_s({"x-ratelimit-remaining": "5", "x-ratelimit-reset": "1", "date": NOON})
+        is None
+    )
     assert requested_wait_s({"retry-after": "-3"}) == 0.0
     for nonsense in ("9" * 400, "1e400", "nan", "Mon, 99 Foo 99999999999 99:99:99 GMT", "\ud800"):
         assert requested_wait_s({"retry-after": nonsense, "date": NOON}) is None

@@ -29,7 +29,9 @@ def work(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(station: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The working folder of an undisturbed crawl by strategy."""
-    folders = {strategy: tmp_path_factory.mktemp("undisturbed") / "work" for strategy in ("search", "all")}
+    folders = {
+        strategy: tmp_path_factory.mktemp("undisturbed") / "work" for strategy in ("search", "all")
+    }
     for strategy, folder in folders.items():
         assert crawled(station, folder, strategy=strategy).status.warnings == ()
     return folders
@@ -119,11 +121,15 @@ def test_counted_comments_that_the_server_hides_are_a_warning(
     assert ((STATION, expected) in warnings) is (hidden > 0)
 
 
-def test_names_in_texts_that_are_no_repositories_need_no_request(tmp_path: Path, work: Path) -> None:
+def test_names_in_texts_that_are_no_repositories_need_no_request(
+    tmp_path: Path, work: Path
+) -> None:
     """They must not end the crawl either."""
     names = ["f\u00f6\u00f6/bar", "_a/b", "-x/y", "a..b/c"]
     issues = [issue(ROCKET, number, **closed("max", 9)) for number in range(1, 5)]
-    remarks = [comment(ROCKET, n, n, f"Duplicate of {name}#1", day=9) for n, name in enumerate(names, 1)]
+    remarks = [
+        comment(ROCKET, n, n, f"Duplicate of {name}#1", day=9) for n, name in enumerate(names, 1)
+    ]
     write_tracker(tmp_path / "dump", ROCKET, issues=issues, comments=remarks)
     with serve(tmp_path / "dump") as server:
         crawled(server, work, ROCKET, strategy="all")
@@ -131,14 +137,20 @@ def test_names_in_texts_that_are_no_repositories_need_no_request(tmp_path: Path,
     assert [row[0] for row in contents(work)["missing"]] == sorted(names)
 
 
-def test_the_sample_for_negatives_does_not_depend_on_batches(station: Server, tmp_path: Path) -> None:
+def test_the_sample_for_negatives_does_not_depend_on_batches(
+    station: Server, tmp_path: Path
+) -> None:
     samples = {}
     for batch, count in ((9, 20), (100, 20), (9, 30), (9, 1000)):
         work = tmp_path / f"{batch}-{count}"
         crawled(station, work, issue_batch=batch, at_least=count)
-        samples[batch, count] = stored(work, "SELECT number FROM issues WHERE NOT is_pull ORDER BY number")
+        samples[batch, count] = stored(
+            work, "SELECT number FROM issues WHERE NOT is_pull ORDER BY number"
+        )
     crawled(station, tmp_path / "9-20", at_least=30)
-    numbers = stored(tmp_path / "9-20", "SELECT number FROM issues WHERE NOT is_pull ORDER BY number")
+    numbers = stored(
+        tmp_path / "9-20", "SELECT number FROM issues WHERE NOT is_pull ORDER BY number"
+    )
     assert numbers == samples[9, 30]
     assert samples[9, 20] == samples[100, 20]
     assert 20 <= len(samples[9, 20]) < len(samples[9, 30]) < len(samples[9, 1000])
@@ -155,7 +167,9 @@ def test_an_update_equals_a_new_crawl(station: Server, tmp_path: Path, work: Pat
     url = changed["repository_url"] + "/issues/8"
     rows["comments"].append(dict(rows["comments"][0], id=9_999_999, issue_url=url))
     late = "2021-01-02T00:00:00Z"
-    rows["issues"].append(issue(STATION, 1, created_at=late, updated_at=late) | {"number": LAST + 1})
+    rows["issues"].append(
+        issue(STATION, 1, created_at=late, updated_at=late) | {"number": LAST + 1}
+    )
     write_tracker(tmp_path / "later", STATION, **rows)
     with serve(tmp_path / "later") as later:
         for most in (5, 2):  # schema, two look-ups, page; nothing has changed
@@ -171,7 +185,9 @@ MIXED += ["rate_limited_200", "secondary_403", "too_many_429"]
 
 
 @pytest.mark.parametrize("strategy", ["search", "all"])
-@pytest.mark.parametrize(("kinds", "share"), [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"])
+@pytest.mark.parametrize(
+    ("kinds", "share"), [(MIXED, 0.08), (["partial"], 0.25)], ids=["mixed", "partial"]
+)
 def test_faults_do_not_change_the_content(
     *,
     station_dump: Path,
@@ -184,7 +200,9 @@ def test_faults_do_not_change_the_content(
     # Limits of the faults that cause real waits.
     limits = {"rate_limited_200": 1, "stalled": 2}
     rules = tuple(Rule(kind=kind, probability=share, limit=limits.get(kind)) for kind in kinds)
-    with serve(station_dump, faults=FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)) as server:
+    with serve(
+        station_dump, faults=FaultPlan(rules=rules, seed=3, retry_after_s=0.0, stall_s=20)
+    ) as server:
         assert crawled(server, work, strategy=strategy, timeout_s=0.5).status.warnings == ()
         assert server.stats.faults
     assert contents(work) == contents(undisturbed[strategy])
@@ -203,7 +221,8 @@ def test_a_crawl_continues_after_the_network_was_lost(
     rows = station_rows()
     write_tracker(tmp_path / "dump", STATION, **rows)
     twin = [
-        row | {"repository_url": row["repository_url"].replace("station", "twin")} for row in rows["issues"]
+        row | {"repository_url": row["repository_url"].replace("station", "twin")}
+        for row in rows["issues"]
     ]
     write_tracker(tmp_path / "dump", "acme/twin", issues=twin)
     server = serve(tmp_path / "dump")
@@ -225,12 +244,48 @@ def test_a_crawl_continues_after_the_network_was_lost(
 @pytest.mark.parametrize(
     ("kind", "plan", "settings", "error", "message"),
     [
-        ("dropped", {}, {"attempts": 3}, RemoteError, "can't be reached .the connection failed .*again"),
-        ("truncated", {}, {"attempts": 3}, BadReply, "failed 3 consecutive times.*not a GraphQL resp"),
-        ("504", {}, {"attempts": 4}, RemoteError, "too heavy for the server .*even for a single item"),
-        ("stalled", {"stall_s": 9}, {"attempts": 1, "timeout_s": 0.2}, RemoteError, "no response in time"),
-        ("too_many_429", {"retry_after_s": 0}, {"attempts": 2}, RateLimited, "still .* after 2 waits"),
-        ("too_many_429", {"retry_after_s": 999}, {"max_wait_s": 5}, RateLimited, "for 999 s more; run"),
+        (
+            "dropped",
+            {},
+            {"attempts": 3},
+            RemoteError,
+            "can't be reached .the connection failed .*again",
+        ),
+        (
+            "truncated",
+            {},
+            {"attempts": 3},
+            BadReply,
+            "failed 3 consecutive times.*not a GraphQL resp",
+        ),
+        (
+            "504",
+            {},
+            {"attempts": 4},
+            RemoteError,
+            "too heavy for the server .*even for a single item",
+        ),
+        (
+            "stalled",
+            {"stall_s": 9},
+            {"attempts": 1, "timeout_s": 0.2},
+            RemoteError,
+            "no response in time",
+        ),
+        (
+            "too_many_429",
+            {"retry_after_s": 0},
+            {"attempts": 2},
+            RateLimited,
+            "still .* after 2 waits",
+        ),
+        (
+            "too_many_429",
+            {"retry_after_s": 999},
+            {"max_wait_s": 5},
+            RateLimited,
+            "for 999 s more; run",
+        ),
     ],
 )
 def test_a_fault_that_never_ends(
@@ -269,7 +324,11 @@ def test_pages_shrink_until_the_server_can_answer(
     station_dump: Path, undisturbed: dict[str, Path], work: Path
 ) -> None:
     rule = Rule(kind="502", page_over=46)
-    whole = {"comments_inline": 45, "events_inline": 9, "labels_inline": 9}  # without further pages of 100
+    whole = {
+        "comments_inline": 45,
+        "events_inline": 9,
+        "labels_inline": 9,
+    }  # without further pages of 100
     with serve(station_dump, faults=FaultPlan(rules=(rule,))) as server:
         crawled(server, work, strategy="all", thread_batch=100, **whole)
         assert 2 <= server.stats.faults.total() < 9
@@ -290,9 +349,13 @@ def test_a_rejected_token_ends_the_crawl(tiny: Server, work: Path) -> None:
 
 
 @pytest.mark.parametrize(("all_if_small", "kind"), [(True, "sweep"), (False, "search")])
-def test_small_repositories_are_swept(station: Server, work: Path, all_if_small: bool, kind: str) -> None:
+def test_small_repositories_are_swept(
+    station: Server, work: Path, all_if_small: bool, kind: str
+) -> None:
     """The station takes two or three pages, and a search with many phrases far more."""
-    crawled(station, work, phrases=[f"word{place}" for place in range(40)], all_if_small=all_if_small)
+    crawled(
+        station, work, phrases=[f"word{place}" for place in range(40)], all_if_small=all_if_small
+    )
     assert stored(work, "SELECT DISTINCT kind FROM tasks WHERE kind <> 'pool'") == [kind]
 
 
@@ -301,7 +364,12 @@ def test_logs_have_requests_and_verdicts_but_no_token(
 ) -> None:
     secret = "ghp_" + "s3cr3t" * 6
     with serve(SAMPLE) as server:
-        access: Any = {"api_url": server.url, "token": secret, "progress": False, "work": tmp_path / "w"}
+        access: Any = {
+            "api_url": server.url,
+            "token": secret,
+            "progress": False,
+            "work": tmp_path / "w",
+        }
         gis_builder.crawl([QUARRY], **access)
         assert not caplog.messages  # no logging by default
         caplog.set_level(logging.INFO, "gis_builder")

@@ -83,7 +83,10 @@ def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Behaviour:
     ("head", "byte"),
     [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n", b" "),
-        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),  # without a length: a truncated body must not look complete
+        (
+            b"HTTP/1.1 200 OK\r\n\r\n",
+            b" ",
+        ),  # without a length: a truncated body must not look complete
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
         (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n"),
         (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
@@ -99,7 +102,9 @@ def test_slow_responses_end_at_the_deadline(wire, head: bytes, byte: bytes) -> N
 def test_large_bodies_are_cut_at_the_limit(wire, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "_MAX_BYTES", 1 << 20)
     bomb = gzip.compress(bytes(50 << 20))
-    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith("a response of more")
+    assert ask(wire(whole(bomb, b"content-encoding: gzip")), LONG_S).message.startswith(
+        "a response of more"
+    )
     flood = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (1 << 20)
 
     def behave(peer: socket.socket) -> None:
@@ -126,12 +131,17 @@ def test_invalid_content_encodings(wire, body: bytes, header: bytes, message: st
 
 
 def test_gzip_is_decompressed(wire) -> None:
-    assert ask(wire(whole(gzip.compress(b'{"a": 1}'), b"Content-Encoding: gzip")), LONG_S).body == b'{"a": 1}'
+    assert (
+        ask(wire(whole(gzip.compress(b'{"a": 1}'), b"Content-Encoding: gzip")), LONG_S).body
+        == b'{"a": 1}'
+    )
 
 
 def test_an_echoed_token_is_masked(wire) -> None:
     body = f'{{"data": {{"node": {{"body": "you sent Bearer {SECRET}"}}}}}}'.encode()
-    answer = ask(wire(whole(gzip.compress(body), b"content-encoding: gzip", b"x-echo: " + SECRET.encode())))
+    answer = ask(
+        wire(whole(gzip.compress(body), b"content-encoding: gzip", b"x-echo: " + SECRET.encode()))
+    )
     assert SECRET not in repr(answer)
     assert b"you sent Bearer ****" in answer.body
 

@@ -19,15 +19,31 @@ DAY = "2020-01-02T00:00:00Z"
 
 def connection(*nodes: Any, total: int | None = None, before: str | None = None) -> dict[str, Any]:
     page = {"hasPreviousPage": before is not None, "startCursor": before}
-    return {"totalCount": len(nodes) if total is None else total, "pageInfo": page, "nodes": list(nodes)}
+    return {
+        "totalCount": len(nodes) if total is None else total,
+        "pageInfo": page,
+        "nodes": list(nodes),
+    }
 
 
 def fields(**changes: Any) -> dict[str, Any]:
-    texts = {"title": "Crash", "body": "It \x00 does\r\n", "state": "CLOSED", "stateReason": "NOT_PLANNED"}
+    texts = {
+        "title": "Crash",
+        "body": "It \x00 does\r\n",
+        "state": "CLOSED",
+        "stateReason": "NOT_PLANNED",
+    }
     author = {"author": {"__typename": "Bot", "login": "helper"}, "authorAssociation": "NONE"}
     times = dict.fromkeys(("createdAt", "updatedAt", "closedAt"), DAY)
     lists = dict.fromkeys(("comments", "events", "labels"), connection())
-    return {"__typename": "Issue", "number": 4, "repository": HOME} | texts | author | times | lists | changes
+    return (
+        {"__typename": "Issue", "number": 4, "repository": HOME}
+        | texts
+        | author
+        | times
+        | lists
+        | changes
+    )
 
 
 def node(**changes: Any) -> IssueNode:
@@ -35,11 +51,24 @@ def node(**changes: Any) -> IssueNode:
 
 
 def test_the_target_of_a_mark_may_be_a_pull_request() -> None:
-    target = {"__typename": "PullRequest", "number": 9, "repository": {"nameWithOwner": "acme/fuel"}}
-    mark = {"__typename": "MarkedAsDuplicateEvent", "createdAt": DAY, "actor": None, "canonical": target}
+    target = {
+        "__typename": "PullRequest",
+        "number": 9,
+        "repository": {"nameWithOwner": "acme/fuel"},
+    }
+    mark = {
+        "__typename": "MarkedAsDuplicateEvent",
+        "createdAt": DAY,
+        "actor": None,
+        "canonical": target,
+    }
     thread, _ = parse_thread(node(events=connection(mark)))
     (event,) = thread.events
-    assert (event.target, event.target_is_pull, event.actor) == (IssueRef("acme/fuel", 9), True, None)
+    assert (event.target, event.target_is_pull, event.actor) == (
+        IssueRef("acme/fuel", 9),
+        True,
+        None,
+    )
 
 
 def test_invalid_nodes_are_named() -> None:

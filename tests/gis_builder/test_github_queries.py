@@ -26,7 +26,9 @@ def every_query(server: Server) -> list[GraphQuery[Any]]:
     return [
         INTROSPECTION,
         queries.repositories(["acme/fuel", "acme/rocket"]),
-        queries.searches([CrawlTask("a/b", "search", HOSTILE), CrawlTask("a/b", "search", "x", HOSTILE)]),
+        queries.searches(
+            [CrawlTask("a/b", "search", HOSTILE), CrawlTask("a/b", "search", "x", HOSTILE)]
+        ),
         queries.issues(REFS, with_thread=True),
         queries.issues(REFS, with_thread=False),
         queries.listing("acme/fuel", 49, None),

@@ -40,7 +40,11 @@ def secrets(tokens: tuple[Token, ...]) -> list[str]:
     ("content", "environ", "expected"),
     [
         (None, {"GITHUB_TOKEN": "a,b", "GITHUB_TOKENS": "b, c"}, ["a", "b", "c"]),
-        (b"# mine\n\none # of ana\ntwo\n", {"GITHUB_TOKEN": "a"}, ["one", "two"]),  # precedes the environment
+        (
+            b"# mine\n\none # of ana\ntwo\n",
+            {"GITHUB_TOKEN": "a"},
+            ["one", "two"],
+        ),  # precedes the environment
         (b"\xef\xbb\xbftoken\r\n", {}, ["token"]),
     ],
 )
@@ -78,12 +82,24 @@ KEYED = KEYLESS | {"GITHUB_APP_PRIVATE_KEY": SECRET}
         ({}, None, r"no GitHub token found: set GITHUB_TOKEN .*token_file=.*gh auth login"),
         (KEYLESS, None, "neither GITHUB_APP_PRIVATE_KEY nor"),
         (KEYED, None, "GITHUB_APP_INSTALLATION_ID: expected the number"),
-        (KEYLESS | {"GITHUB_APP_PRIVATE_KEY_PATH": "absent"}, None, "absent: the GitHub App's private key"),
-        (KEYED | {"GITHUB_APP_INSTALLATION_ID": "2"}, None, "no token for the GitHub App's installation"),
+        (
+            KEYLESS | {"GITHUB_APP_PRIVATE_KEY_PATH": "absent"},
+            None,
+            "absent: the GitHub App's private key",
+        ),
+        (
+            KEYED | {"GITHUB_APP_INSTALLATION_ID": "2"},
+            None,
+            "no token for the GitHub App's installation",
+        ),
     ],
 )
 def test_sources_without_a_token(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], file: bytes | None, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    file: bytes | None,
+    message: str,
 ) -> None:
     for name in ("GITHUB_TOKEN", "GITHUB_TOKENS"):
         monkeypatch.delenv(name, raising=False)
@@ -117,7 +133,9 @@ def app_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of an app whose key is in a file."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = tmp_path_factory.mktemp("app") / "key.pem"
-    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
+    file.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    )
     path, id_ = "GITHUB_APP_PRIVATE_KEY_PATH", "GITHUB_APP_INSTALLATION_ID"
     return {"GITHUB_APP_ID": "1", path: str(file), id_: "2"}
 
@@ -166,7 +184,12 @@ def test_a_token_is_sent_only_to_its_origin() -> None:
     token = Token(SECRET, API)
     ours = requests.Request("POST", "HTTPS://API.github.com:443/graphql", auth=token).prepare()
     assert ours.headers["Authorization"] == f"Bearer {SECRET}"
-    for root in (f"{API}.evil.example", f"{API}@evil.example", f"{API}:8443", API.replace("https", "http")):
+    for root in (
+        f"{API}.evil.example",
+        f"{API}@evil.example",
+        f"{API}:8443",
+        API.replace("https", "http"),
+    ):
         theirs = requests.Request("POST", f"{root}/graphql", auth=token).prepare()
         assert "Authorization" not in theirs.headers
 
@@ -175,7 +198,11 @@ def test_plain_http_needs_permission() -> None:
     environ = {"GITHUB_TOKEN": SECRET}
     with pytest.raises(ConfigError, match=r"over plain http, .* set crawl\.plain_http to true"):
         find_tokens("http://git.example", environ=environ)
-    for url, allowed in (("http://a.example", True), ("http://127.0.0.1:8", False), ("http://[::1]", False)):
+    for url, allowed in (
+        ("http://a.example", True),
+        ("http://127.0.0.1:8", False),
+        ("http://[::1]", False),
+    ):
         assert find_tokens(url, environ=environ, plain_http=allowed)
 
 
@@ -208,7 +235,11 @@ def test_no_error_output_or_store_contains_the_token(
 ) -> None:
     caplog.set_level("DEBUG")
     settings = CrawlSettings(
-        api_url=f"{hostile}/{status}", attempts=2, backoff_s=0.001, secondary_wait_s=0.001, timeout_s=2
+        api_url=f"{hostile}/{status}",
+        attempts=2,
+        backoff_s=0.001,
+        secondary_wait_s=0.001,
+        timeout_s=2,
     )
     messages: list[str] = []
     tokens = find_tokens(settings.api_url, environ={"GITHUB_TOKEN": SECRET})
@@ -220,7 +251,9 @@ def test_no_error_output_or_store_contains_the_token(
         github.check(["acme/rocket"])
     assert {*HEARD} == {f"Bearer {SECRET}"}
     assert len(HEARD) == 1 or not 300 <= status < 400  # redirects are not followed
-    trace = "".join(traceback.TracebackException.from_exception(error.value, capture_locals=True).format())
+    trace = "".join(
+        traceback.TracebackException.from_exception(error.value, capture_locals=True).format()
+    )
     everything = [trace, repr(error.value.__dict__), caplog.text, *messages, *capfd.readouterr()]
     everything += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     assert not [text for text in everything if SECRET in text]

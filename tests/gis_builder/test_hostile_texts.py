@@ -44,7 +44,9 @@ def test_hostile_comments(before: str, unit: str) -> None:
 
 def test_many_events() -> None:
     def reopened(size: int) -> list[Any]:
-        events = [event(kind, hours) for hours in range(size, 0, -1) for kind in ("closed", "reopened")]
+        events = [
+            event(kind, hours) for hours in range(size, 0, -1) for kind in ("closed", "reopened")
+        ]
         return [said("mia", "dup of #1"), *events]
 
     assert_linear(lambda parts: decided(*parts), reopened, 8_000)
@@ -61,7 +63,10 @@ def test_a_long_list_of_references() -> None:
     [
         (said("bob", "dup of #1, " * 5_000, 2), "too_many_claims"),
         (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 490)) + ".", 2), None),
-        (said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 501)), 2), "too_many_claims"),
+        (
+            said("bob", "Duplicate of " + ", ".join(f"#{n}" for n in range(1, 501)), 2),
+            "too_many_claims",
+        ),
         (said("bob", "dup of #1 " + "x" * MAX_CHARACTERS, 2), "too_much_text"),
     ],
     ids=["claims", "within", "references", "text"],

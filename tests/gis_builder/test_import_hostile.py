@@ -74,12 +74,24 @@ OBJECTS = [
     ([LISTED | {"state": "odd"}], "state: invalid enum value"),
     *(([LISTED | {"labels": labels}], "x.json:1: labels") for labels in (5, {"a": 1}, [5])),
     ([1, 2], "unknown layout"),
-    ({"number": 1, "title": "x", "state": "OPEN", "url": LISTED["url"]}, "missing required field created_at"),
+    (
+        {"number": 1, "title": "x", "state": "OPEN", "url": LISTED["url"]},
+        "missing required field created_at",
+    ),
     ('[{"event": "labeled"}', "x.json:2: not JSON (unbalanced brackets"),
     ("[NaN", "x.json:1: unknown layout"),
-    ({"message": "Bad credentials", "documentation_url": ""}, "x.json:1: is an error message of GitHub"),
-    ({"incomplete_results": True, "items": [issue(HOME, 1)]}, "x.json:1: is an incomplete answer of GitHub"),
-    ({"data": {"nodes": [None, LISTED]}, "errors": [{}]}, "x.json:1: is an incomplete answer of GitHub"),
+    (
+        {"message": "Bad credentials", "documentation_url": ""},
+        "x.json:1: is an error message of GitHub",
+    ),
+    (
+        {"incomplete_results": True, "items": [issue(HOME, 1)]},
+        "x.json:1: is an incomplete answer of GitHub",
+    ),
+    (
+        {"data": {"nodes": [None, LISTED]}, "errors": [{}]},
+        "x.json:1: is an incomplete answer of GitHub",
+    ),
     (
         [issue(HOME, 1), {"event": "closed", "id": 1}],
         "x.json:2: names no issue",
@@ -88,24 +100,39 @@ OBJECTS = [
     ("[" * 100_000, "not JSON"),
     ([], "contains no issue; save"),
     ({"issues": [{"key": "A-1", "fields": {"summary": 5, "created": [1]}}, 7]}, "x.json:1: "),
-    ({"issues": [{"key": ["A"], "fields": {"summary": "x", "created": "2024-01-01"}}]}, "x.json:1: "),
+    (
+        {"issues": [{"key": ["A"], "fields": {"summary": "x", "created": "2024-01-01"}}]},
+        "x.json:1: ",
+    ),
     ({"bugs": [None, {"id": {}, "summary": "x", "creation_time": "9"}]}, "x.json:1: "),
-    ({"bugs": [{"id": 1, "summary": "x", "creation_time": "2024-01-01", "comments": [0, 5]}]}, "x.json:1: "),
+    (
+        {"bugs": [{"id": 1, "summary": "x", "creation_time": "2024-01-01", "comments": [0, 5]}]},
+        "x.json:1: ",
+    ),
     ({"iid": 1e400, "web_url": 5, "title": [], "_links": 3}, "x.json:1: "),
     (ticket(id="\x1b[0m"), "x.json:1: "),
 ]
 TABLES = [
     ("id,title\n1,a\n", "t.csv: no column for created_at; the columns are id, title: rename"),
-    ('id,"a; b; c; d",created_at\n1,a,2024-01-01\n', "no column for title; the columns are id, a; b; c; d,"),
+    (
+        'id,"a; b; c; d",created_at\n1,a,2024-01-01\n',
+        "no column for title; the columns are id, a; b; c; d,",
+    ),
     ("id,title,created_at\n1,a,2024-01-01\n2,,2024-01-01\n", "t.csv:3: title: empty"),
-    ("id,title,created_at\n1,a,12/31/2024 25:00\n", "created_at: unknown time '12/31/2024 25:00'; expected"),
+    (
+        "id,title,created_at\n1,a,12/31/2024 25:00\n",
+        "created_at: unknown time '12/31/2024 25:00'; expected",
+    ),
     ("id,title,created_at\n1,a,\n", "t.csv:2: created_at: empty"),
     ("id,title,created_at\n1,a,1066-10-14\n", "t.csv:2: created_at: a time outside the years"),
     ("id,title,created_at\n1.23457E+15,a,2024-01-01\n", "t.csv:2: id 1.23457E+15 was rounded"),
     (",title,created_at\n,a,2024-01-01\n", "t.csv: no column for id"),
     ("id,title,created_at\n,a,2024-01-01\n", "t.csv:2: id: expected one line"),
     ("id,title,created_at\n1,a,2024-01-01,b\n", "t.csv:2: 4 cells, expected 3, so 'b' is beyond"),
-    ('id,title,created_at\n1,"a,2024-01-01\n2,a,x\n3,a,x\n', "t.csv:2: lines 2 to 4: a quotation mark opens"),
+    (
+        'id,title,created_at\n1,"a,2024-01-01\n2,a,x\n3,a,x\n',
+        "t.csv:2: lines 2 to 4: a quotation mark opens",
+    ),
     ("id,title,created_at\n", "contains no issue"),
     ("", "contains no issue"),
 ]
@@ -122,7 +149,9 @@ TABLES = [
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_a_fault_is_named_with_file_and_row(tmp_path: Path, name: str, content: Any, message: str) -> None:
+def test_a_fault_is_named_with_file_and_row(
+    tmp_path: Path, name: str, content: Any, message: str
+) -> None:
     saved = tmp_path / "saved"
     if name.startswith(HOME):
         write_tracker(saved, HOME, issues=[issue(HOME, 1)])

@@ -55,7 +55,12 @@ def redmine(number: int, body: str, comment: str) -> dict[str, Any]:
 
 def gitlab(number: int, body: str, comment: str) -> dict[str, Any]:
     page = f"https://git.example.com/acme/app/-/issues/{number}"
-    ticket: dict[str, Any] = {"iid": number, "title": f"Crash {number}", "created_at": DAY, "web_url": page}
+    ticket: dict[str, Any] = {
+        "iid": number,
+        "title": f"Crash {number}",
+        "created_at": DAY,
+        "web_url": page,
+    }
     ticket |= {"description": body, "state": "closed" if comment else "opened"}
     if comment:
         note = {"note": comment, "system": False, "created_at": CLOSED, "author": {"name": "bo"}}
@@ -117,7 +122,11 @@ CLAIMS: dict[str, tuple[Any, list[Any], list[Any]]] = {
             "{html}<blockquote>Duplicate of APP-30</blockquote><p>No.</p>{html}",
             rich(("blockquote", "Duplicate of APP-30."), ("paragraph", "No.")),
             rich(("codeBlock", "Duplicate of APP-30."), ("paragraph", "fixed")),
-            {"content": [{"type": "text", "text": "Duplicate of APP-30", "marks": [{"type": "strike"}]}]},
+            {
+                "content": [
+                    {"type": "text", "text": "Duplicate of APP-30", "marks": [{"type": "strike"}]}
+                ]
+            },
         ],
     ),
     "trac": (
@@ -200,7 +209,9 @@ def test_closing_comments_of_a_known_tracker(tmp_path: Path, name: str) -> None:
     make, claims, others = CLAIMS[name]
     comments = [*claims, *others]
     work = bulk(tmp_path, make, ["Wait."] * len(comments), comments)
-    found = {ticket.partition("#")[2]: targets for ticket, (_, targets, _) in verdicts(work).items()}
+    found = {
+        ticket.partition("#")[2]: targets for ticket, (_, targets, _) in verdicts(work).items()
+    }
     named = [str(comment) for n, comment in enumerate(comments) if found[str(101 + n)]]
     assert named == [str(comment) for comment in claims]
 
@@ -285,7 +296,11 @@ TEXTS: list[tuple[Ticket, str, str]] = [
         "[here](https://a.example.com) https://b.example.com",
     ),
     (jira, "[https://a.example.com|https://a.example.com|smart-link]", "https://a.example.com"),
-    (jira, "[^log.txt] !a.png|thumbnail! !my shot.png! [~ann]", "log.txt ![](a.png) ![my shot.png]() @ann"),
+    (
+        jira,
+        "[^log.txt] !a.png|thumbnail! !my shot.png! [~ann]",
+        "log.txt ![](a.png) ![my shot.png]() @ann",
+    ),
     (
         jira,
         "h2. Steps\n{color:#205081}Open{color} {{x.y}}, -not- 2-3, a--b",
@@ -341,14 +356,33 @@ def test_bodies_become_markdown(tmp_path: Path, make: Ticket) -> None:
 def test_the_dataset_has_words_and_code_without_markup(tmp_path: Path) -> None:
     body = "h2. Steps\n{color:red}Open{color} !a.png!\n{code}\nrun()\n{code}\n{quote}Slow; see APP-30.{quote}"
     work = bulk(tmp_path, jira, [body], ["Fixed."])
-    texts = pl.read_parquet(gis_builder.render(work, tmp_path / "texts.parquet", progress=False).out)
+    texts = pl.read_parquet(
+        gis_builder.render(work, tmp_path / "texts.parquet", progress=False).out
+    )
     (text,) = texts.filter(number=101)["text"]
     assert text == "Crash 101\n\n## Steps\nOpen\n```\nrun()\n```\n> Slow."
 
 
 UNITS = [
-    *("{quote}a", "{quote", "{code}\n", "{code:a", "{noformat}x ", "bq. x\n", "bc. x\n\n", "{panel:title="),
-    *("[quote]", "[quote][/quote]", "[code]x", "[url=https://x.y/", "[b]x[/", "{{{\n", "{{{#!div\n"),
+    *(
+        "{quote}a",
+        "{quote",
+        "{code}\n",
+        "{code:a",
+        "{noformat}x ",
+        "bq. x\n",
+        "bc. x\n\n",
+        "{panel:title=",
+    ),
+    *(
+        "[quote]",
+        "[quote][/quote]",
+        "[code]x",
+        "[url=https://x.y/",
+        "[b]x[/",
+        "{{{\n",
+        "{{{#!div\n",
+    ),
     *(
         "<a href='http://x'>a",
         "<a href ",

@@ -149,8 +149,12 @@ def test_hard_negatives_are_the_most_similar() -> None:
     texts = texts_of(*issues).usable
     similar = "linker symbol undefined reference windows"
     for number in (1, 5):
-        texts[ref(number)] = replace(texts[ref(number)], text=f"{texts[ref(number)].text} {similar}")
-    _, negatives = draw(clusters, issues, texts, negatives="hard", sizes="1,0,0", ratio=0.25, guard_share=1.0)
+        texts[ref(number)] = replace(
+            texts[ref(number)], text=f"{texts[ref(number)].text} {similar}"
+        )
+    _, negatives = draw(
+        clusters, issues, texts, negatives="hard", sizes="1,0,0", ratio=0.25, guard_share=1.0
+    )
     _, several = draw(clusters, issues, texts, negatives="hard", sizes="1,0,0", guard_share=1.0)
     assert [pair.negative_kind for pair in all_pairs(negatives)] == ["hard"]
     assert {ref(1), ref(5)} in [{pair.first, pair.second} for pair in all_pairs(several)]
@@ -164,7 +168,9 @@ def test_likely_duplicates_are_dropped_with_a_reason() -> None:
     texts[ref(3)] = replace(texts[ref(3)], text="crash on start\n\n" + texts[ref(3)].text)
     texts[ref(4)] = replace(texts[ref(4)], text=f"Other\n\n{texts[ref(2)].text} and little else")
     linked = {frozenset((ref(1), ref(4)))}
-    _, negatives = draw(clusters, issues, texts, linked=linked, sizes="1,0,0", ratio=2.0, guard_share=0.5)
+    _, negatives = draw(
+        clusters, issues, texts, linked=linked, sizes="1,0,0", ratio=2.0, guard_share=0.5
+    )
     assert [{p.first.number, p.second.number} for p in all_pairs(negatives)] == [{2, 3}]
     assert {frozenset((d.first.number, d.second.number)): d.reason for d in negatives.dropped} == {
         frozenset((1, 3)): "same_title",
@@ -176,7 +182,9 @@ def test_likely_duplicates_are_dropped_with_a_reason() -> None:
 
 def test_near_identical_issues_are_not_negatives() -> None:
     clusters = [cluster(1, 2), cluster(3, 4)]
-    _, negatives = draw(clusters, [ref(n) for n in range(1, 5)], ties=((ref(1), ref(3)),), sizes="1,0,0")
+    _, negatives = draw(
+        clusters, [ref(n) for n in range(1, 5)], ties=((ref(1), ref(3)),), sizes="1,0,0"
+    )
     assert all_pairs(negatives) == []
     assert {drop.reason for drop in negatives.dropped} == {"near_identical"}
 
@@ -189,7 +197,9 @@ def test_excluded_relations_still_tie_issues() -> None:
     grounds_of = {(ref(3), ref(1)): grounds(ref(3), Relation.SUPERSEDED)}
     issues = [ref(n) for n in (1, 2, 3)] + [member for c in moved for member in c.members]
     for seed in range(5):
-        splits, negatives = draw([tied, *moved], issues, grounds_of=grounds_of, ratio=3.0, seed=seed)
+        splits, negatives = draw(
+            [tied, *moved], issues, grounds_of=grounds_of, ratio=3.0, seed=seed
+        )
         positives = list(chain.from_iterable(splits.positives.values()))
         assert len(positives) == 41
         assert len({splits.of[member] for member in tied.members}) == 1
@@ -208,7 +218,9 @@ def at(seconds: int) -> str:
     st.integers(0, 29),
     st.one_of(st.just(0), st.integers(0, 10**6)),
 )
-def test_issues_are_offered_by_how_well_their_gap_fits(times: list[int], place: int, gap: int) -> None:
+def test_issues_are_offered_by_how_well_their_gap_fits(
+    times: list[int], place: int, gap: int
+) -> None:
     opened = {ref(number): float(time) for number, time in enumerate(times)}
     anchor = ref(place % len(times))
     offered = list(Timeline(opened, opened.keys()).near(anchor, gap))
@@ -229,7 +241,9 @@ def years(
             issue = ref(2 * k + 1 + index)
             texts[issue] = replace(text_of(issue), created_at=at(start + delay))
     for number in range(2 * clusters + 1, 2 * clusters + singles + 1):
-        texts[ref(number)] = replace(text_of(ref(number)), created_at=at(generator.randrange(5 * 360 * DAY)))
+        texts[ref(number)] = replace(
+            text_of(ref(number)), created_at=at(generator.randrange(5 * 360 * DAY))
+        )
     return [cluster(2 * k + 1, 2 * k + 2) for k in range(clusters)], list(texts), texts
 
 

@@ -15,13 +15,18 @@ from tests.support.github import Server, serve
 from .crawl_world import serving
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
-NAMES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json"))
+NAMES = sorted(
+    f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json")
+)
 ACCESS: dict[str, Any] = {"token": "t", "progress": False}
 
 
 def cost(issues: int, max_number: int, strategy: str, **changes: Any) -> dict[str, Any]:
     """The plan for a repository of this size."""
-    newest = {"totalCount": issues, "nodes": [{"number": max_number, "createdAt": "2020-01-02T00:00:00Z"}]}
+    newest = {
+        "totalCount": issues,
+        "nodes": [{"number": max_number, "createdAt": "2020-01-02T00:00:00Z"}],
+    }
     node = NODE | {"isPrivate": False, "newest": newest, "labels": {"nodes": []}}
     return look_up({"data": {"r0": node}}, strategy=strategy, **changes).to_dict()
 
@@ -35,7 +40,9 @@ def test_the_cost_of_a_sweep() -> None:
     # 158.1 pages of 301 connections: three points each; 4 more queries of 100 connections.
     larger = cost(15_813, 30_664, "all", thread_batch=100)
     assert larger["points"] == 159 * 3 + 4
-    assert larger["hours_per_token"] == pytest.approx(481 / 5000, abs=0.001)  # limited by the points
+    assert larger["hours_per_token"] == pytest.approx(
+        481 / 5000, abs=0.001
+    )  # limited by the points
 
 
 def test_the_cost_of_a_search() -> None:
@@ -46,7 +53,11 @@ def test_the_cost_of_a_search() -> None:
 
 @pytest.mark.parametrize("strategy", ["all", "search"])
 def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
-    names = [*NAMES, "lumenbase/lumen-tsdb", "acme/nowhere"]  # a former name, and a missing repository
+    names = [
+        *NAMES,
+        "lumenbase/lumen-tsdb",
+        "acme/nowhere",
+    ]  # a former name, and a missing repository
     with serve(SAMPLE) as server:
         access = ACCESS | {"api_url": server.url, "strategy": strategy}
         planned = gis_builder.plan(names, **access)
@@ -57,7 +68,10 @@ def test_a_plan_of_the_sample(tmp_path: Path, strategy: str) -> None:
             spent = server.stats.requests - before
             assert abs(spent - planned.requests) <= 6  # targets in other repositories
     result = planned.to_dict()
-    assert [row["outcome"] for row in result["repositories"]] == ["ok"] * 6 + ["renamed", "not_found"]
+    assert [row["outcome"] for row in result["repositories"]] == ["ok"] * 6 + [
+        "renamed",
+        "not_found",
+    ]
     assert [row["points"] > 0 for row in result["repositories"]] == [True] * 6 + [False] * 2
     assert result["points"] == sum(row["points"] for row in result["repositories"])
     assert result["estimate"] == (strategy == "search")
@@ -75,7 +89,9 @@ def test_only_missing_repositories_are_an_error(tiny: Server, tmp_path: Path) ->
         lambda: gis_builder.crawl(names, tmp_path / "work", **access),
         lambda: gis_builder.crawl(names, tmp_path / "work", update=True, **access),
     ):
-        with pytest.raises(ConfigError, match=r"gone-0: no such repository.*gone-4: .* and 2 more\); check"):
+        with pytest.raises(
+            ConfigError, match=r"gone-0: no such repository.*gone-4: .* and 2 more\); check"
+        ):
             run()
 
 
@@ -118,13 +134,22 @@ def look_up(*answers: Any, **changes: Any) -> gis_builder.Plan:
 
     settings = {f"crawl.{name}": value for name, value in ({"backoff_s": 0.001} | changes).items()}
     with serving(respond) as url:
-        return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings, progress=False)
+        return gis_builder.plan(
+            "acme/vault", api_url=url, token="t", settings=settings, progress=False
+        )
 
 
-@pytest.mark.parametrize("answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"])
+@pytest.mark.parametrize(
+    "answers", [[FOUND], [absent("INTERNAL"), FOUND]], ids=["at once", "retried"]
+)
 def test_a_private_repository_that_is_wanted(answers: list[Any]) -> None:
     row = look_up(*answers, include_private=True).repositories[0].row
-    assert (row.outcome, row.detail, row.max_number, row.as_of) == ("ok", "", 7, "2020-01-03T00:00:00Z")
+    assert (row.outcome, row.detail, row.max_number, row.as_of) == (
+        "ok",
+        "",
+        7,
+        "2020-01-03T00:00:00Z",
+    )
     assert row.labels == ("Resolution: Duplicate", "dupe", "duplicates")
 
 
@@ -134,7 +159,11 @@ def test_a_private_repository_that_is_wanted(answers: list[Any]) -> None:
         ([FOUND], ConfigError, "include_private"),
         ([absent("FORBIDDEN", "SAML enforcement")], ConfigError, "SAML enforcement"),
         ([absent("NOT_FOUND")], ConfigError, "no such repository"),
-        ([absent("INTERNAL", "the disk is full")] * 2, RemoteError, "the disk is full.*run the same command"),
+        (
+            [absent("INTERNAL", "the disk is full")] * 2,
+            RemoteError,
+            "the disk is full.*run the same command",
+        ),
     ],
     ids=["private", "not for this token", "missing", "failed for good"],
 )

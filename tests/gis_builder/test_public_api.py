@@ -34,10 +34,14 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
             settings={"pair.cluster_cap": 5},
             progress=reported.append,
         )
-        plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="all", progress=False)
+        plan = gis_builder.plan(
+            [REPO], api_url=server.url, token="any", strategy="all", progress=False
+        )
     assert built.work == tmp_path / "gis.work"
     assert [row.name for row in built.repositories] == [REPO, "northbeam/ferry"]
-    assert built.positives + built.negatives == sum(rows.height for rows in built.pairs.splits.values())
+    assert built.positives + built.negatives == sum(
+        rows.height for rows in built.pairs.splits.values()
+    )
     assert str(tmp_path / "gis") in repr(built)
     assert "<table>" in built._repr_html_()
     run = json.loads((built.out / "run.json").read_text())
@@ -71,14 +75,18 @@ def by_length(texts: Sequence[str]) -> list[list[int]]:
     """Rank texts by similar length."""
     places = range(len(texts))
     return [
-        sorted((p for p in places if p != own), key=lambda p: abs(len(texts[p]) - len(texts[own])))[:9]
+        sorted((p for p in places if p != own), key=lambda p: abs(len(texts[p]) - len(texts[own])))[
+            :9
+        ]
         for own in places
     ]
 
 
 def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
     work = demo.work
-    built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none", progress=False)
+    built = gis_builder.pair(
+        work, tmp_path / "own", negatives=by_length, match="none", progress=False
+    )
     name = f"{by_length.__module__}.by_length"
     assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
     assert built.statistics["negative_kinds"][name] > 0.8 * built.negatives
@@ -117,12 +125,17 @@ def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     texts = dict(rows.select("id", "text").iter_rows())
     for side in ("1", "2"):
         names = ("repo", f"number{side}", f"text{side}")
-        assert all(texts[f"{repo}#{n}"] == text for repo, n, text in pairs.select(names).iter_rows())
+        assert all(
+            texts[f"{repo}#{n}"] == text for repo, n, text in pairs.select(names).iter_rows()
+        )
 
 
 def test_issues_without_text_are_counted(tmp_path: Path) -> None:
     empty = {2: "", 3: "**EDIT:**", 4: "? - :-( \N{CRAB}"}
-    issues = [issue("ann/tool", 1), *(issue("ann/tool", n, title="", body=body) for n, body in empty.items())]
+    issues = [
+        issue("ann/tool", 1),
+        *(issue("ann/tool", n, title="", body=body) for n, body in empty.items()),
+    ]
     write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
     gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
@@ -142,7 +155,9 @@ SUN = "acme/sun"
 @pytest.fixture(scope="module")
 def sun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sun")
-    write_tracker(root / "dump", SUN, issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)])
+    write_tracker(
+        root / "dump", SUN, issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)]
+    )
     gis_builder.import_tracker(root / "dump", root / "sun", progress=False)
     return root / "sun"
 

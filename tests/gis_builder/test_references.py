@@ -63,7 +63,13 @@ def test_references_are_removed(text: str, left: str) -> None:
         *("color: #123456", '"#123456"', "C#7 and F#4", "&#39;", "{:#10} {:#010x}", "r#1 a_#1"),
         *("#12 0x00007f in main () at a.c:3", "#3  raise () from /lib64/libc.so.6"),
         *("    frame #2: 0x0000 a`main", "unnamed_addr #1 {", "tree/bug-2014-09-28"),
-        *("Result<<generic #15>, E>", "issue 1.5 of the journal", "re-pull/12", "my_pull/12", "a/#12"),
+        *(
+            "Result<<generic #15>, E>",
+            "issue 1.5 of the journal",
+            "re-pull/12",
+            "my_pull/12",
+            "a/#12",
+        ),
         *("a '#123' b", "_pull/12", "#12345678", "color: #123", "a: #123;", "a:#123456;", "'#123'"),
     ],
 )
@@ -123,7 +129,8 @@ def test_notes_are_removed(text: str, left: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [*("Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します")]
+    "text",
+    [*("Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します")],
 )
 def test_texts_without_a_note_stay(text: str) -> None:
     assert without_notes(text) == text

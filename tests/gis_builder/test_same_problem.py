@@ -70,7 +70,9 @@ REPORTS = {
 def test_the_order_of_probabilities_in_any_script(texts: tuple[str, ...]) -> None:
     every = [text for of_language in REPORTS.values() for text in of_language]
     report, same, related, other = texts
-    found = [SameProblem(every).probability(report, text) for text in (report, same, related, other)]
+    found = [
+        SameProblem(every).probability(report, text) for text in (report, same, related, other)
+    ]
     assert found == sorted(found, reverse=True)
     assert found[1] > found[2] + 0.05
     assert found[3] < 0.5 < found[1]
@@ -103,16 +105,26 @@ def test_more_words_in_common_are_more_probable() -> None:
 
 
 def test_the_words_of_each_title_are_looked_for_in_the_other_text() -> None:
-    one, reworded = "Printer jams\n\nIt stops.", "Paper is stuck\n\nThe printer jams; the paper is stuck."
+    one, reworded = (
+        "Printer jams\n\nIt stops.",
+        "Paper is stuck\n\nThe printer jams; the paper is stuck.",
+    )
     same = SameProblem([one, reworded, "Slow search\n\nIt takes a minute."])
     assert same.similarities(reworded, reworded).title_coverage == 1
     assert same.similarities(one, reworded).title_coverage == 0  # that of the less covered title
     both = f"Paper is stuck and printer jams\n\n{one}"
-    assert same.similarities(one, both).title_coverage == same.similarities(both, one).title_coverage > 0.1
+    assert (
+        same.similarities(one, both).title_coverage
+        == same.similarities(both, one).title_coverage
+        > 0.1
+    )
 
 
 def test_frequent_words_count_less() -> None:
-    titles = [f"crash when opening {word}" for word in ("report", "printer", "window", "invoice", "picture")]
+    titles = [
+        f"crash when opening {word}"
+        for word in ("report", "printer", "window", "invoice", "picture")
+    ]
     same_problem = SameProblem(titles)
     of_template = same_problem.probability(titles[0], titles[1])
     of_content = same_problem.probability(titles[0], "the report is empty")

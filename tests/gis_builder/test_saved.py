@@ -28,7 +28,10 @@ ISSUES = [
     issue(HOME, 3, title="A change", pull_request={}, **closed("max", 9)),
     issue(HOME, 4, title="It hangs", **closed("max", 22)),
 ]
-COMMENTS = [comment(HOME, 2, 7, "Duplicate of #1", day=21), comment(HOME, 4, 8, "Dup of #3, closing", day=22)]
+COMMENTS = [
+    comment(HOME, 2, 7, "Duplicate of #1", day=21),
+    comment(HOME, 4, 8, "Dup of #3, closing", day=22),
+]
 EVENTS = [event(HOME, 2, kind, 21) for kind in ("closed", "marked_as_duplicate")]
 EVENTS.append(event(HOME, 4, "closed", 22))
 # Of repos/OWNER/NAME/issues/events, each with its issue instead of its address.
@@ -46,7 +49,11 @@ def paginated(root: Path) -> None:
     pages = json.dumps(ISSUES[:2]) + json.dumps(ISSUES[2:])
     (root / "whatever.json").write_text(pages)
     with gzip.open(root / "messages.json.gz", "wt") as file:
-        pull = {"id": 9, "issue_url": "", "pull_request_url": f"https://git.acme.org/{HOME}/pulls/3"}
+        pull = {
+            "id": 9,
+            "issue_url": "",
+            "pull_request_url": f"https://git.acme.org/{HOME}/pulls/3",
+        }
         json.dump([*COMMENTS, COMMENTS[0] | pull], file)
     (root / "e.json").write_text(json.dumps(REPOSITORY_EVENTS))
 
@@ -99,7 +106,12 @@ def github_backup(root: Path) -> None:
 # Other files of backups: a tool's state, labels, milestones.
 OTHERS = {
     "labels.json": [{"id": 7, "name": "a bug", "color": "d73a4a"}],
-    "milestone.json": {"number": 1, "title": "Soon", "url": f"{API}/{HOME}/milestones/1", "state": "open"},
+    "milestone.json": {
+        "number": 1,
+        "title": "Soon",
+        "url": f"{API}/{HOME}/milestones/1",
+        "state": "open",
+    },
     "state.json": {"version": 2, "last_backup": "2024-01-01T00:00:00Z", "failed_issues": []},
 }
 
@@ -114,7 +126,11 @@ def graphql(root: Path) -> None:
         for i in issues
     ]
     canonical = {"number": 1, "repository": {"nameWithOwner": HOME}}
-    mark = {"__typename": "MarkedAsDuplicateEvent", "createdAt": nodes[1]["closedAt"], "canonical": canonical}
+    mark = {
+        "__typename": "MarkedAsDuplicateEvent",
+        "createdAt": nodes[1]["closedAt"],
+        "canonical": canonical,
+    }
     nodes[1]["timelineItems"] = {"nodes": [mark]}
     (root / "a.json").write_text(json.dumps({"data": {"repository": {"issues": {"nodes": nodes}}}}))
 
@@ -151,7 +167,9 @@ def test_every_layout_gives_the_same_verdicts(
         (root / name).write_text(json.dumps(other))
     (row,) = imported(root, work, progress=True).repositories
     skipped = [line for line in capsys.readouterr().err.splitlines() if "skipped" in line]
-    assert [line.partition(":")[0] for line in skipped] == [", ".join(f"{root}/{n}" for n in sorted(OTHERS))]
+    assert [line.partition(":")[0] for line in skipped] == [
+        ", ".join(f"{root}/{n}" for n in sorted(OTHERS))
+    ]
     assert (row.full_name, row.issue_count) == (HOME, 3)
     found = verdicts(work)
     assert sorted(found) == [f"{HOME}#{number}" for number in (1, 2, 4)]
@@ -198,12 +216,16 @@ def test_an_import_equals_a_sweep(
     rows = imported(folder, work).repositories
     homes = sorted(row.full_name for row in rows if row.is_crawlable)
     with serve(folder) as server:
-        crawled(server, tmp_path / "swept", homes, strategy="all", comments_inline=30, thread_batch=49)
+        crawled(
+            server, tmp_path / "swept", homes, strategy="all", comments_inline=30, thread_batch=49
+        )
     inside = f"WHERE repo IN ({', '.join(map(repr, homes))}) AND repo || number NOT IN (SELECT repo || number"
     for table in ("issues", "comments", "events"):
         sql = f"SELECT * FROM {table} {inside} FROM issues WHERE is_pull) ORDER BY 1, 2, 3"
         assert stored(work, sql) == stored(tmp_path / "swept", sql) != []
-    times = "SELECT full_name, as_of, newest_at FROM repos WHERE name = full_name AND outcome = 'ok'"
+    times = (
+        "SELECT full_name, as_of, newest_at FROM repos WHERE name = full_name AND outcome = 'ok'"
+    )
     assert stored(work, times) == stored(tmp_path / "swept", times)
     assert verdicts(work).items() >= verdicts(tmp_path / "swept").items() != []
 
@@ -278,7 +300,10 @@ NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
         ({"created_at": 1704103200000, "updated_at": 1704103200000, "closed_at": None}, []),
         ({"comments": ["Me too.", "Duplicate of #2"]}, ["Me too.", "Duplicate of #2"]),
         ({"user": 77, "closed_by": "max"}, []),
-        ({"comments": [{"body": "Me too.", "id": 7, "created_at": "2024-01-05T00:00:00Z"}]}, ["Me too."]),
+        (
+            {"comments": [{"body": "Me too.", "id": 7, "created_at": "2024-01-05T00:00:00Z"}]},
+            ["Me too."],
+        ),
     ],
 )
 def test_issues_that_pandas_or_datasets_saved(

@@ -12,7 +12,9 @@ EDGES = st.none() | SECONDS
 
 
 def holds(window: Window, second: int) -> bool:
-    return (window.start is None or window.start <= second) and (window.end is None or second <= window.end)
+    return (window.start is None or window.start <= second) and (
+        window.end is None or second <= window.end
+    )
 
 
 @given(EDGES, EDGES, SECONDS, SECONDS, st.integers(1001, 10**6), SECONDS)

@@ -14,15 +14,31 @@ from tests.support.linear import assert_linear, repeated
 
 BODY = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEX = "0123456789abcdef"
-JWT = f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkFubiJ9.{BODY * 5}"
+JWT = (
+    f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkFubiJ9.{BODY * 5}"
+)
 WRAPPED = "\n".join(JWT[start : start + 64] for start in range(0, len(JWT), 64))
 DJANGO = "5y!k#2x(9@v$z&1w=u^e7-q)t+b*m3n0_j8h6g4f%d"
 
 
 KEY_LABELS = ("токен: ", "密钥：", "clé d'API : ", "API-Schlüssel: ", "APIキー：")
 PASSWORD_LABELS = (
-    *("密码：", "用户名：admin 密碼: ", "密码是 ", "パスワード：", "비밀번호: ", "Логин: ann, пароль: "),
-    *("Passwort: ", "mot de passe : ", "mot de passe\xa0: ", "la contraseña es ", "senha: ", "Hasło: "),
+    *(
+        "密码：",
+        "用户名：admin 密碼: ",
+        "密码是 ",
+        "パスワード：",
+        "비밀번호: ",
+        "Логин: ann, пароль: ",
+    ),
+    *(
+        "Passwort: ",
+        "mot de passe : ",
+        "mot de passe\xa0: ",
+        "la contraseña es ",
+        "senha: ",
+        "Hasło: ",
+    ),
     *("şifre: ", "wachtwoord: ", "Parola: ", "**密码：** ", "__Password:__ ", "- **Passwort:** "),
 )
 
@@ -42,9 +58,16 @@ SECRETS = {
         "client.run('«" + "mfa." + f"{BODY * 2}»')",
     ],
     "secret_google": [f"«AIza{BODY[:35]}»"],
-    "secret_llm": [f"«sk-{BODY}»", f"«sk-ant-api03-{BODY}»", "«hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH»"],
+    "secret_llm": [
+        f"«sk-{BODY}»",
+        f"«sk-ant-api03-{BODY}»",
+        "«hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH»",
+    ],
     "secret_gitlab": [f"«glpat-{BODY}»"],
-    "secret_jwt": [f"«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{BODY}»", f"«{WRAPPED}»\n\nIt fails"],
+    "secret_jwt": [
+        f"«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{BODY}»",
+        f"«{WRAPPED}»\n\nIt fails",
+    ],
     "secret_service": [
         f"Client('AC{HEX * 2}', '«{HEX[::-1] * 2}»')",
         f"$ wandb login --relogin «{HEX * 2}01234567»",
@@ -53,7 +76,11 @@ SECRETS = {
         "«tskey-" + f"auth-{BODY}»",
     ],
     "secret_url_password": [
-        *("postgres://user:«hunter2»@db.example/x", "proxy = svc:«hunter2»@db:5432", "sqlplus hr/«tiger»@db"),
+        *(
+            "postgres://user:«hunter2»@db.example/x",
+            "proxy = svc:«hunter2»@db:5432",
+            "sqlplus hr/«tiger»@db",
+        ),
         "'root:«hunter2»@tcp(db:3306)/app'",
     ],
     "secret_authorization": [
@@ -174,7 +201,9 @@ COMPASS=north-by-northwest-12
 def test_secrets_are_replaced(kind: str, marked: str) -> None:
     scrubbed, counts = scrub_secrets(marked.translate({ord("«"): None, ord("»"): None}))
     assert counts == {kind: 1}
-    assert scrubbed == re.sub("«.*»", "[email]" if kind == "email" else "[secret]", marked, flags=re.DOTALL)
+    assert scrubbed == re.sub(
+        "«.*»", "[email]" if kind == "email" else "[secret]", marked, flags=re.DOTALL
+    )
     assert scrub_secrets(scrubbed) == (scrubbed, {})
 
 
@@ -182,34 +211,68 @@ def test_secrets_are_replaced(kind: str, marked: str) -> None:
     "text",
     [
         *("git@github.com:owner/name.git", "[closure@main.rs:1:46]", "npm install pkg@1.2.3"),
-        *("let token = parser.next_token_after_whitespace();", "token: syntax::parse::token::Token"),
+        *(
+            "let token = parser.next_token_after_whitespace();",
+            "token: syntax::parse::token::Token",
+        ),
         *("password: ********", "api_key = your-api-key-goes-here-0000"),
-        *("sk-estimator-doc-link-container-id", "a commit 0123456789abcdef0123456789abcdef01234567"),
-        *("@property def x", "Authorization: required for every request", "http://localhost:8080/path@2"),
+        *(
+            "sk-estimator-doc-link-container-id",
+            "a commit 0123456789abcdef0123456789abcdef01234567",
+        ),
+        *(
+            "@property def x",
+            "Authorization: required for every request",
+            "http://localhost:8080/path@2",
+        ),
         *("the bearer acknowledges", "password: String,", "password = get_password(user)"),
         *("login(user=user, password=settings.PASSWORD)", "DB_PASSWORD=${DB_PASSWORD}"),
-        *("DB_PASSWORD=<your password>", "PASS: minisketch/test", "test run-pass: enum-dispatch.rs ... ok"),
+        *(
+            "DB_PASSWORD=<your password>",
+            "PASS: minisketch/test",
+            "test run-pass: enum-dispatch.rs ... ok",
+        ),
         *("PWD=/home/user/src", "the password is required", "Cookie: session=..."),
         *("Cookie: lang=en; consent=1", "configure --disable-rpass --python=/usr/bin/python2"),
-        *("https://play.example/?code=fn%20main%28%29%20%7B%0A%20let%20x1", "password_hash: argon2id"),
+        *(
+            "https://play.example/?code=fn%20main%28%29%20%7B%0A%20let%20x1",
+            "password_hash: argon2id",
+        ),
         *('{"password": "Passwort"}', "postgres://app:${DB_PASSWORD}@db/app"),
         *(f"cache-key: linux-{'0123456789abcdef' * 2}", "test password::verifies_hash ... ok"),
         "docker run -u 1000:1000 image",
-        *("密码：错误", "密码不正确", "Passwort: falsch", "пароль: не принимается", "mot de passe : requis"),
+        *(
+            "密码：错误",
+            "密码不正确",
+            "Passwort: falsch",
+            "пароль: не принимается",
+            "mot de passe : requis",
+        ),
         *("| password | string |", "| user | password |\n|---|---|\n| a | b |"),
         "| password | role |\n|---|---|",
         *("**Password:** required", "AUTH PLAIN is offered", "wandb login fails on startup"),
-        *("ConvertTo-SecureString $password -AsPlainText", "<b>{someComponentName}</b>", "mfa.enabled=true"),
+        *(
+            "ConvertTo-SecureString $password -AsPlainText",
+            "<b>{someComponentName}</b>",
+            "mfa.enabled=true",
+        ),
         *("SECRET_KEY = os.environ['SECRET_KEY']", "localhost:5432:refused", "ключ: значение"),
         *("execute_pass (pass=0x1761680) at", "KeyUsage: x509.KeyUsageKey2Encipherment"),
-        *("eyJ starts\nof_a_very_long_identifier_in_code_12", "mongodb://<user>:<password>@localhost:27017"),
+        *(
+            "eyJ starts\nof_a_very_long_identifier_in_code_12",
+            "mongodb://<user>:<password>@localhost:27017",
+        ),
         *(
             "npm install org/pkg@1.2.3:80",
             "image:tag@sha256:12ab",
             "my key is missing",
             "user root\npass through it",
         ),
-        *("the api key is your-api-key-goes-here-0000", "set -x PASSWORD $argv", 'PASSWORD = "#{password}"'),
+        *(
+            "the api key is your-api-key-goes-here-0000",
+            "set -x PASSWORD $argv",
+            'PASSWORD = "#{password}"',
+        ),
         *("a:b@c", "at 12:30@host:80", "password: &default", "token: !!str", "connect to a/b@c"),
         *ORDINARY_NAMES.strip().splitlines(),
     ],
@@ -238,7 +301,9 @@ def test_encoded_secrets_are_replaced(text: str, left: str) -> None:
     assert scrub_secrets(text)[0] == left
 
 
-@pytest.mark.parametrize("text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"])
+@pytest.mark.parametrize(
+    "text", [f"AKIA{'ABCD2345' * 2},{BODY}+/ab", f"AKIA{'ABCD2345' * 2} / {BODY}+/ab"]
+)
 def test_a_secret_beside_its_id_is_replaced(text: str) -> None:
     assert BODY not in scrub_secrets(text)[0]
 
@@ -256,8 +321,21 @@ def test_a_rejected_value_does_not_hide_the_next_one() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *("password", "key-", "eyJ", "-----BEGIN PRIVATE KEY-----", "a@b.", "Cookie: a=b;", "密码："),
-        *("пароль: ", "| password |", "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n", "SECRET_KEY='"),
+        *(
+            "password",
+            "key-",
+            "eyJ",
+            "-----BEGIN PRIVATE KEY-----",
+            "a@b.",
+            "Cookie: a=b;",
+            "密码：",
+        ),
+        *(
+            "пароль: ",
+            "| password |",
+            "eyJabcdefghijklmnop\nabcdefghijklmnopqrstuvwxyz\n",
+            "SECRET_KEY='",
+        ),
         *("--token-name", "AUTH PLAIN ", "<td>password</td><td>", "wandb login -a ", "clé d'api"),
         *(
             'login(key="',

@@ -41,7 +41,13 @@ def split(
     seed: int = 0,
 ) -> Splits:
     return split_issues(
-        positives_of(clusters, issues), clusters, issues, ties, SplitSettings(sizes=sizes), ratio, seed
+        positives_of(clusters, issues),
+        clusters,
+        issues,
+        ties,
+        SplitSettings(sizes=sizes),
+        ratio,
+        seed,
     )
 
 
@@ -53,7 +59,11 @@ def sizes_of(splits: Splits) -> dict[str, int]:
     ("clusters", "sizes", "expected"),
     [
         (100, "0.8,0.1,0.1", {"train": 80, "validation": 10, "test": 10}),
-        (7, "0.5,0.25,0.25", {"train": 3, "validation": 2, "test": 2}),  # the largest remainders round up
+        (
+            7,
+            "0.5,0.25,0.25",
+            {"train": 3, "validation": 2, "test": 2},
+        ),  # the largest remainders round up
         (11, "0.75,0.15,0.1", {"train": 8, "validation": 2, "test": 1}),
         (5, "0.9,0.05,0.05", {"train": 3, "validation": 1, "test": 1}),  # no split is empty
         (3, None, {"train": 1, "validation": 1, "test": 1}),
@@ -74,7 +84,9 @@ def test_an_impossible_size_names_the_largest_possible_ones() -> None:
 def test_the_papers_counts() -> None:
     clusters, issues = tracker(11100)
     splits = split(clusters, issues, "18565,1547,1548", ratio=PAPER_RATIO)
-    rows = {name: len(pairs) + splits.negatives_wanted[name] for name, pairs in splits.positives.items()}
+    rows = {
+        name: len(pairs) + splits.negatives_wanted[name] for name, pairs in splits.positives.items()
+    }
     assert rows == {"train": 18565, "validation": 1547, "test": 1548}
     assert {(drop.label, drop.reason) for drop in splits.dropped} == {(1, BEYOND)}
     assert len(splits.dropped) == 11100 - sum(sizes_of(splits).values())
@@ -106,7 +118,9 @@ def test_repositories_are_spread_evenly() -> None:
     st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=8),
     st.integers(0, 2**40),
 )
-def test_groups_are_never_divided(members: list[int], tied: list[tuple[int, int]], seed: int) -> None:
+def test_groups_are_never_divided(
+    members: list[int], tied: list[tuple[int, int]], seed: int
+) -> None:
     clusters, number = [], 1
     for size in members:
         clusters.append(cluster(*range(number, number + size)))
@@ -163,15 +177,21 @@ def test_a_table_of_references_is_sorted(refs: list[IssueRef]) -> None:
     assert list(table.at(np.arange(len(table)))) == expected
     assert table.indices(refs).tolist() == [expected.index(ref) for ref in refs]
     assert table.repos == sorted({ref.repo for ref in refs})
-    assert [table.repos[rank] for rank in table.repo_at(np.arange(len(table)))] == [r.repo for r in expected]
+    assert [table.repos[rank] for rank in table.repo_at(np.arange(len(table)))] == [
+        r.repo for r in expected
+    ]
     for repo in {"a/b", "z/z", "none/here"}:
-        assert [table[place] for place in table.of_repo(repo)] == [r for r in expected if r.repo == repo]
+        assert [table[place] for place in table.of_repo(repo)] == [
+            r for r in expected if r.repo == repo
+        ]
 
 
 def test_each_edge_is_a_pair_with_its_grounds() -> None:
     chain = cluster(1, 5, 9, edges=((5, 1), (9, 5)))
     grounds_of = {(ref(5), ref(1)): grounds(ref(5))}
-    positives = make_positives([chain], texts_of(ref(1), ref(5), ref(9)), grounds_of, PairSettings(), 0)
+    positives = make_positives(
+        [chain], texts_of(ref(1), ref(5), ref(9)), grounds_of, PairSettings(), 0
+    )
     pairs = [(p.first.number, p.second.number, p.label, p.cluster) for p in positives.pairs]
     assert pairs == [(5, 1, 1, "o/n#1"), (9, 5, 1, "o/n#1")]
     assert [p.grounds for p in positives.pairs] == [grounds(ref(5)), None]
@@ -203,7 +223,9 @@ def test_all_within_cluster_with_a_cap_keeps_the_edges() -> None:
     with_cap = PairSettings(all_within_cluster=True, cluster_cap=7)
     capped = make_positives([cluster(*numbers)], texts, {}, with_cap, 0)
     assert len(capped.pairs) == 7
-    assert {(n, 1) for n in range(2, 7)} <= {(p.first.number, p.second.number) for p in capped.pairs}
+    assert {(n, 1) for n in range(2, 7)} <= {
+        (p.first.number, p.second.number) for p in capped.pairs
+    }
     assert Counter(drop.reason for drop in capped.dropped) == {"cluster_cap": 8}
 
 
@@ -218,7 +240,10 @@ def test_only_selected_relations_make_pairs() -> None:
     assert [(d.first.number, d.reason) for d in positives.dropped] == [(3, "relation_superseded")]
     all_pairs = make_positives([chain], texts, grounds_of, PairSettings(all_within_cluster=True), 0)
     assert [(p.first.number, p.second.number) for p in all_pairs.pairs] == [(2, 1), (4, 3)]
-    assert Counter(d.reason for d in all_pairs.dropped) == {"relation_superseded": 1, "relation_indirect": 3}
+    assert Counter(d.reason for d in all_pairs.dropped) == {
+        "relation_superseded": 1,
+        "relation_indirect": 3,
+    }
     both = PairSettings(relations="superseded, duplicate", all_within_cluster=True)
     assert both.relations == (Relation.DUPLICATE, Relation.SUPERSEDED)
     assert len(make_positives([chain], texts, grounds_of, both, 0).pairs) == 6
@@ -226,13 +251,17 @@ def test_only_selected_relations_make_pairs() -> None:
 
 def test_invalid_relations() -> None:
     assert PairSettings(relations="all").relations == tuple(Relation)
-    with pytest.raises(ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate"):
+    with pytest.raises(
+        ValueError, match="unknown relation 'supersedes'; expected all, or some of duplicate"
+    ):
         PairSettings(relations="duplicate,supersedes")
     with pytest.raises(ValueError, match="at least 1"):
         PairSettings(relations=())
 
 
-def duplicate(number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE) -> Verdict:
+def duplicate(
+    number: int, *targets: int, outcome: VerdictOutcome = VerdictOutcome.DUPLICATE
+) -> Verdict:
     return Verdict(ref(number), outcome, tuple(map(ref, targets)), 0.9, "test")
 
 
@@ -253,10 +282,15 @@ def test_clusters_of_pairs_chains_stars_and_cycles() -> None:
 
 
 def test_only_duplicates_of_other_issues_count() -> None:
-    assert numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4)) == []
+    assert (
+        numbers(duplicate(2, 1, outcome=VerdictOutcome.UNCERTAIN), duplicate(3, 3), duplicate(4))
+        == []
+    )
 
 
-edges = st.lists(st.tuples(st.integers(1, 12), st.lists(st.integers(1, 12), max_size=3)), max_size=12)
+edges = st.lists(
+    st.tuples(st.integers(1, 12), st.lists(st.integers(1, 12), max_size=3)), max_size=12
+)
 
 
 @given(edges, st.randoms(use_true_random=False))

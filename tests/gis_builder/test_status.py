@@ -15,7 +15,10 @@ from .working_folder import stored
 
 @pytest.mark.parametrize(
     ("strategy", "expected"),
-    [("search", "searching, reading threads, completing threads"), ("all", "sweeping, completing threads")],
+    [
+        ("search", "searching, reading threads, completing threads"),
+        ("all", "sweeping, completing threads"),
+    ],
 )
 def test_stages_of_a_crawl(station: Server, tmp_path: Path, strategy: str, expected: str) -> None:
     work, seen = tmp_path / "work", []
@@ -32,7 +35,12 @@ def test_stages_of_a_crawl(station: Server, tmp_path: Path, strategy: str, expec
     assert " min left at this speed, for one token" in repr(running)
     assert running.left > 0
     (missing, repo) = done.status.repositories
-    assert (missing.stage, repo.stage, repo.progress, done.status.eta_s) == ("not found", "done", 1.0, 0.0)
+    assert (missing.stage, repo.stage, repo.progress, done.status.eta_s) == (
+        "not found",
+        "done",
+        1.0,
+        0.0,
+    )
     (comments,) = stored(work, "SELECT count(*) FROM comments")
     result = done.to_dict()
     assert (result["comments"], result["repositories"]) == (comments, 2)

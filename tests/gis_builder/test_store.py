@@ -58,7 +58,10 @@ def of_another_program(path: Path) -> None:
     ("make", "message"),
     [
         (lambda _: None, "no such store; run `gis import` or `gis crawl` first"),
-        (of_a_newer_version, r"made by a newer version \(99, here 1\): update aoe-toolkit, or choose"),
+        (
+            of_a_newer_version,
+            r"made by a newer version \(99, here 1\): update aoe-toolkit, or choose",
+        ),
         (of_another_program, "not a crawl store"),
     ],
     ids=["absent", "newer", "another program's"],
@@ -95,7 +98,9 @@ def test_lists_of_repositories(tmp_path: Path) -> None:
     assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(papers)
 
 
-@pytest.mark.parametrize("source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300])
+@pytest.mark.parametrize(
+    "source", ["", "nosuch.txt", "a/b,c", "a/b/c", "a/..", "-a/b", "a/b\0", "x" * 300]
+)
 def test_invalid_lists_of_repositories(source: str) -> None:
     with pytest.raises(ConfigError, match="neither an existing file nor owner/name"):
         gis_builder.plan(source, token="t", progress=False)

@@ -16,10 +16,26 @@ REPO = "o/n"
 
 
 def issue(
-    number: int = 1, title: str = "Crash on start", body: str = "It dies at once.", *, pull: bool = False
+    number: int = 1,
+    title: str = "Crash on start",
+    body: str = "It dies at once.",
+    *,
+    pull: bool = False,
 ) -> Issue:
     return Issue(
-        REPO, number, title, body, "open", None, "a", "NONE", "2020-01-01T00:00:00Z", "", None, None, pull
+        REPO,
+        number,
+        title,
+        body,
+        "open",
+        None,
+        "a",
+        "NONE",
+        "2020-01-01T00:00:00Z",
+        "",
+        None,
+        None,
+        pull,
     )
 
 
@@ -38,11 +54,17 @@ def test_a_text_is_title_empty_line_body() -> None:
         ("cafe\u0301", "caf\u00e9"),
         ("emoji \U0001f600 stays", "emoji \U0001f600 stays"),
         ("- [x] I searched for duplicates\n- [ ] fix the parser", "- [ ] fix the parser"),
-        ("### Is there an existing issue for this?\n- [X] I have searched the existing issues\nDies", "Dies"),
+        (
+            "### Is there an existing issue for this?\n- [X] I have searched the existing issues\nDies",
+            "Dies",
+        ),
         ("![the stack](https://e.x/a.png) and <img src='a' alt='b'>", "the stack and b"),
         ("by **rob.p**:\n\n<pre>if a &lt; b &amp;&amp; c</pre>", "if a < b && c"),
         ('see <a href="http://e.x/cl/1">http://e.x/cl/1</a>', "see http://e.x/cl/1"),
-        ("`<pre>` and Vec<T> stay; `&amp;` is written out", "`<pre>` and Vec<T> stay; `&` is written out"),
+        (
+            "`<pre>` and Vec<T> stay; `&amp;` is written out",
+            "`<pre>` and Vec<T> stay; `&` is written out",
+        ),
         ("one.<br>two <br/> three<br>\nfour <a href='x'>five</a>s", "one. two  three\nfour fives"),
         ("<p>one</p><div>two</div>", "one  two"),
         ("```html\n<pre>&lt;</pre>\n```", "```html\n<pre>&lt;</pre>\n```"),
@@ -51,7 +73,10 @@ def test_a_text_is_title_empty_line_body() -> None:
         ("It dies.\n\ncc @ann, @bob and @zoe", "It dies."),
         (r"c:\users\ann\y, C:\\Users\\ann\\y", r"c:\users\user\y, C:\\Users\\user\\y"),
         (r"C:\Documents and Settings\Ann Lee\y", r"C:\Documents and Settings\user\y"),
-        (r"C:\Users\Jane van Doe\y and C:\Users\ann or D:\x", r"C:\Users\user\y and C:\Users\user or D:\x"),
+        (
+            r"C:\Users\Jane van Doe\y and C:\Users\ann or D:\x",
+            r"C:\Users\user\y and C:\Users\user or D:\x",
+        ),
         ("d:/users/ann/y, /Users/Ann Lee/y", "d:/users/user/y, /Users/user/y"),
         ("ann@thinkpad:~$ make\nit dies", "user@host:~$ make\nit dies"),
         ("> root@3f2a:/var/log# tail\nann@mac>", "> user@host:/var/log# tail\nuser@host>"),
@@ -143,9 +168,35 @@ def test_removed_parts_are_counted_by_kind() -> None:
     assert rendered.text == "Crash on start\n\nWrite to [email].\ni"
 
 
-WORDS = ["duplicate", " of ", "#12", "issue ", "12", "dup", "same as ", "this is a ", ", ", ". ", "[x]", "]("]
+WORDS = [
+    "duplicate",
+    " of ",
+    "#12",
+    "issue ",
+    "12",
+    "dup",
+    "same as ",
+    "this is a ",
+    ", ",
+    ". ",
+    "[x]",
+    "](",
+]
 WORDS += ["see ", "cf. ", "a/b#12 ", "related ", "to ", "crash "]
-MARKUP = ["```\n", "<!--", "-->", "\n", " ", "(", ")", "- [ ] ", "a@b.org ", "@ann ", "Ann <a@b.org>", "cc "]
+MARKUP = [
+    "```\n",
+    "<!--",
+    "-->",
+    "\n",
+    " ",
+    "(",
+    ")",
+    "- [ ] ",
+    "a@b.org ",
+    "@ann ",
+    "Ann <a@b.org>",
+    "cc ",
+]
 TOKENS = ["https://github.com/o/n/issues/3 ", "ghp_" + "a1" * 15 + " "]
 
 
@@ -169,7 +220,12 @@ def test_rendering_never_raises_and_gives_valid_text(title: str, body: str) -> N
 
 
 TEMPLATE = [
-    *("### Expected behavior", "**Describe the bug**", "What version do you use?", "- Steps to reproduce:"),
+    *(
+        "### Expected behavior",
+        "**Describe the bug**",
+        "What version do you use?",
+        "- Steps to reproduce:",
+    ),
     *("Please answer these questions before submitting.", "Before filing a bug:"),
     *("提交前请回答以下问题。", "操作系统是什么？"),
 ]
@@ -193,11 +249,15 @@ def test_lines_of_templates_are_removed(line: str) -> None:
 
 
 def test_a_rare_line_and_a_small_repository_have_no_template() -> None:
-    asking = [issue(n, body="What did you expect?" if n % 10 == 0 else f"Crash {n}") for n in range(99)]
+    asking = [
+        issue(n, body="What did you expect?" if n % 10 == 0 else f"Crash {n}") for n in range(99)
+    ]
     assert template_lines(asking) == frozenset()
     assert template_lines([*asking, issue(pull=True)]) == frozenset()
     assert template_lines([*asking, issue()]) == {"What did you expect?"}
-    assert template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))]) == frozenset()
+    assert (
+        template_lines([*asking, *(issue(n, body=f"Crash {n}") for n in range(200))]) == frozenset()
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,7 +318,10 @@ CLAUSES = ("blocked", "follow-up", "it's", "might", "part", "probably", "these",
         ("It fails on start (#12).", "It fails on start."),
         # The sentence needs the reference.
         ("Since PR #12 the parser fails.", "Since another issue the parser fails."),
-        ("#12 broke this, pull request #13 did not.", "Another issue broke this, another issue did not."),
+        (
+            "#12 broke this, pull request #13 did not.",
+            "Another issue broke this, another issue did not.",
+        ),
         ("My patch fixes #12 and #13.", "My patch fixes another issue."),
         ("Unlike #12, it fails.", "Unlike another issue, it fails."),
         ("This and o/n#12 fail.", "This and another issue fail."),

@@ -19,14 +19,21 @@ from .working_folder import imported, stored, verdicts
 DAYS = ("2024-01-30T10:00:00Z", "2024-01-31T10:00:00Z")
 DEVOPS = "https://dev.azure.com/o/_apis/wit/workItems/"
 LAUNCHPAD = "https://api.launchpad.net/1.0/bugs/"
-YOUTRACK = {"name": "Duplicate", "sourceToTarget": "duplicates", "targetToSource": "is duplicated by"}
+YOUTRACK = {
+    "name": "Duplicate",
+    "sourceToTarget": "duplicates",
+    "targetToSource": "is duplicated by",
+}
 
 
 def two(*names: str, **more: tuple[Any, Any]) -> list[dict[str, Any]]:
     """Two tickets with these names of id, title, body and time, and further keys."""
     values = (("1", "2"), ("It prints twice", "Two slips"), ("Since Monday.", "Same slip."), DAYS)
     columns = dict(zip(names, values, strict=True)) | more
-    return [{name: column[n] for name, column in columns.items() if column[n] is not None} for n in (0, 1)]
+    return [
+        {name: column[n] for name, column in columns.items() if column[n] is not None}
+        for n in (0, 1)
+    ]
 
 
 def relation(kind: str, number: int) -> dict[str, str]:
@@ -137,7 +144,10 @@ BUGZILLA = two(
     url=("https://example.com/elsewhere", None),
     comments=tuple(
         [{"bug_id": n, "time": DAYS[1], "text": text} for text in texts]
-        for n, texts in ((1, ["Since Monday."]), (2, ["Same slip.", "Seen."]))  # first the description
+        for n, texts in (
+            (1, ["Since Monday."]),
+            (2, ["Same slip.", "Seen."]),
+        )  # first the description
     ),
 )
 LONG_ID = "0b5d8c1e-5c8f-4b0e-9f6e-2f6a5c3d1e7f"
@@ -154,11 +164,14 @@ READ: dict[str, Any] = {
     "uuids.jsonl.gz": "\n".join(
         json.dumps(ticket)
         for ticket in two(
-            *("id", "title", "body", "created_at"), id=(LONG_ID, "99913404344"), duplicate_of=("", LONG_ID)
+            *("id", "title", "body", "created_at"),
+            id=(LONG_ID, "99913404344"),
+            duplicate_of=("", LONG_ID),
         )
     ),
     "types.parquet": pl.DataFrame(
-        two("id", "title", "body", "created_at", id=(1, 2), duplicate_of=(None, 1)), infer_schema_length=None
+        two("id", "title", "body", "created_at", id=(1, 2), duplicate_of=(None, 1)),
+        infer_schema_length=None,
     ).with_columns(pl.col("created_at").str.to_datetime("%Y-%m-%dT%H:%M:%SZ")),
     "german.csv": GERMAN,
     "outward.csv": "Summary,Issue key,Status,Project key,Created,Outward issue link (Duplicate),"
@@ -170,7 +183,13 @@ READ: dict[str, Any] = {
         created=(1706608800000, 1706695200000),
         links=(
             [{"direction": "INWARD", "linkType": YOUTRACK, "issues": [{"idReadable": "2"}]}],
-            [{"direction": "BOTH", "linkType": {"name": "Relates"}, "issues": [{"idReadable": "9"}]}],
+            [
+                {
+                    "direction": "BOTH",
+                    "linkType": {"name": "Relates"},
+                    "issues": [{"idReadable": "9"}],
+                }
+            ],
         ),
         customFields=([], [{"name": "State", "value": {"name": "Duplicate"}}]),
     ),
@@ -192,7 +211,8 @@ READ: dict[str, Any] = {
     },
     "launchpad.json": {
         "entries": two(
-            *("id", "title", "description", "date_created"), duplicate_of_link=(None, f"{LAUNCHPAD}1")
+            *("id", "title", "description", "date_created"),
+            duplicate_of_link=(None, f"{LAUNCHPAD}1"),
         )
     },
     "mantis.json": {"issues": MANTIS},
@@ -205,7 +225,10 @@ READ: dict[str, Any] = {
         description=("<p>It</p>", "<p>It</p>"),
         status=(2, 5),
         stats=(None, {"closed_at": DAYS[1]}),
-        conversations=([], [{"body": "<p>", "body_text": "Duplicate of #1", "created_at": DAYS[1]}]),
+        conversations=(
+            [],
+            [{"body": "<p>", "body_text": "Duplicate of #1", "created_at": DAYS[1]}],
+        ),
     ),
     "linear.csv": "ID,Title,Description,Created,Duplicate of\n"
     "T-1,It prints twice,Since Monday.,Tue Jan 30 2024 10:00:00 GMT+0000 (GMT+00:00),\n"
@@ -219,7 +242,10 @@ READ: dict[str, Any] = {
                 "issues": {
                     "nodes": two(
                         *("iid", "title", "description", "createdAt"),
-                        notes=({"nodes": []}, {"nodes": [{"body": "Duplicate of #1", "createdAt": DAYS[1]}]}),
+                        notes=(
+                            {"nodes": []},
+                            {"nodes": [{"body": "Duplicate of #1", "createdAt": DAYS[1]}]},
+                        ),
                         closedAt=(None, DAYS[1]),
                     )
                 }
@@ -231,7 +257,9 @@ READ: dict[str, Any] = {
         discussions=([], [{"notes": [{"body": "Duplicate of #1", "created_at": DAYS[1]}]}]),
         closed_at=(None, DAYS[1]),
     ),
-    "items.json": {"data": {"items": two("id", "title", "body", "createdAt", duplicateOf=("", "#1"))}},
+    "items.json": {
+        "data": {"items": two("id", "title", "body", "createdAt", duplicateOf=("", "#1"))}
+    },
     "gitlab/issues.ndjson": "\n".join(map(json.dumps, GITLAB)),
 }
 
@@ -246,7 +274,9 @@ PAGES = {
     "outward.csv": ("tickets/AB", "AB-2"),
 }
 OPTIONS = {
-    "german.csv": {"columns": {"title": "Betreff", "created_at": "Angelegt", "links": "Zugehörige Tickets"}}
+    "german.csv": {
+        "columns": {"title": "Betreff", "created_at": "Angelegt", "links": "Zugehörige Tickets"}
+    }
 }
 ONLY_COMMENTED = ("bitbucket.json", "freshdesk.json", "comments.json", "discussions.json")
 COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "jira", *ONLY_COMMENTED)
@@ -311,7 +341,10 @@ def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
 def test_links_in_another_file(
     tmp_path: Path, tickets: str, pairs: str, columns: dict[str, str], page: str
 ) -> None:
-    links, work = save(tmp_path, "links.tsv" if "\t" in pairs else "links.csv", pairs), tmp_path / "work"
+    links, work = (
+        save(tmp_path, "links.tsv" if "\t" in pairs else "links.csv", pairs),
+        tmp_path / "work",
+    )
     imported(save(tmp_path, "t.csv", tickets), work, links=links, link_columns=columns)
     (first, (outcome, *_)), (_, second) = verdicts(work).items()
     assert outcome == "not"
@@ -339,7 +372,9 @@ def test_links_in_another_file(
         ("t.XML", "PK", "export CSV or JSON"),
     ],
 )  # fmt: skip
-def test_other_files_are_refused_by_name(tmp_path: Path, name: str, content: Any, message: str) -> None:
+def test_other_files_are_refused_by_name(
+    tmp_path: Path, name: str, content: Any, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         imported(save(tmp_path, name, content), tmp_path / "work")
 
@@ -354,7 +389,9 @@ def test_a_ticket_of_another_file_is_not_replaced(tmp_path: Path) -> None:
 def test_links_and_columns_that_are_not_used(tmp_path: Path) -> None:
     """GitLab's id in its database is reported; remarks with semicolons are not Jira's comments."""
     folder, work = tmp_path / "saved", tmp_path / "work"
-    save(folder, "a.jsonl", {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501})
+    save(
+        folder, "a.jsonl", {"iid": 1, "title": "a", "created_at": DAYS[0], "duplicated_to_id": 501}
+    )
     save(folder, "b.csv", "id,title,created,comment\n7,b,2024-01-01,called; no answer; again\n")
     warnings = " ".join(words for _, words in imported(folder, work).status.warnings)
     assert "1 to a ticket outside the import; first 1 to duplicated_to_id=501" in warnings
@@ -363,10 +400,21 @@ def test_links_and_columns_that_are_not_used(tmp_path: Path) -> None:
 
 
 def test_the_archive_of_an_ietf_group(tmp_path: Path) -> None:
-    issue = {"number": 1, "title": "a", "state": "OPEN", "createdAt": DAYS[0], "author": "ana", "labels": []}
+    issue = {
+        "number": 1,
+        "title": "a",
+        "state": "OPEN",
+        "createdAt": DAYS[0],
+        "author": "ana",
+        "labels": [],
+    }
     comment = {"author": "bo", "authorAssociation": "MEMBER", "body": "Seen.", "createdAt": DAYS[1]}
     pull = issue | {"number": 2, "state": "MERGED", "url": "https://github.com/wg/draft/pull/2"}
-    archive = {"repo": "wg/draft", "issues": [issue | {"body": "b", "comments": [comment]}], "pulls": [pull]}
+    archive = {
+        "repo": "wg/draft",
+        "issues": [issue | {"body": "b", "comments": [comment]}],
+        "pulls": [pull],
+    }
     work = tmp_path / "work"
     imported(save(tmp_path, "archive.json", archive), work)
     assert stored(work, "SELECT repo, author FROM issues WHERE number = 1") == [("wg/draft", "ana")]

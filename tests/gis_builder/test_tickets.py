@@ -71,7 +71,9 @@ def work(tmp_path: Path) -> Path:
 def test_links_in_any_spelling(root: Path, work: Path, first: str, second: str, link: str) -> None:
     rows = rows_of([first, second, "3"], ("", link, ""))
     imported(table(root / "t.csv", [*HEADER, "duplicate_of"], rows), work)
-    (targets,) = (targets for outcome, targets, _ in verdicts(work).values() if outcome == "duplicate")
+    (targets,) = (
+        targets for outcome, targets, _ in verdicts(work).values() if outcome == "duplicate"
+    )
     assert len(targets) == (2 if link in ("1, 3", "1、3") else 1)
 
 
@@ -98,33 +100,54 @@ LINK_CELLS = [
     ("no longer a duplicate of X-1", "", ""),
     ("dup? X-1", "", ""),
     ("probably the same as X-1", "", ""),
-    *((cell, "", "") for cell in ("clone of X-1", "caused by X-1", "is_blocked_by X-1", "part of X-1")),
-    *((cell, "91", "91") for cell in ("Duplikat von X-1", "doublon de X-1", "es un duplicado de X-1")),
-    *((cell, "91", "91") for cell in ("é uma duplicata de X-1", "doppione di X-1", "dubbel met X-1")),
+    *(
+        (cell, "", "")
+        for cell in ("clone of X-1", "caused by X-1", "is_blocked_by X-1", "part of X-1")
+    ),
+    *(
+        (cell, "91", "91")
+        for cell in ("Duplikat von X-1", "doublon de X-1", "es un duplicado de X-1")
+    ),
+    *(
+        (cell, "91", "91")
+        for cell in ("é uma duplicata de X-1", "doppione di X-1", "dubbel met X-1")
+    ),
     *((cell, "91", "91") for cell in ("дубликат X-1", "duplikat X-1", "X-1 kopyası", "X-1の重複")),
     *((cell, "91", "91") for cell in ("与X-1重复", "X-1와 중복")),
     *(
         (cell, "", "")
         for cell in ("kein Duplikat von X-1", "pas un doublon de X-1", "no es duplicado de X-1")
     ),
-    *((cell, "", "") for cell in ("não é duplicado de X-1", "non è un duplicato di X-1", "не дубликат X-1")),
-    *((cell, "", "") for cell in ("geen duplicaat van X-1", "to nie duplikat X-1", "X-1 kopyası değil")),
+    *(
+        (cell, "", "")
+        for cell in ("não é duplicado de X-1", "non è un duplicato di X-1", "не дубликат X-1")
+    ),
+    *(
+        (cell, "", "")
+        for cell in ("geen duplicaat van X-1", "to nie duplikat X-1", "X-1 kopyası değil")
+    ),
     *((cell, "", "") for cell in ("X-1の重複ではない", "不是X-1的重复", "X-1의 중복이 아님")),
     *(
         (cell, "", "")
         for cell in ("Folgeticket zu X-1", "bloqué par X-1", "ver también X-1", "см. также X-1")
     ),
-    *((cell, "", "") for cell in ("causado por X-1", "vervolg op X-1", "X-1 nedeniyle", "X-1に関連")),
+    *(
+        (cell, "", "")
+        for cell in ("causado por X-1", "vervolg op X-1", "X-1 nedeniyle", "X-1に関連")
+    ),
     *((cell, "19", "19") for cell in ("dupliziert durch X-1", "duplicado por X-1", "被X-1重复")),
 ]
 
 
 @pytest.mark.parametrize("column", ["Duplicate of", "Links"])
-def test_the_words_beside_ids_decide_which_links_are_duplicates(root: Path, work: Path, column: str) -> None:
+def test_the_words_beside_ids_decide_which_links_are_duplicates(
+    root: Path, work: Path, column: str
+) -> None:
     header = ["id", "title", "created", "closed", "repo", column]
     for number, (cell, *_) in enumerate(LINK_CELLS):
         rows = [
-            [f"X-{n}", "Slow", TIMES[0], CLOSED, f"o/r{number}", cell if n == 9 else ""] for n in (1, 2, 3, 9)
+            [f"X-{n}", "Slow", TIMES[0], CLOSED, f"o/r{number}", cell if n == 9 else ""]
+            for n in (1, 2, 3, 9)
         ]
         table(root / f"{number}.csv", header, rows)
     imported(root, work)
@@ -140,8 +163,12 @@ def test_a_denied_link_is_kept_and_counted(root: Path, work: Path) -> None:
     """Also if the resolution calls the ticket a duplicate, and in a file of links with their relations."""
     header = ["id", "title", "created", "closed", "resolution", "links"]
     cells = ("", "not a duplicate of X-1", "")
-    rows = [[f"X-{n}", "Slow", TIMES[0], CLOSED, "Duplicate", cell] for n, cell in enumerate(cells, 1)]
-    links = table(root / "links.csv", ["id", "duplicate_of", "relation"], [["X-3", "X-1", "blocks"]])
+    rows = [
+        [f"X-{n}", "Slow", TIMES[0], CLOSED, "Duplicate", cell] for n, cell in enumerate(cells, 1)
+    ]
+    links = table(
+        root / "links.csv", ["id", "duplicate_of", "relation"], [["X-3", "X-1", "blocks"]]
+    )
     source = table(root / "t.csv", header, rows)
     imported(source, work, links=links)
     assert stored(work, "SELECT number FROM events WHERE kind = 'unmarked_as_duplicate'") == [2]
@@ -169,10 +196,17 @@ def test_a_denied_link_is_kept_and_counted(root: Path, work: Path) -> None:
         ("https://desk.example.com/other/issues/1", ["to a ticket outside the import"]),
     ],
 )
-def test_skipped_links_are_listed_by_reason(root: Path, work: Path, cell: str, reasons: list[str]) -> None:
+def test_skipped_links_are_listed_by_reason(
+    root: Path, work: Path, cell: str, reasons: list[str]
+) -> None:
     ids, page = ["AB-1", "AB-2", "AB-3", "AB-03"], "https://desk.example.com/acme/issues/"
-    rows = [[key, "Title", "2024-01-01", cell if key == "AB-2" else "", f"{page}{key}", "a/b"] for key in ids]
-    imported(table(root / "t.csv", ["id", "title", "created", "duplicate of", "url", "repo"], rows), work)
+    rows = [
+        [key, "Title", "2024-01-01", cell if key == "AB-2" else "", f"{page}{key}", "a/b"]
+        for key in ids
+    ]
+    imported(
+        table(root / "t.csv", ["id", "title", "created", "duplicate of", "url", "repo"], rows), work
+    )
     skipped = work / "skipped_links.csv"
     rest = pl.read_csv(skipped)["reason"].to_list() if skipped.exists() else []
     assert rest == reasons
@@ -184,8 +218,16 @@ def test_skipped_links_are_listed_by_reason(root: Path, work: Path, cell: str, r
         (["03/04/2024", "31/03/2024"], {}, "2024-04-03T00:00:00Z"),
         (["03/04/2024 1:05 PM", "03/31/2024"], {}, "2024-03-04T13:05:00Z"),
         (["03/04/2024", "04/03/2024"], {"date_format": "%m/%d/%Y"}, "2024-03-04T00:00:00Z"),
-        (["03/04/2024", "04/03/2024"], {}, "t.csv: dates such as 03/04/2024 can have the day or the month"),
-        (["03/04/2024", "31/03/2024", "03/31/2024"], {}, "t.csv: dates such as 03/04/2024 have both orders"),
+        (
+            ["03/04/2024", "04/03/2024"],
+            {},
+            "t.csv: dates such as 03/04/2024 can have the day or the month",
+        ),
+        (
+            ["03/04/2024", "31/03/2024", "03/31/2024"],
+            {},
+            "t.csv: dates such as 03/04/2024 have both orders",
+        ),
         (["2024-01-31", "x"], {"date_format": "%q"}, "date_format = '%q': expected such as"),
         (["Wed, 31 Jan 2024 11:21:41 -0100"], {}, "2024-01-31T12:21:41Z"),
         (["Wed Jan 31 2024 11:21:41 GMT+0100 (CET)"], {}, "2024-01-31T10:21:41Z"),
@@ -202,7 +244,9 @@ def test_skipped_links_are_listed_by_reason(root: Path, work: Path, cell: str, r
         (["24-31-01"], {"date_format": "%y-%d-%m"}, "2024-01-31T00:00:00Z"),
     ],
 )
-def test_times(root: Path, work: Path, times: list[str], options: dict[str, str], first: str) -> None:
+def test_times(
+    root: Path, work: Path, times: list[str], options: dict[str, str], first: str
+) -> None:
     rows = [[str(n), "x", time] for n, time in enumerate(times, 1)]
     path = table(root / "t.csv", ["id", "title", "created"], rows)
     if first.endswith("Z"):
@@ -220,12 +264,20 @@ def test_a_later_export_keeps_the_numbers(root: Path, work: Path) -> None:
     older = ["0", "Older", "It is older than all.", "2020-01-01", "", "open"]
     imported(table(path, HEADER, [older, *rows_of(["b", "a", "7"]), ["8", *older[1:]]]), work)
     rendered = pl.read_parquet(gis_builder.render(work, root / "t.parquet", progress=False).out)
-    assert dict(rendered.select("number", "key").iter_rows()) == {7: "7", 8: "b", 9: "a", 10: "0", 11: "8"}
+    assert dict(rendered.select("number", "key").iter_rows()) == {
+        7: "7",
+        8: "b",
+        9: "a",
+        10: "0",
+        11: "8",
+    }
 
 
 def test_ids_in_texts_become_references(root: Path, work: Path) -> None:
     rows = rows_of(["AB-1", "AB-2", "AB-3"])
-    rows[0][2] = "As in AB-2, or https://jira.example.com/browse/AB-3, 与AB-2重复, not as UTF-8 or AB-77."
+    rows[0][2] = (
+        "As in AB-2, or https://jira.example.com/browse/AB-3, 与AB-2重复, not as UTF-8 or AB-77."
+    )
     imported(table(root / "t.csv", HEADER, rows), work)
     (body,) = stored(work, "SELECT body FROM issues WHERE number = 1")
     assert body == "As in #2, or #3, 与#2重复, not as UTF-8 or AB-77."
@@ -250,7 +302,12 @@ def test_undocumented_rich_text_of_jira(root: Path, work: Path, text: str, expec
 def test_damaged_rows_and_files_are_skipped_and_counted(
     root: Path, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [*rows_of(["1", "2", "3"]), ["4", "", "", "", "", ""], ["5", "x", "", "soon", "", ""], ["6"] * 9]
+    rows = [
+        *rows_of(["1", "2", "3"]),
+        ["4", "", "", "", "", ""],
+        ["5", "x", "", "soon", "", ""],
+        ["6"] * 9,
+    ]
     table(root / "t.csv", HEADER, rows)
     write_lines(
         root / "more.jsonl",
@@ -307,7 +364,11 @@ def test_wrong_options_are_refused(root: Path, tmp_path: Path, work: Path) -> No
     path = table(root / "t.csv", HEADER, rows_of(["1", "2", "3"]))
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"columns": {"name": "title"}}, ConfigError, "'name': expected one of id, title"),
-        ({"columns": {"title": "Titel"}}, DataError, "no column 'Titel' for title; the columns are id"),
+        (
+            {"columns": {"title": "Titel"}},
+            DataError,
+            "no column 'Titel' for title; the columns are id",
+        ),
         ({"repo": "desk"}, ConfigError, "expected owner/name"),
         ({"links": path}, DataError, "t.csv: no column for duplicate_of"),
         ({"links": path, "folder": tmp_path / "absent.csv"}, DataError, "absent.csv: no such file"),
@@ -328,7 +389,9 @@ def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: P
         ["A-3", "x", "1/1/2025", "see 9", ""],
     ]
     path = table(root / "t.csv", header, rows)
-    seen = gis_builder.preview_import(path, tmp_path / "work", columns={"title": "Betreff"}, progress=False)
+    seen = gis_builder.preview_import(
+        path, tmp_path / "work", columns={"title": "Betreff"}, progress=False
+    )
     assert [tuple(column.values())[1:] for column in seen.columns] == [
         ("Nr", "id", "A-01", ""),
         ("Betreff", "title", "One", ""),
@@ -339,23 +402,36 @@ def test_a_preview_shows_columns_times_links_and_tickets(root: Path, tmp_path: P
     assert [(row["key"], row["created_at"][:10], row["duplicate_of"]) for row in seen.tickets] == [
         ("A-01", "2024-12-31", ""), ("A-02", "2025-02-01", "A-01"), ("A-3", "2025-01-01", ""),
     ]  # fmt: skip
-    assert seen.links == ({"words": "see …", "links": "2", "column": "duplicate_of", "read as": "duplicate"},)
+    assert seen.links == (
+        {"words": "see …", "links": "2", "column": "duplicate_of", "read as": "duplicate"},
+    )
     assert seen.lines()[:2] == ["tickets/t: 3 issues", "1 duplicate links"]
     assert "1 to a ticket outside the import; first A-3 to see 9" in seen.lines()[2]
     assert not (tmp_path / "work").exists()
 
 
-def test_a_preview_of_many_files_has_a_line_for_each_column_of_a_kind(root: Path, work: Path) -> None:
+def test_a_preview_of_many_files_has_a_line_for_each_column_of_a_kind(
+    root: Path, work: Path
+) -> None:
     """A file per ticket, of which some lack a description; tables of other columns; other files."""
     for number in range(1, 41):
         link = {"type": {"outward": "duplicates"}, "outwardIssue": {"key": "AB-1"}}
-        fields: dict[str, Any] = {"summary": f"No {number}", "description": None if number % 4 else "x"}
+        fields: dict[str, Any] = {
+            "summary": f"No {number}",
+            "description": None if number % 4 else "x",
+        }
         fields |= {"created": "2024-01-01", "comment": {"comments": []}}
         fields["issuelinks"] = [link] if number == 3 else []
-        (root / f"AB-{number:02}.json").write_text(json.dumps({"key": f"AB-{number}", "fields": fields}))
+        (root / f"AB-{number:02}.json").write_text(
+            json.dumps({"key": f"AB-{number}", "fields": fields})
+        )
         (root / f"labels{number}.ndjson").write_text('{"name": "bug"}')
     for number in (1, 2):
-        table(root / f"t{number}.csv", ["id", "title", "created"], [[f"T-{number}", "Slow", "2024-01-01"]])
+        table(
+            root / f"t{number}.csv",
+            ["id", "title", "created"],
+            [[f"T-{number}", "Slow", "2024-01-01"]],
+        )
     seen = gis_builder.preview_import(root, work, progress=False)
     assert [tuple(column.values())[:3] for column in seen.columns] == [
         ("t1.csv and 1 more", "id", "id"),
@@ -381,7 +457,10 @@ def test_a_preview_is_bounded(root: Path, work: Path) -> None:
     unused = [f"cost {n}" for n in range(120)]
     times = ("created", "opened", "time", "timestamp")
     for number, (key, time) in enumerate(product(("id", "key", "iid", "number", "nr", "#"), times)):
-        header, row = [key, "title", time, *unused, "priority"], ["1", "Slow", "2024-01-01", *unused, "high"]
+        header, row = (
+            [key, "title", time, *unused, "priority"],
+            ["1", "Slow", "2024-01-01", *unused, "high"],
+        )
         table(root / f"{number:02}.csv", header, [row])
     seen = gis_builder.preview_import(root, work, repo="o/r", skip_broken=True, progress=False)
     names = [column["column"] for column in seen.columns]
@@ -400,19 +479,40 @@ def test_keys_states_and_priorities_stay(root: Path, tmp_path: Path) -> None:
     rendered = gis_builder.render(tmp_path / "work", tmp_path / "t.parquet", progress=False)
     row, other = pl.read_parquet(rendered.out).rows(named=True)
     assert row["repo"] != other["repo"]
-    assert (row["key"], row["state"], row["priority"], row["labels"]) == ("SUP-007", "closed", "High", "a, b")
+    assert (row["key"], row["state"], row["priority"], row["labels"]) == (
+        "SUP-007",
+        "closed",
+        "High",
+        "a, b",
+    )
     with pytest.raises(ConfigError, match=r"no index\.json"):  # the ticket was found
         gis_builder.suggest(row["repo"], "SUP-007", work=tmp_path / "work", index=tmp_path)
 
 
 def test_states_and_resolutions(root: Path, work: Path) -> None:
     """A ticket with a closing time is closed in any state that does not mean open."""
-    closed = ("Done", "geschlossen", "Fertig", "terminé", "закрыт", "完成", "Duplicate: x", "Doublon")
+    closed = (
+        "Done",
+        "geschlossen",
+        "Fertig",
+        "terminé",
+        "закрыт",
+        "完成",
+        "Duplicate: x",
+        "Doublon",
+    )
     states = ["offen", "in progress", "nouveau", "в работе", "进行中"]
     others = ("Abgewiesen", "Shipped", "5", "")
-    cells = [*((state, "", "") for state in (*closed, *states, *others)), *((s, "", CLOSED) for s in states)]
+    cells = [
+        *((state, "", "") for state in (*closed, *states, *others)),
+        *((s, "", CLOSED) for s in states),
+    ]
     unresolved = ("Unresolved", "Nicht erledigt", "non résolu", "не решено", "未解决")
-    cells += [*(("open", word, "") for word in unresolved), ("open", "---", CLOSED), ("open", "Fixed", "")]
+    cells += [
+        *(("open", word, "") for word in unresolved),
+        ("open", "---", CLOSED),
+        ("open", "Fixed", ""),
+    ]
     cells += [(state, "", CLOSED) for state in others]
     rows = [[str(n), "Suche", "<p> is bad", "2024-01-01", *row] for n, row in enumerate(cells, 1)]
     header = ["id", "title", "body", "created", "state", "Resolution", "closed"]
@@ -422,7 +522,9 @@ def test_states_and_resolutions(root: Path, work: Path) -> None:
     assert stored(work, "SELECT state FROM issues ORDER BY number") == expected
 
 
-def test_after_an_import_without_issues_nothing_is_detected_or_paired(root: Path, work: Path) -> None:
+def test_after_an_import_without_issues_nothing_is_detected_or_paired(
+    root: Path, work: Path
+) -> None:
     write_tracker(root, "o/r")
     with pytest.raises(DataError, match=r"contains no issue \(o/r: no issues\); save"):
         imported(root, work)
@@ -440,7 +542,8 @@ def test_a_resolution_and_a_number_in_the_body_are_no_duplicate(root: Path, work
     ]
     rows = [["1", TITLES[0], BODIES[0], TIMES[0], "", ""]]
     rows += [
-        [str(n), f"Problem {n}", body, TIMES[1], CLOSED, "Duplicate"] for n, body in enumerate(bodies, 2)
+        [str(n), f"Problem {n}", body, TIMES[1], CLOSED, "Duplicate"]
+        for n, body in enumerate(bodies, 2)
     ]
     table(root / "export.csv", header, rows)
     gis_builder.import_tracker(root, work, progress=False)

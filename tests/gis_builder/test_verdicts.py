@@ -81,7 +81,12 @@ def test_a_thread_is_judged_again_if_its_target_changes(saved: Path, work: Path)
     """#58 is a duplicate of #41, which becomes a pull request."""
     assert verdicts(work)[f"{REPO}#58"][:2] == ("duplicate", [f"{REPO}#41"])
     other = work.with_name("other")
-    changed(saved, other, "issues", lambda issue: issue["number"] == 41 and issue.update(pull_request={}))
+    changed(
+        saved,
+        other,
+        "issues",
+        lambda issue: issue["number"] == 41 and issue.update(pull_request={}),
+    )
     shutil.copy(work / "kept.parquet", other)
     assert 0 < judged_anew(other) < 20
     assert verdicts(other)[f"{REPO}#58"][0] != "duplicate"

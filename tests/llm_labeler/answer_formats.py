@@ -38,4 +38,6 @@ def read(name: str) -> Iterator[Format]:
         label, polarity, size = title.split(" | ")
         raw = answer.removeprefix("answer\n")
         lines = tuple(line for line in expected.removeprefix("expected").split("\n") if line)
-        yield Format(label, "positive" if polarity == "positive" else "negative", int(size), text, raw, lines)
+        yield Format(
+            label, "positive" if polarity == "positive" else "negative", int(size), text, raw, lines
+        )

@@ -33,7 +33,12 @@ def an_ask(number: int = 1, *, schema: dict[str, Any] | None = None, llm: str = 
 
 
 def settings(base_url: str, **fields: Any) -> LlmSettings:
-    entry = {"kind": "openai_compatible", "model": "emulated", "base_url": base_url, "timeout_s": 5.0}
+    entry = {
+        "kind": "openai_compatible",
+        "model": "emulated",
+        "base_url": base_url,
+        "timeout_s": 5.0,
+    }
     # A key is sent to this machine only if its variable is named.
     named = KEYS.get(str(fields.get("kind")))
     return LlmSettings(**(entry | {"api_key_env": named} | fields))

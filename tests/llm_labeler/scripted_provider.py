@@ -139,7 +139,10 @@ async def ask_in(
     **options: Any,
 ) -> Meter:
     """`ask_all` with `count` questions for each provider, or with `questions`."""
-    asks: Callable[[str], Iterable[Ask]] = lambda llm: (an_ask(number, llm) for number in range(count))  # noqa: E731
+
+    def asks(llm: str) -> Iterable[Ask]:
+        return (an_ask(number, llm) for number in range(count))
+
     streams = {provider.name: (questions or asks)(provider.name) for provider in providers}
     return await ask_all(
         streams,

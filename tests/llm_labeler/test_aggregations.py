@@ -75,16 +75,22 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def aggregate(work: Path, tmp_path: Path) -> Callable[..., dict[tuple[str, str], tuple[str, float] | str]]:
+def aggregate(
+    work: Path, tmp_path: Path
+) -> Callable[..., dict[tuple[str, str], tuple[str, float] | str]]:
     """By case: polarity and label of its pair, or why there is none."""
 
-    def by_case(aggregation: str, **ensemble: Any) -> dict[tuple[str, str], tuple[str, float] | str]:
+    def by_case(
+        aggregation: str, **ensemble: Any
+    ) -> dict[tuple[str, str], tuple[str, float] | str]:
         settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
         given = {"aggregation": aggregation, "settings": settings, "fresh": True, "progress": False}
         result = llm_labeler.parse(work, out=tmp_path / "out", **given)
         pairs = pl.concat(result.pairs.splits.values()).select("text1", "polarity", "label").rows()
         kept = {text: (polarity, label) for text, polarity, label in pairs}
-        reasons = dict(pl.read_parquet(work / "candidates.parquet").select("text", "reason").iter_rows())
+        reasons = dict(
+            pl.read_parquet(work / "candidates.parquet").select("text", "reason").iter_rows()
+        )
         return {
             (polarity, letters): kept.get(text) or reasons[text]
             for polarity, letters, _ in VOTED
@@ -103,7 +109,9 @@ def as_proposed(polarity: str) -> tuple[str, float]:
 
 def test_union_keeps_all_and_vote_the_confirmed_ones(aggregate: Aggregate) -> None:
     assert aggregate("union") == {(p, letters): as_proposed(p) for p, letters, _ in VOTED}
-    assert aggregate("vote") == {(p, letters): reason or as_proposed(p) for p, letters, reason in VOTED}
+    assert aggregate("vote") == {
+        (p, letters): reason or as_proposed(p) for p, letters, reason in VOTED
+    }
 
 
 def test_unrelated_does_not_confirm_a_negative_if_disabled(aggregate: Aggregate) -> None:

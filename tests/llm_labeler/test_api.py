@@ -33,7 +33,9 @@ def counting(asked: list[str]) -> Asked:
     return mine
 
 
-def generate(source: Any, out: Path, asked: list[str] | None = None, **more: Any) -> llm_labeler.Labelled:
+def generate(
+    source: Any, out: Path, asked: list[str] | None = None, **more: Any
+) -> llm_labeler.Labelled:
     arguments = {"llm": counting([] if asked is None else asked), "progress": False, **more}
     return llm_labeler.generate(source, out=out, **arguments)
 
@@ -53,7 +55,9 @@ def test_generate_works_in_a_running_event_loop(tmp_path: Path) -> None:
 
 def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     result = generate(TEXTS, tmp_path / "out")
-    assert repr(result).startswith(f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts")
+    assert repr(result).startswith(
+        f"Labelled('{tmp_path}/out': 6 positive and 6 negative pairs of 3 texts"
+    )
     assert "<table>" in result._repr_html_()
     assert result.pairs is result.pairs
     assert [step[:2] for _, step in result.next_steps()] == [["aoe", "train"]]
@@ -95,8 +99,15 @@ def test_results_and_reports(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_the_report_says_what_a_drop_reason_means(tmp_path: Path) -> None:
-    text, reply = "A man plays the guitar.", "1. A man plays the guitar.\n2. A man is playing guitar."
-    how: dict[str, Any] = {"llm": {"me": lambda _: reply}, "polarity": "positive", "progress": False}
+    text, reply = (
+        "A man plays the guitar.",
+        "1. A man plays the guitar.\n2. A man is playing guitar.",
+    )
+    how: dict[str, Any] = {
+        "llm": {"me": lambda _: reply},
+        "polarity": "positive",
+        "progress": False,
+    }
     result = llm_labeler.generate([text], out=tmp_path / "o", **how)
     assert re.search(r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work)))
 
@@ -126,11 +137,14 @@ def test_the_error_on_unknown_prices_has_a_working_remedy(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="price of mine is unknown") as caught:
         generate(TEXTS, tmp_path / "out", asked, max_cost=5)
     assert asked == []
-    entries = re.findall(r"settings='(.*?)'", str(caught.value).replace("=X", "=10").replace("=Y", "=20"))
+    entries = re.findall(
+        r"settings='(.*?)'", str(caught.value).replace("=X", "=10").replace("=Y", "=20")
+    )
     assert len(entries) == 2
     assert 0 < (generate(TEXTS, tmp_path / "out", max_cost=5, settings=entries).cost or 0) < 5
     assert re.search(
-        r"0 tokens, cost \$0 \(\$0\.\d+ in all", repr(generate(TEXTS, tmp_path / "out", settings=entries))
+        r"0 tokens, cost \$0 \(\$0\.\d+ in all",
+        repr(generate(TEXTS, tmp_path / "out", settings=entries)),
     )
 
 
@@ -185,7 +199,9 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
         return counting([])(prompt)
 
     assert generate(TEXTS, tmp_path / "one", llm=alone).positives == 6
-    three = generate(TEXTS, tmp_path / "three", llm=in_threes, settings=["llm.in_threes.concurrency=3"])
+    three = generate(
+        TEXTS, tmp_path / "three", llm=in_threes, settings=["llm.in_threes.concurrency=3"]
+    )
     assert three.positives == 6
 
 

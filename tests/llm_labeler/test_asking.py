@@ -35,7 +35,9 @@ def answering(name: str, *failures: CallFailed) -> Callable[[str], str]:
     return llm
 
 
-def generate(out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any) -> llm_labeler.Labelled:
+def generate(
+    out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any
+) -> llm_labeler.Labelled:
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
     given = {"polarity": "positive", "progress": False, **more}
     return llm_labeler.generate(texts, llm=llms, out=out, aggregation="vote", **given)
@@ -82,7 +84,9 @@ def test_llms_that_write_the_same_sentence_confirm_it(tmp_path: Path, aggregatio
     assert (result.positives, dict(result.dropped)) == (4, {})
     assert result.statistics["judges"]["by_name"] == {}  # no one judged
     rows = result.pairs.rows
-    assert rows.select(pl.col("llms").list.len(), pl.col("votes").list.len()).unique().rows() == [(2, 0)]
+    assert rows.select(pl.col("llms").list.len(), pl.col("votes").list.len()).unique().rows() == [
+        (2, 0)
+    ]
 
 
 def test_the_accuracy_of_uncompared_judges_is_not_estimated(tmp_path: Path) -> None:
@@ -95,7 +99,9 @@ def test_the_accuracy_of_uncompared_judges_is_not_estimated(tmp_path: Path) -> N
 def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
     result = generate(tmp_path / "out")
     add_pending_batch(result.work, "ann")
-    with pytest.raises(ConfigError, match=r"1 questions are in a pending batch of ann .* batch=True, or"):
+    with pytest.raises(
+        ConfigError, match=r"1 questions are in a pending batch of ann .* batch=True, or"
+    ):
         generate(tmp_path / "out")
     before = result.spent_in_all.requests
     assert generate(tmp_path / "out", retry_failed=True).spent_in_all.requests == before + 1
@@ -104,16 +110,23 @@ def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
 
 def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:
     settings = {"ensemble.members": [*members], "llm.llama.base_url": "http://127.0.0.1:9/v1"}
-    return llm_labeler.generate(TEXTS, llm="ensemble", out=out, settings=settings, progress=False, **more)
+    return llm_labeler.generate(
+        TEXTS, llm="ensemble", out=out, settings=settings, progress=False, **more
+    )
 
 
-def test_the_ensemble_leaves_out_unavailable_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ensemble_leaves_out_unavailable_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     result = of_ensemble(tmp_path / "out", "chatgpt", "llama", "wordnet")
     assert result.positives > 0
     assert result.problem is None
     lines = [line for line in result.messages if line.startswith("ensemble: ")]
-    assert [line.split(" is left out: ")[0] for line in lines] == ["ensemble: chatgpt", "ensemble: llama"]
+    assert [line.split(" is left out: ")[0] for line in lines] == [
+        "ensemble: chatgpt",
+        "ensemble: llama",
+    ]
     assert "start the server" in lines[1]
 
 
@@ -154,7 +167,12 @@ def test_an_error_of_one_llm_is_reported_after_the_others_ended(tmp_path: Path) 
 
 
 TEXT = "x" * 40
-SERVER = {"kind": "openai_compatible", "model": "m", "base_url": "http://llm.example/v1", "max_tokens": 100}
+SERVER = {
+    "kind": "openai_compatible",
+    "model": "m",
+    "base_url": "http://llm.example/v1",
+    "max_tokens": 100,
+}
 PRICED = {**SERVER, "price_in": 1.0, "price_out": 10.0}
 
 
@@ -165,7 +183,12 @@ def planned(tmp_path: Path) -> Callable[..., llm_labeler.Plan]:
     prompt.write_text('positive = "{size} of {text}"\nnegative = "{size} un {text}"')
 
     def plan(*llms: str, entry: Any = SERVER, **options: Any) -> llm_labeler.Plan:
-        given: dict[str, Any] = {"prompt": str(prompt), "size": 2, "out": tmp_path / "out", **options}
+        given: dict[str, Any] = {
+            "prompt": str(prompt),
+            "size": 2,
+            "out": tmp_path / "out",
+            **options,
+        }
         fields = {f"llm.{name}.{key}": value for name in "abc" for key, value in entry.items()}
         return llm_labeler.plan([TEXT], llm=",".join(llms or ("a",)), settings=fields, **given)
 
@@ -192,7 +215,9 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned: Planned)
     assert plan.cost is None
     assert plan.to_dict()["llms"]["a"]["cost"] is None
     plain, judged = planned(*"abc"), planned(*"abc", aggregation="vote")
-    assert all(m.tokens > few.tokens for m, few in zip(judged.estimates, plain.estimates, strict=True))
+    assert all(
+        m.tokens > few.tokens for m, few in zip(judged.estimates, plain.estimates, strict=True)
+    )
     only_judge = planned("a", judges="b", aggregation="vote").estimates[1]
     assert (only_judge.questions, only_judge.missing) == (0, 0)
     assert only_judge.tokens > 250  # at least the instructions of a judge
@@ -203,7 +228,10 @@ def test_an_unknown_price_is_not_zero_and_judging_is_estimated(planned: Planned)
     [
         ({}, []),
         ({"max_cost": 1.0, "max_tokens": 10_000, "max_requests": 2}, []),
-        ({"max_cost": 0.0004}, ["$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of"]),
+        (
+            {"max_cost": 0.0004},
+            ["$0.0005, of which $0 are spent; max_cost=0.0004 covers about 74% of"],
+        ),
         ({"max_tokens": 70, "max_requests": 1}, ["max_requests=1 covers", "max_tokens=70 covers"]),
     ],
 )

@@ -49,7 +49,12 @@ def batch(
         limits = Budget(budget or BudgetSettings(), store.spent())
         try:
             return await run_batch(
-                {"llama": questions}, {"llama": asked}, store, limits, progress=progress, poll_s=0.01
+                {"llama": questions},
+                {"llama": asked},
+                store,
+                limits,
+                progress=progress,
+                poll_s=0.01,
             )
         finally:
             await asked.close()
@@ -139,14 +144,18 @@ def test_a_killed_run_continues_without_a_second_batch(point: str, store: Answer
     assert before.requests == (1 if point == "uploaded" else 20)
 
 
-def test_a_batch_is_found_on_a_later_page(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_found_on_a_later_page(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("llm_labeler.dispatch.openai_batches._PAGE", 2)
 
     with serve() as server:
         killed_at("started", server.base_url, store)
         with AnswerStore.open(store.path.with_name("other.sqlite"), create=True) as other:
             for number in range(5):  # each run starts a batch
-                asks = map(an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2)))
+                asks = map(
+                    an_ask, range(100 + number * 20, 100 + number * 20 + (20 if number == 3 else 2))
+                )
                 batch(server.base_url, other, asks)  # one has the size of ours
         assert batch(server.base_url, store).failed == 0
         assert server.stats.batches == 6
@@ -191,7 +200,9 @@ def test_unused_budget_of_an_earlier_batch_is_available(point: str, store: Answe
         assert outcome.spent.tokens < limit / 2
 
 
-def test_batches_respect_the_size_limits(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_respect_the_size_limits(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(OpenAiBatches, "max_requests", 8)
     with serve() as server:
         assert batch(server.base_url, store).done == 20
@@ -209,7 +220,9 @@ def test_batches_respect_the_size_limits(store: AnswerStore, monkeypatch: pytest
         ('{"data": [3]}', "no list of batches"),
     ],
 )  # fmt: skip
-def test_pages_and_sizes_of_lists_are_bounded(page: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_and_sizes_of_lists_are_bounded(
+    page: str, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages = count(1)
 
     async def get(*_: Any, **__: Any) -> bytes:
@@ -271,14 +284,26 @@ def test_result_lines_are_matched_by_custom_id() -> None:
 
     keys = {name: an_ask(number).key for number, name in enumerate("abcdefgh")}
     waiting = SubmittedBatch("llama", "batch_1", "completed", keys, TokenUsage(801, 80), 1.0)
-    empty = {"choices": [{"message": {"content": ""}}], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
+    empty = {
+        "choices": [{"message": {"content": ""}}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+    }
     completion = {"choices": [{"message": {"content": "1. yes"}}]}
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [
         *(line(name, 200, completion) for name in ("f", "unknown")),
         *(line("b", 200, []), line("f", 500, {})),
-        *("{", "[]", '{"custom_id": "c"}', '{"custom_id": "d", "response": 3}', "\ufffd"),  # not result lines
-        *(line("g", 500, {}), line("g", 200, completion)),  # an answer replaces a failure in any order
+        *(
+            "{",
+            "[]",
+            '{"custom_id": "c"}',
+            '{"custom_id": "d", "response": 3}',
+            "\ufffd",
+        ),  # not result lines
+        *(
+            line("g", 500, {}),
+            line("g", 200, completion),
+        ),  # an answer replaces a failure in any order
     ]
     output.append(line("h", 200, empty))
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]
@@ -290,7 +315,11 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     assert list(results.answers) == ["f", "g"]
     answer = results.answers["f"]
     # unknown usage: the share of the bound, rounded up, at half the price
-    assert (answer.key, answer.reply.usage, answer.estimated) == (keys["f"], TokenUsage(101, 10), True)
+    assert (answer.key, answer.reply.usage, answer.estimated) == (
+        keys["f"],
+        TokenUsage(101, 10),
+        True,
+    )
     assert answer.cost == pytest.approx((101 + 2 * 10) / 1e6 / 2)
     reasons = {name: failure.reason for name, failure in results.failures.items()}
     expected = {"a": "server_error", "b": "broken_reply", "h": "empty_answer"}

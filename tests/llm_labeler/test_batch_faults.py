@@ -35,7 +35,11 @@ def test_unanswered_questions_of_a_batch_are_asked_again(ends: Any, tmp_path: Pa
         assert (answers(first), first.asked.unanswered) == (11, {"timeout": 9})
         assert ends in first.asked.detail
         again = batch(server, tmp_path / "out")
-        assert (answers(again), again.asked.cached, again.asked.unanswered) == (16, 11, {"timeout": 4})
+        assert (answers(again), again.asked.cached, again.asked.unanswered) == (
+            16,
+            11,
+            {"timeout": 4},
+        )
         assert server.stats.asked_again == 0
 
 
@@ -47,7 +51,9 @@ def test_a_batch_that_the_server_rejects(tmp_path: Path) -> None:
 
 
 def test_faults_of_single_lines(tmp_path: Path) -> None:
-    with serve(faults=Faults(1.0, ("server_error", "refusal", "no_usage", "empty"), first=1)) as server:
+    with serve(
+        faults=Faults(1.0, ("server_error", "refusal", "no_usage", "empty"), first=1)
+    ) as server:
         result = batch(server, tmp_path / "out", TEXTS, price_in=1.0, price_out=2.0)
         assert server.stats.faults.keys() == {"server_error", "refusal", "no_usage", "empty"}
     unanswered = result.asked.unanswered

@@ -28,7 +28,16 @@ from llm_labeler.records import Ask, LlmReply, Prices, TokenUsage
 from llm_labeler.settings import BudgetSettings
 from pairkit import AuthError, ConfigError
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in, run
+from .scripted_provider import (
+    ACTUAL,
+    BOUND,
+    Scripted,
+    an_ask,
+    answer_at_once,
+    answers_in,
+    ask_in,
+    run,
+)
 
 
 @given(
@@ -36,13 +45,19 @@ from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, 
     completion=st.integers(0, 10**6),
     micro=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
 )
-def test_costs_in_picodollars_are_exact(prompt: int, completion: int, micro: tuple[int, int]) -> None:
+def test_costs_in_picodollars_are_exact(
+    prompt: int, completion: int, micro: tuple[int, int]
+) -> None:
     cost = Prices(micro[0] / 1e6, micro[1] / 1e6).cost(TokenUsage(prompt, completion))
     assert cost is not None
     exact = prompt * micro[0] + completion * micro[1]  # in picodollars
     # A double has 15 digits, so the cost of an expensive call may be rounded up.
     assert exact <= picodollars(cost) <= exact + 1 + exact // 10**15
-    assert [*map(picodollars, (0.1 + 0.2, 1.1e-12, 4e-13))] == [3 * 10**11, 2, 1]  # to 15 digits, then up
+    assert [*map(picodollars, (0.1 + 0.2, 1.1e-12, 4e-13))] == [
+        3 * 10**11,
+        2,
+        1,
+    ]  # to 15 digits, then up
 
 
 def test_an_unknown_price_is_not_zero() -> None:
@@ -109,7 +124,9 @@ def test_free_calls_ignore_a_spent_cost_limit() -> None:
     assert budget.reserve("a", TokenUsage(5, 5), 0.0) is not None
     with pytest.raises(BudgetSpent):
         budget.reserve("a", TokenUsage(5, 5), 1e-9)
-    budget = Budget(BudgetSettings(max_requests=4), Spending())  # calls in flight may reserve all requests
+    budget = Budget(
+        BudgetSettings(max_requests=4), Spending()
+    )  # calls in flight may reserve all requests
     assert None not in [budget.reserve("a", TokenUsage(5, 5), None) for _ in range(4)]
 
 
@@ -161,7 +178,9 @@ def test_a_limit_is_exceeded_at_most_by_the_excess_of_calls_in_flight(
                 flying.append((reservation, max_usage * ratio // 10))
         except BudgetSpent:
             break
-        excess = max(excess, sum(max(0, took - reservation.amounts[1]) for reservation, took in flying))
+        excess = max(
+            excess, sum(max(0, took - reservation.amounts[1]) for reservation, took in flying)
+        )
         reservation, took = flying.pop(0)
         budget.settle(reservation, charge(TokenUsage(took, 0), None))
         used += took
@@ -175,7 +194,10 @@ class Billing:
 
     def __init__(self, draw: random.Random, name: str) -> None:
         self.draw = draw
-        self.micro = draw.randint(0, 20_000_000), draw.randint(0, 60_000_000)  # millionths of dollars
+        self.micro = (
+            draw.randint(0, 20_000_000),
+            draw.randint(0, 60_000_000),
+        )  # millionths of dollars
         self.requests = self.tokens = 0
         self.dollars = Fraction(0)
         sizes = [TokenUsage(draw.randint(0, 500), draw.randint(0, 500)) for _ in range(40)]
@@ -190,12 +212,15 @@ class Billing:
         )
 
     def exact(self, usage: TokenUsage) -> Fraction:
-        return Fraction(usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1], 10**12)
+        return Fraction(
+            usage.prompt_tokens * self.micro[0] + usage.completion_tokens * self.micro[1], 10**12
+        )
 
     def script(self, ask: Ask, attempt: int) -> LlmReply | BaseException:
         max_usage = self.provider.max_usage(ask)
         used = TokenUsage(
-            self.draw.randint(0, max_usage.prompt_tokens), self.draw.randint(0, max_usage.completion_tokens)
+            self.draw.randint(0, max_usage.prompt_tokens),
+            self.draw.randint(0, max_usage.completion_tokens),
         )
         self.requests += 1
         kind = self.draw.choice(["usage", "usage", "no usage", "billed", "refused", "rejected"])
@@ -244,7 +269,8 @@ def check(store: AnswerStore, draw: random.Random) -> bool:
                     Fraction(spent.picodollars, 10**12) + server.exact(max_usage),
                 )
                 assert any(
-                    limit is not None and use > limit for use, limit in zip(needed, limits, strict=True)
+                    limit is not None and use > limit
+                    for use, limit in zip(needed, limits, strict=True)
                 )
     assert (outcome.stopped_by is None) == (len(settled) == 80)
     return outcome.stopped_by is not None

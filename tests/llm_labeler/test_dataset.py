@@ -26,7 +26,9 @@ def ann(prompt: str) -> str:
     text = text_of(prompt)
     if "say the opposite" in prompt:
         return json.dumps([f"It is wrong that {text}", f"Nobody says that {text}"])
-    return json.dumps([f"In other words, {text}", f"Put differently, {text}", f"Said again, {text}"])
+    return json.dumps(
+        [f"In other words, {text}", f"Put differently, {text}", f"Said again, {text}"]
+    )
 
 
 def bob(prompt: str) -> str:
@@ -56,7 +58,8 @@ def test_labels_and_texts_are_mixed(tmp_path: Path) -> None:
 def test_the_order_of_rows_depends_only_on_their_content(tmp_path: Path) -> None:
     turned = [TEXTS, TEXTS[::-1], TEXTS[1::2]]
     whole, reverse, few = (
-        train(generate(tmp_path / str(turn), texts, settings=ONLY_TRAIN)) for turn, texts in enumerate(turned)
+        train(generate(tmp_path / str(turn), texts, settings=ONLY_TRAIN))
+        for turn, texts in enumerate(turned)
     )
     assert whole.equals(reverse)
     assert whole.filter(pl.col("text1").is_in(TEXTS[1::2])).equals(few)
@@ -73,7 +76,10 @@ def drawn(out: Path, task: str) -> tuple[llm_labeler.Labelled, pl.DataFrame]:
         is_negative = "say the opposite" in prompt or "misled" in prompt
         said = text_of(prompt)[:-1] + (", never" if is_negative else ", so")
         kinds = ("negation: ", "entity: ", "") if is_negative and task == "triplet" else ("",)
-        lines = (f"- {draw.choice(kinds)}{said} {each}." for each in draw.sample("abcd", draw.randint(0, 3)))
+        lines = (
+            f"- {draw.choice(kinds)}{said} {each}."
+            for each in draw.sample("abcd", draw.randint(0, 3))
+        )
         return "\n".join(lines)
 
     result = generate(out, llm={"x": llm, "y": llm}, task=task)
@@ -91,11 +97,16 @@ def test_each_kept_candidate_is_one_row_with_its_provenance(tmp_path: Path) -> N
     for split, rows in result.pairs.splits.items():
         counts = result.statistics["splits"][split]
         assert counts["texts"] == rows["text_id"].n_unique()
-        assert (counts["positive"], counts["negative"]) == (rows["label"].sum(), (1 - rows["label"]).sum())
+        assert (counts["positive"], counts["negative"]) == (
+            rows["label"].sum(),
+            (1 - rows["label"]).sum(),
+        )
 
 
 @pytest.mark.parametrize("task", ["paraphrase", "triplet"])
-def test_triplets_have_each_sentence_of_texts_with_both_polarities(task: str, tmp_path: Path) -> None:
+def test_triplets_have_each_sentence_of_texts_with_both_polarities(
+    task: str, tmp_path: Path
+) -> None:
     result, kept = drawn(tmp_path / "out", task)
     sides: dict[str, dict[str, dict[str, Any]]] = {}
     for row in kept.iter_rows(named=True):
@@ -121,7 +132,9 @@ def test_triplets_have_each_sentence_of_texts_with_both_polarities(task: str, tm
 
 def test_files_of_the_dataset_folder(tmp_path: Path) -> None:
     result = generate(tmp_path / "out", llm=[ann, bob])
-    files = {path.relative_to(result.out).as_posix() for path in result.out.rglob("*") if path.is_file()}
+    files = {
+        path.relative_to(result.out).as_posix() for path in result.out.rglob("*") if path.is_file()
+    }
     assert files == {"README.md", "run.json", "statistics.json"} | {
         f"{config}/{split}-00000-of-00001.parquet"
         for config in ("data", "positive", "triplet")
@@ -129,7 +142,11 @@ def test_files_of_the_dataset_folder(tmp_path: Path) -> None:
     }
     statistics = json.loads((result.out / "statistics.json").read_text())
     assert statistics == result.statistics
-    assert (statistics["texts"], statistics["proposals"], statistics["candidates"]) == (30, 240, 150)
+    assert (statistics["texts"], statistics["proposals"], statistics["candidates"]) == (
+        30,
+        240,
+        150,
+    )
     counts = pl.DataFrame([*statistics["splits"].values()]).sum()
     assert counts.select("positive", "negative", "triplets").row(0) == (90, 60, 90)
     both = {"ann": {"positive": 90, "negative": 60}, "bob": {"positive": 0, "negative": 60}}
@@ -139,7 +156,9 @@ def test_files_of_the_dataset_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("polarity", "folders"), [("positive", ["data", "positive"]), ("negative", ["data"])]
 )
-def test_a_configuration_without_rows_is_left_out(polarity: str, folders: list[str], tmp_path: Path) -> None:
+def test_a_configuration_without_rows_is_left_out(
+    polarity: str, folders: list[str], tmp_path: Path
+) -> None:
     result = generate(tmp_path / "out", polarity=polarity)
     assert sorted(path.name for path in result.out.iterdir() if path.is_dir()) == folders
 
@@ -166,7 +185,11 @@ def test_the_card(tmp_path: Path) -> None:
     ("llms", "says", "title"),
     [
         (["wordnet"], "**No LLM was used.**", "Sentence pairs by rules"),
-        (["wordnet", ann], "**`wordnet`: rules over a dictionary, not an LLM.**", "Sentence pairs by LLMs"),
+        (
+            ["wordnet", ann],
+            "**`wordnet`: rules over a dictionary, not an LLM.**",
+            "Sentence pairs by LLMs",
+        ),
     ],
 )
 def test_the_card_names_rules(tmp_path: Path, llms: list[Any], says: str, title: str) -> None:
@@ -189,7 +212,9 @@ def test_a_large_dataset_is_written_in_shards_and_read_as_one(
     for name in ("README.md", "statistics.json", "run.json"):
         assert (whole.out / name).read_bytes() == (shards.out / name).read_bytes()
     for folder in ("", "triplet"):
-        one, other = (pairkit.read(result.out / folder).splits["train"] for result in (whole, shards))
+        one, other = (
+            pairkit.read(result.out / folder).splits["train"] for result in (whole, shards)
+        )
         assert one.equals(other)
 
 
@@ -219,7 +244,9 @@ def test_run_json_has_the_settings_without_credentials(tmp_path: Path) -> None:
     prompt.write_text("{size} {polarity} ones.\nSentence: {json_text}")
     settings = {"llm.llama.base_url": "http://user:secret@host/v1"}
     settings |= dict.fromkeys(("llm.ann.price_in", "llm.ann.price_out"), 1)
-    result = generate(tmp_path / "out", settings=settings, prompt=prompt, polarity="positive", max_cost=3)
+    result = generate(
+        tmp_path / "out", settings=settings, prompt=prompt, polarity="positive", max_cost=3
+    )
     run = json.loads((result.out / "run.json").read_text())
     assert run["made_by"].startswith("label (aoe-toolkit ")
     assert run["settings"]["llms"] == ["ann"]

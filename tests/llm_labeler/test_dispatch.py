@@ -13,7 +13,17 @@ from llm_labeler.dispatch.budget import Spending
 from llm_labeler.records import Ask, LlmReply
 from pairkit import AuthError, ConfigError, Progress, RemoteError
 
-from .scripted_provider import ACTUAL, BOUND, Scripted, an_ask, answer_at_once, answers_in, ask_in, fails, run
+from .scripted_provider import (
+    ACTUAL,
+    BOUND,
+    Scripted,
+    an_ask,
+    answer_at_once,
+    answers_in,
+    ask_in,
+    fails,
+    run,
+)
 
 PICO_ACTUAL = 80 * 1_000_000 + 20 * 2_000_000  # of one call at 1 and 2 dollars per million tokens
 PICO_BOUND = 100 * 1_000_000 + 50 * 2_000_000
@@ -26,8 +36,12 @@ def test_llms_run_concurrently_and_each_answer_is_stored_and_charged(store: Answ
     assert slow.starts[-1] > 800
     assert (outcome.done, outcome.failed, outcome.cached, outcome.stopped_by) == (80, 0, 0, None)
     asked = [an_ask(number, llm) for llm in ("quick", "slow") for number in range(40)]
-    assert {a.key: a.reply.raw for a in answers_in(store)} == {a.key: f"answer to {a.text}" for a in asked}
-    assert {(a.reply.usage, a.cost, a.estimated) for a in answers_in(store)} == {(ACTUAL, 0.00012, False)}
+    assert {a.key: a.reply.raw for a in answers_in(store)} == {
+        a.key: f"answer to {a.text}" for a in asked
+    }
+    assert {(a.reply.usage, a.cost, a.estimated) for a in answers_in(store)} == {
+        (ACTUAL, 0.00012, False)
+    }
     each = Spending(40, 3200, 800, 40 * PICO_ACTUAL)
     assert store.spent_by_llm() == {"quick": each, "slow": each}
     assert outcome.spent == store.spent() == each + each
@@ -38,7 +52,9 @@ def test_retries_back_off(store: AnswerStore) -> None:
     provider = Scripted(script, attempts=6)
     assert run(ask_in(store, provider, count=1)).done == 1
     gaps = [late - early for early, late in zip(provider.starts, provider.starts[1:], strict=False)]
-    assert all(longest / 2 <= gap <= longest for gap, longest in zip(gaps, (0.5, 1, 2, 4, 8), strict=True))
+    assert all(
+        longest / 2 <= gap <= longest for gap, longest in zip(gaps, (0.5, 1, 2, 4, 8), strict=True)
+    )
     busy = CallFailed("server_error", "503", retry_after_s=40)
     patient = Scripted(fails(busy, lambda ask, attempt: attempt == 1), name="patient")
     run(ask_in(store, patient, count=1))
@@ -94,7 +110,9 @@ AT_BOUND = Spending(1, 100, 50, PICO_BOUND, estimated=1)
         (CallFailed("rate_limited", "", retry=False), Spending(1)),
     ],
 )
-def test_charges_of_failed_calls(store: AnswerStore, reply: LlmReply | Exception, charged: Spending) -> None:
+def test_charges_of_failed_calls(
+    store: AnswerStore, reply: LlmReply | Exception, charged: Spending
+) -> None:
     outcome = run(ask_in(store, Scripted(lambda ask, attempt: reply), count=1))
     assert outcome.spent == store.spent() == charged
     assert not store.recover()
@@ -137,7 +155,10 @@ def test_a_refusal_is_final_once_the_llm_answers_others(store: AnswerStore) -> N
 
 def test_an_error_stops_one_llm_and_finishes_calls_in_flight(store: AnswerStore) -> None:
     script = fails(AuthError("refused key"), lambda ask, attempt: ask.text == "20")
-    failing, other = Scripted(script, latency_s=0.1), Scripted(name="other", latency_s=5.0, concurrency=3)
+    failing, other = (
+        Scripted(script, latency_s=0.1),
+        Scripted(name="other", latency_s=5.0, concurrency=3),
+    )
     with pytest.raises(AuthError, match="refused key"):
         run(ask_in(store, failing, other, count=100))
     answered = {answer.key for answer in answers_in(store)}

@@ -50,9 +50,17 @@ EITHER: list[Case] = [  # of both polarities
     # A script is part of a text from a fifth on: one English word among three characters, not among five.
     ("我用GPS定", "The GPS of 我", None),
     ("我用GPS定位它", "The GPS of 我", "wrong_script"),
-    ("使用 PyTorch DataLoader 时 num_workers 会崩溃", "PyTorch 的 DataLoader 用 num_workers 就会崩", None),
+    (
+        "使用 PyTorch DataLoader 时 num_workers 会崩溃",
+        "PyTorch 的 DataLoader 用 num_workers 就会崩",
+        None,
+    ),
     ("使用 PyTorch DataLoader 时 num_workers 会崩溃", "数据加载器在多进程时会崩溃", None),
-    ("使用 PyTorch DataLoader 时 num_workers 会崩溃", "The loader crashes with workers", "wrong_script"),
+    (
+        "使用 PyTorch DataLoader 时 num_workers 会崩溃",
+        "The loader crashes with workers",
+        "wrong_script",
+    ),
     ("²³ ²³ ²³", "Squares and cubes.", None),  # without letters, and so without a script
     ("There is a bug in PyTorch", "这个 bug 在 PyTorch 里", "wrong_script"),
     ("北京的医院非常大", "東京の病院はとても大きいです", "wrong_script"),
@@ -131,7 +139,9 @@ def reasons(out: Path, cases: Sequence[Case], **options: Any) -> Reasons:
         llm_labeler.generate([*answers], llm={"one": answer}, out=out, **given)
     found: dict[tuple[str, str], str | None] = {}
     for text, candidates in answers.items():
-        proposed = [p.reason for p in gathered(text, out).proposals if p.polarity == given["polarity"]]
+        proposed = [
+            p.reason for p in gathered(text, out).proposals if p.polarity == given["polarity"]
+        ]
         found |= zip(((text, candidate) for candidate in candidates), proposed, strict=True)
     return found
 
@@ -195,7 +205,9 @@ NURSE = "The nurse gave the child two tablets yesterday."
 def test_settings_of_filters(
     name: str, value: float, polarity: str, cases: list[Case], tmp_path: Path
 ) -> None:
-    result = reasons(tmp_path / "out", cases, polarity=polarity, settings={f"filters.{name}": value})
+    result = reasons(
+        tmp_path / "out", cases, polarity=polarity, settings={f"filters.{name}": value}
+    )
     assert result == {(text, candidate): reason for text, candidate, reason in cases}
 
 
@@ -212,7 +224,11 @@ TESTED = "The pump was tested in winter and leaked twice, so that it was sent ba
         (TEXT, "negation: The doctor gave the child tablets.", "unchanged"),
         (PUMP, "entity: The old pump may leak in summer.", "unwanted_kind"),
         (BEAT, f"role: {SWAPPED}", None),
-        (BEAT, "negation: The cats like fish on Fridays and never sleep at all here.", "few_words_kept"),
+        (
+            BEAT,
+            "negation: The cats like fish on Fridays and never sleep at all here.",
+            "few_words_kept",
+        ),
     ],
 )
 def test_hard_negatives(text: str, line: str, reason: str | None, tmp_path: Path) -> None:
@@ -228,9 +244,15 @@ def test_hard_negatives(text: str, line: str, reason: str | None, tmp_path: Path
 
 def test_a_query_must_be_a_question(tmp_path: Path) -> None:
     def answer(prompt: str) -> str:
-        return "1. Who sings?\n2. The pump leaked." if "does not answer" in prompt else "1. What leaked?"
+        return (
+            "1. Who sings?\n2. The pump leaked."
+            if "does not answer" in prompt
+            else "1. What leaked?"
+        )
 
-    llm_labeler.generate([TESTED], llm={"one": answer}, task="query", out=tmp_path / "out", progress=False)
+    llm_labeler.generate(
+        [TESTED], llm={"one": answer}, task="query", out=tmp_path / "out", progress=False
+    )
     proposals = gathered(TESTED, tmp_path / "out").proposals
     assert [proposal.reason for proposal in proposals] == [None, None, "asks_nothing"]
 
@@ -260,7 +282,9 @@ def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(tmp_path: Pat
         chatglm=(["Sure!", "SOMEONE plays a guitar!", "someone plays a guitar"], []),
     )
     (candidate,) = result.candidates
-    assert candidate.candidate == "SOMEONE plays a guitar!"  # spelling of chatglm, the first by name
+    assert (
+        candidate.candidate == "SOMEONE plays a guitar!"
+    )  # spelling of chatglm, the first by name
     assert candidate.llms == ("chatglm", "chatgpt", "llama")
     assert [p.reason for p in result.proposals if p.polarity == "positive"] == [
         "too_short", None, "repeated", None, None
@@ -271,10 +295,19 @@ def test_sentences_of_both_polarities_are_dropped(tmp_path: Path) -> None:
     result = screened(
         tmp_path / "out",
         a=(["Someone strums a guitar.", "A guy plays a guitar."], ["No."]),
-        b=(["No."], ["someone strums a guitar", "Someone strums a guitar!", "Nobody plays a guitar."]),
+        b=(
+            ["No."],
+            ["someone strums a guitar", "Someone strums a guitar!", "Nobody plays a guitar."],
+        ),
     )
     both = "both_polarities"
-    assert [p.reason for p in result.proposals if p.candidate != "No."] == [both, None, both, both, None]
+    assert [p.reason for p in result.proposals if p.candidate != "No."] == [
+        both,
+        None,
+        both,
+        both,
+        None,
+    ]
     kept = [("A guy plays a guitar.", "positive"), ("Nobody plays a guitar.", "negative")]
     assert [(c.candidate, c.polarity) for c in result.candidates] == kept
 
@@ -286,7 +319,9 @@ def test_a_dropped_negative_does_not_contest_a_positive(tmp_path: Path) -> None:
     assert [candidate.polarity for candidate in result.candidates] == ["positive"]
 
 
-def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(tmp_path: Path) -> None:
+def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(
+    tmp_path: Path,
+) -> None:
     draw = random.Random(6)
     sentences = [
         *("a man plays a guitar", "Someone plays a guitar.", "someone plays a guitar!", "123"),
@@ -297,7 +332,9 @@ def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(t
         return sentence.lower().strip(".!")
 
     for turn in range(12):
-        answers = {name: (draw.choices(sentences, k=5), draw.choices(sentences, k=5)) for name in "abc"}
+        answers = {
+            name: (draw.choices(sentences, k=5), draw.choices(sentences, k=5)) for name in "abc"
+        }
         result = screened(tmp_path / str(turn), **answers)
         assert Counter((p.llm, p.polarity, p.candidate) for p in result.proposals) == Counter(
             (name, polarity, sentence)
@@ -306,5 +343,7 @@ def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(t
             for sentence in of_polarity
         )
         kept = {(p.llm, p.polarity, plain(p.candidate)) for p in result.proposals if not p.reason}
-        assert kept == {(llm, c.polarity, plain(c.candidate)) for c in result.candidates for llm in c.llms}
+        assert kept == {
+            (llm, c.polarity, plain(c.candidate)) for c in result.candidates for llm in c.llms
+        }
         assert {*Counter(plain(c.candidate) for c in result.candidates).values()} <= {1}

@@ -20,11 +20,27 @@ for _ in range(150):  # can still be copied when nested twice
     DEEP = [DEEP] if _ % 2 else {"text": DEEP}
 JUNK: list[Any] = [
     *(None, True, False, 0, -1, 1, 2**63, -(2**63), 10**4000, 1e308, -0.5),
-    *("", "x", "\ud800", "\udfff\ud800", "\0", "\n\r\x1b[2J", "9" * 400, "[" * 5000, "é" * 3000, "NaN", "-1"),
+    *(
+        "",
+        "x",
+        "\ud800",
+        "\udfff\ud800",
+        "\0",
+        "\n\r\x1b[2J",
+        "9" * 400,
+        "[" * 5000,
+        "é" * 3000,
+        "NaN",
+        "-1",
+    ),
     *([], [None], [[]], {}, {"": None}, {"message": []}, [{"text": ["a"]}], DEEP),
 ]
 FAULT = {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}}
-MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "1. So it is said."}], "refusal": None}
+MESSAGE = {
+    "role": "assistant",
+    "content": [{"type": "text", "text": "1. So it is said."}],
+    "refusal": None,
+}
 REPLY = {
     "id": "c",
     "model": "m",
@@ -81,9 +97,16 @@ def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs: int, tmp_path
             llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url}
             llm |= {"attempts": 2, "seed": 1, "concurrency": 1}  # so that responses come in order
             texts = [f"Patient {number} is fine." for number in range(4)]
-            given: Any = {"llm": {"a": llm}, "polarity": "positive", "keep_going": True, "progress": False}
+            given: Any = {
+                "llm": {"a": llm},
+                "polarity": "positive",
+                "keep_going": True,
+                "progress": False,
+            }
             try:
-                result = llm_labeler.generate(texts, out=tmp_path / str(seed), batch=seed % 2 > 0, **given)
+                result = llm_labeler.generate(
+                    texts, out=tmp_path / str(seed), batch=seed % 2 > 0, **given
+                )
                 ends.add(type(result.problem).__name__)
             except PairkitError as error:
                 ends.add(type(error).__name__)

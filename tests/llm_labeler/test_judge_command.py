@@ -46,7 +46,10 @@ def judge_of(undecided: str, seen: list[str] | None = None) -> Callable[[str], s
 
 
 def judged(out: Path, source: Any = ROWS, **changes: Any) -> llm_labeler.JudgedPairs:
-    llms = {name: judge_of(word) for name, word in zip("abc", ("same", "related", "different"), strict=True)}
+    llms = {
+        name: judge_of(word)
+        for name, word in zip("abc", ("same", "related", "different"), strict=True)
+    }
     return llm_labeler.judge(source, **{"llm": llms, "out": out, "progress": False} | changes)
 
 
@@ -63,9 +66,18 @@ def test_decided_pairs_get_labels_and_others_are_counted(tmp_path: Path) -> None
         {"judge": name, "vote": "related"} for name in "abc"
     ]
     assert all((row["probability"] > 0.5) == row["label"] for row in decided.values())
-    assert all(row["probability"] == row["confidence"] for row in decided.values() if row["judged"] == "same")
+    assert all(
+        row["probability"] == row["confidence"]
+        for row in decided.values()
+        if row["judged"] == "same"
+    )
     assert result.statistics["dropped"] == {"undecided": 1}
-    assert result.statistics["splits"]["train"] == {"pairs": 5, "different": 1, "related": 2, "same": 2}
+    assert result.statistics["splits"]["train"] == {
+        "pairs": 5,
+        "different": 1,
+        "related": 2,
+        "same": 2,
+    }
     assert "5 pairs; 2 labels contradicted, 1 pairs left out" in repr(result)
 
 
@@ -73,7 +85,9 @@ def test_contradicted_labels_are_listed(tmp_path: Path) -> None:
     result = judged(tmp_path / "out")
     assert result.statistics["contradictions"] == {"given_same": 1, "given_other": 1}
     listed = pl.read_csv(result.contradictions)
-    assert {(row["text2"], row["given_label"], row["judged"]) for row in listed.iter_rows(named=True)} == {
+    assert {
+        (row["text2"], row["given_label"], row["judged"]) for row in listed.iter_rows(named=True)
+    } == {
         ("Cats sleep a lot.", 1, "different"),
         ("Where can I sign in?", 0, "same"),
     }
@@ -88,7 +102,9 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
         judge, sure = {"a": judge_of("same", seen)}, {"ensemble.min_confidence": 0}
         judged(tmp_path / name, rows, llm=judge, settings=sure)
     assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
-    assert all(not re.search(r"label|given|positive", prompt[prompt.index('{"text"') :]) for prompt in seen)
+    assert all(
+        not re.search(r"label|given|positive", prompt[prompt.index('{"text"') :]) for prompt in seen
+    )
     assert "opposite of" not in seen[0]
 
 
@@ -100,7 +116,9 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path: Path) -> None:
         ("group", "they belong to the same topic, or have the same intent"),
     ],
 )
-def test_what_counts_as_the_same_follows_the_purpose(purpose: str, same: str, tmp_path: Path) -> None:
+def test_what_counts_as_the_same_follows_the_purpose(
+    purpose: str, same: str, tmp_path: Path
+) -> None:
     seen: list[str] = []
     wanted = {"judge.purpose": purpose, "ensemble.min_confidence": 0}
     judged(tmp_path / "out", llm={"a": judge_of("same", seen)}, settings=wanted)
@@ -116,7 +134,10 @@ def test_splits_and_columns_are_kept_and_repeats_dropped(tmp_path: Path) -> None
     rows.head(2).write_parquet(source / "test.parquet")
     result = judged(tmp_path / "out", source)
     dataset = pairkit.read(tmp_path / "out")
-    assert {split: frame.height for split, frame in dataset.splits.items()} == {"train": 5, "test": 2}
+    assert {split: frame.height for split, frame in dataset.splits.items()} == {
+        "train": 5,
+        "test": 2,
+    }
     assert {"source_votes", "topic", "given_label"} <= {*dataset["train"].columns}
     assert result.statistics["dropped"] == {"repeated": 1, "undecided": 1}
 
@@ -141,7 +162,9 @@ def test_failures_are_reported_as_a_problem(tmp_path: Path) -> None:
     llms = {"a": judge_of("same"), "down": down}
     with pytest.raises(RemoteError, match=r"no answer to 2 questions \(rejected 2: <html>Login\)"):
         judged(tmp_path / "out", llm=llms)
-    with pytest.raises(RemoteError, match=r"Login\); check the server and its \[llm.NAME\], then run"):
+    with pytest.raises(
+        RemoteError, match=r"Login\); check the server and its \[llm.NAME\], then run"
+    ):
         judged(tmp_path / "none", llm={"down": down})
     result = judged(tmp_path / "out", llm=llms, keep_going=True)
     assert result.problem is not None
@@ -167,10 +190,14 @@ def test_judges_on_unusual_servers(kind: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "ending"), [("refusal", "refused"), ("filtered", "filtered")])
-def test_without_votes_the_error_counts_how_answers_ended(kind: Any, ending: str, tmp_path: Path) -> None:
+def test_without_votes_the_error_counts_how_answers_ended(
+    kind: Any, ending: str, tmp_path: Path
+) -> None:
     with serve(faults=Faults(1.0, (kind,))) as server:
         llm = {"kind": "openai_compatible", "model": "emulated", "base_url": server.base_url}
-        with pytest.raises(DataError, match=rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"):
+        with pytest.raises(
+            DataError, match=rf"undecided \(.*; answers: {ending} \d+\); raise max_tokens"
+        ):
             judged(tmp_path / "out", llm={"a": llm})
 
 
@@ -181,7 +208,9 @@ def test_without_votes_the_error_counts_how_answers_ended(kind: Any, ending: str
         ({"settings": {"task": "judge"}}, "to judge existing pairs, run `label judge`"),
     ],
 )
-def test_rules_and_other_tasks_can_not_judge(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_rules_and_other_tasks_can_not_judge(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         judged(tmp_path / "out", **changes)
 
@@ -198,7 +227,9 @@ def test_pairs_beyond_the_length_limits_are_dropped(tmp_path: Path) -> None:
 def test_a_sample_depends_on_seed_and_content(tmp_path: Path) -> None:
     def drawn(name: str, rows: pl.DataFrame, seed: int) -> set[tuple[str, str]]:
         result = judged(tmp_path / name, rows, draw=2, seed=seed)
-        return {*pl.read_parquet(result.work / "judged.parquet").select("text1", "text2").iter_rows()}
+        return {
+            *pl.read_parquet(result.work / "judged.parquet").select("text1", "text2").iter_rows()
+        }
 
     first = drawn("first", ROWS, 1)
     assert len(first) == 2

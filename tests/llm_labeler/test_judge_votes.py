@@ -81,7 +81,10 @@ AMBIGUOUS = [
     ('{"1": "same", "2": "related", "3": "same"}', "sr"),
     ('{"1": "unsure", "2": "related"}', "?r"),
     ("There are 2 related ways to read 1. same", "??"),
-    ('{"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "related", "2": "same"}}', "rs"),
+    (
+        '{"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "related", "2": "same"}}',
+        "rs",
+    ),
 ]
 TRUNCATED = [
     ('{"1": "same", "2": "rela', "s?"),
@@ -99,8 +102,15 @@ ANSWERS: list[tuple[str, str, str | None]] = [
     *((raw, "stop", "sr") for raw in FORMATS),
     *((raw, "stop", expected) for raw, expected in AMBIGUOUS),
     *((raw, finish, "??") for raw, _ in AMBIGUOUS for finish in ("refusal", "content_filter")),
-    *((raw, finish, expected) for raw, expected in TRUNCATED for finish in ("length", "MAX_TOKENS", "")),
-    *(("<think>1: same\n2: related", finish, "??") for finish in ("length", "refusal", "content_filter")),
+    *(
+        (raw, finish, expected)
+        for raw, expected in TRUNCATED
+        for finish in ("length", "MAX_TOKENS", "")
+    ),
+    *(
+        ("<think>1: same\n2: related", finish, "??")
+        for finish in ("length", "refusal", "content_filter")
+    ),
     *((raw, finish, None) for raw in RUBBLE for finish in ("stop", "length")),
 ]
 
@@ -110,7 +120,9 @@ def sentences_of(prompt: str) -> dict[str, Any]:
     return json.loads(prompt[prompt.index('{"text"') :])
 
 
-def votes_of(pairs: list[tuple[str, str]], answer: Callable[[str, str], tuple[str, str]], out: Path) -> Any:
+def votes_of(
+    pairs: list[tuple[str, str]], answer: Callable[[str, str], tuple[str, str]], out: Path
+) -> Any:
     """The votes on the sentences of each text, in the order of their numbers.
 
     `answer` gives raw answer and finish reason from the text and the question.
@@ -128,14 +140,22 @@ def votes_of(pairs: list[tuple[str, str]], answer: Callable[[str, str], tuple[st
         return reply(200, json.dumps({"choices": [choice], "model": "m"}))
 
     with serve(Options(respond=respond)) as server:
-        llm = {"kind": "server", "model": "emulated", "base_url": server.base_url, "structured": "off"}
+        llm = {
+            "kind": "server",
+            "model": "emulated",
+            "base_url": server.base_url,
+            "structured": "off",
+        }
         rows = pl.DataFrame(pairs, schema=["text1", "text2"], orient="row").with_columns(label=1)
         result = llm_labeler.judge(rows, llm={"judge": llm}, out=out, progress=False)
     votes = {
         (row["text1"], row["text2"]): LETTERS[row["votes"][0]["vote"]]
         for row in pl.read_parquet(result.work / "judged.parquet").iter_rows(named=True)
     }
-    return {text: "".join(votes[text, sentence] for sentence in of_text) for text, of_text in asked.items()}
+    return {
+        text: "".join(votes[text, sentence] for sentence in of_text)
+        for text, of_text in asked.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +165,9 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return votes_of(pairs, lambda text, _: ANSWERS[int(text[5:-1])][:2], out)
 
 
-@pytest.mark.parametrize("number", [n for n, (*_, expected) in enumerate(ANSWERS) if expected is not None])
+@pytest.mark.parametrize(
+    "number", [n for n, (*_, expected) in enumerate(ANSWERS) if expected is not None]
+)
 def test_votes_are_read_from_answers(votes: Mapping[str, str], number: int) -> None:
     raw, finish, expected = ANSWERS[number]
     assert votes[f"Text {number}."] == expected, (raw, finish)
@@ -165,7 +187,13 @@ def test_a_repeated_question_is_not_an_answer(tmp_path: Path) -> None:
         return question + ("1: related\n2: different" if text.startswith("Vote") else ""), "stop"
 
     result = votes_of([*pairs, ("Other.", "a"), ("Other.", "b")], answer, tmp_path / "out")
-    assert result == {"Echo 0.": "??", "Echo 1.": "??", "Vote 0.": "rd", "Vote 1.": "rd", "Other.": "??"}
+    assert result == {
+        "Echo 0.": "??",
+        "Echo 1.": "??",
+        "Vote 0.": "rd",
+        "Vote 1.": "rd",
+        "Other.": "??",
+    }
 
 
 def asked(out: Path, seconds: list[str], *names: str, **options: Any) -> dict[str, list[str]]:
@@ -220,7 +248,10 @@ def test_sentences_can_not_inject_instructions(hostile: str, tmp_path: Path) -> 
 def test_judges_see_neither_polarity_nor_proposer_nor_their_own_sentences(tmp_path: Path) -> None:
     proposals = {
         "ann": ("1. It makes it fall.\n2. Both say this of it.", "1. It makes it rise."),
-        "bob": ("1. Both say this of it.\n2. Only one of us says this.", "1. It never makes it fall."),
+        "bob": (
+            "1. Both say this of it.\n2. Only one of us says this.",
+            "1. It never makes it fall.",
+        ),
     }
     swapped = {"ann": proposals["bob"], "bob": proposals["ann"]}
     seen: dict[str, list[set[str]]] = {"ann": [], "bob": [], "eve": []}
@@ -231,7 +262,9 @@ def test_judges_see_neither_polarity_nor_proposer_nor_their_own_sentences(tmp_pa
                 return own["say the opposite" in prompt]
             sentences = sentences_of(prompt)["sentences"]
             seen[name].append({*sentences.values()})
-            assert not any(word in prompt for word in ("positive", "negative", "antonym", "ann", "bob"))
+            assert not any(
+                word in prompt for word in ("positive", "negative", "antonym", "ann", "bob")
+            )
             return json.dumps(dict.fromkeys(sentences, "same"))
 
         return answer

@@ -40,12 +40,20 @@ def votes_of(*votes: str) -> list[JudgeVote]:
     ]
 
 
-JUDGED = st.integers(0, 6).map(str), st.sampled_from(["ann", "bob", "eve", "max"]), st.sampled_from(VOTES)
+JUDGED = (
+    st.integers(0, 6).map(str),
+    st.sampled_from(["ann", "bob", "eve", "max"]),
+    st.sampled_from(VOTES),
+)
 ANY_VOTES = st.lists(st.builds(JudgeVote, *JUDGED), max_size=60)
 
 
 def test_contradictory_votes_abstain() -> None:
-    twice = [JudgeVote("c", "ann", "same"), JudgeVote("c", "ann", "opposite"), JudgeVote("c", "bob", "same")]
+    twice = [
+        JudgeVote("c", "ann", "same"),
+        JudgeVote("c", "ann", "opposite"),
+        JudgeVote("c", "bob", "same"),
+    ]
     assert votes_by_judge(twice) == {"bob": "same"}
     assert collect(twice).unsure.tolist() == [1, 0]
     assert votes_by_judge([twice[0], twice[0]]) == {"ann": "same"}
@@ -67,13 +75,17 @@ def test_accuracies_of_simulated_judges_are_recovered(leave_out: bool) -> None:
     judges = fit_judges(judgements(truth, SKILLS, 5, unsure=0.1, leave_out=leave_out), SETTINGS)
     assert judges.method == "dawid-skene"
     assert judges.reason is None
-    assert {name: judge.accuracy for name, judge in judges.by_name.items()} == pytest.approx(SKILLS, abs=0.03)
+    assert {name: judge.accuracy for name, judge in judges.by_name.items()} == pytest.approx(
+        SKILLS, abs=0.03
+    )
     assert [judges.prior[name] for name in CLASSES] == pytest.approx(PRIOR, abs=0.03)
 
 
 @settings(max_examples=40)
 @given(ANY_VOTES, st.randoms(use_true_random=False))
-def test_estimates_ignore_order_and_stay_in_range(votes: list[JudgeVote], order: random.Random) -> None:
+def test_estimates_ignore_order_and_stay_in_range(
+    votes: list[JudgeVote], order: random.Random
+) -> None:
     settings = EnsembleSettings(min_items=1)
     shuffled = list(votes)
     order.shuffle(shuffled)
@@ -83,7 +95,9 @@ def test_estimates_ignore_order_and_stay_in_range(votes: list[JudgeVote], order:
     assert sum(judges.prior.values()) == pytest.approx(1)
     assert all(0 <= agreement.share <= 1 for agreement in judges.agreements)
     assert judges.alpha is None or judges.alpha <= 1
-    judged = {name: len({v.candidate_id for v in votes if v.judge == name}) for name in judges.by_name}
+    judged = {
+        name: len({v.candidate_id for v in votes if v.judge == name}) for name in judges.by_name
+    }
     assert {name: judge.judged for name, judge in judges.by_name.items()} == judged
     json.dumps(judges.to_dict())
 
@@ -95,7 +109,10 @@ def test_estimates_ignore_order_and_stay_in_range(votes: list[JudgeVote], order:
         (votes_of(*["ss"] * 60), "2 judges"),
         (votes_of(*["ss?"] * 60), "2 judges"),
         (votes_of(*["sss"] * 49), "on 49 candidates; ensemble.min_items is 50"),
-        (votes_of(*["sss"] * 49, *["s--"] * 50), "on 49 candidates"),  # single votes are not compared
+        (
+            votes_of(*["sss"] * 49, *["s--"] * 50),
+            "on 49 candidates",
+        ),  # single votes are not compared
     ],
 )
 def test_few_votes_fall_back_to_the_majority(votes: list[JudgeVote], words: str) -> None:
@@ -105,7 +122,9 @@ def test_few_votes_fall_back_to_the_majority(votes: list[JudgeVote], words: str)
     assert words in judges.reason
 
 
-def test_an_unconverged_estimate_falls_back_to_the_majority(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unconverged_estimate_falls_back_to_the_majority(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("llm_labeler.judging.ensemble._MAX_ROUNDS", 1)
     judges = fit_judges(judgements(classes(100, PRIOR, 1), SKILLS, 1), SETTINGS)
     assert judges.method == "majority"
@@ -120,7 +139,11 @@ def test_majority_figures_computed_by_hand() -> None:
     assert {judge.accuracy for judge in judges.by_name.values()} == {None}
     assert judges.prior["same"] == pytest.approx((5 + 1) / (9 + 3))
     shares = {(a.one, a.other): (a.candidates, a.share) for a in judges.agreements}
-    assert shares == {("j0", "j1"): (2, 1.0), ("j0", "j2"): (2, 0.5), ("j1", "j2"): (3, pytest.approx(2 / 3))}
+    assert shares == {
+        ("j0", "j1"): (2, 1.0),
+        ("j0", "j2"): (2, 0.5),
+        ("j1", "j2"): (3, pytest.approx(2 / 3)),
+    }
 
 
 def _judgements_of(items: int) -> list[JudgeVote]:
@@ -194,7 +217,12 @@ def test_weighted_label_computed_by_hand() -> None:
     ("letters", "prior", "accuracy", "expected"),
     [
         ("?", (0.2, 0.5, 0.3), {"j0": 0.9}, 0.2),  # no vote
-        ("s", (1 / 3, 1 / 3, 1 / 3), {"j0": 0.1}, 0.1),  # a judge below chance counts against its vote
+        (
+            "s",
+            (1 / 3, 1 / 3, 1 / 3),
+            {"j0": 0.1},
+            0.1,
+        ),  # a judge below chance counts against its vote
         ("s", (1 / 3, 1 / 3, 1 / 3), {"other": 0.9}, 0.5),  # an unknown judge has a low weight
     ],
 )

@@ -146,7 +146,9 @@ def test_a_429_pauses_all_calls_until_retry_after(store: AnswerStore) -> None:
 class Server:
     """Accepts `limit` concurrent calls, or `rpm` per minute, and answers 429 to others."""
 
-    def __init__(self, limit: int | None = None, rpm: int | None = None, wish_s: float | None = None) -> None:
+    def __init__(
+        self, limit: int | None = None, rpm: int | None = None, wish_s: float | None = None
+    ) -> None:
         self.limit, self.rpm, self.wish_s = limit, rpm, wish_s
         self.accepted: list[float] = []
         self.refused = 0
@@ -175,13 +177,16 @@ def test_the_rate_adapts_to_the_server(store: AnswerStore, wish_s: float | None)
     server = Server(rpm=300, wish_s=wish_s)
     outcome = run(ask_in(store, server.provider, count=1500))
     assert (outcome.done, outcome.failed) == (1500, 0)
-    assert server.accepted[-1] < 2 * 240  # optimal: 240 s, as the first minute's calls start at once
+    assert (
+        server.accepted[-1] < 2 * 240
+    )  # optimal: 240 s, as the first minute's calls start at once
     assert server.refused < 1500
 
 
 def test_concurrency_recovers_after_429s(store: AnswerStore) -> None:
     script = fails(
-        CallFailed("rate_limited", "not yet"), lambda ask, attempt: asyncio.get_running_loop().time() < 10
+        CallFailed("rate_limited", "not yet"),
+        lambda ask, attempt: asyncio.get_running_loop().time() < 10,
     )
     provider = Scripted(script, concurrency=16, latency_s=0.1)
     assert run(ask_in(store, provider, count=1000)).done == 1000
@@ -256,10 +261,17 @@ def test_the_breaker_tolerates_a_failed_round_and_a_short_outage(store: AnswerSt
 
 def test_the_breaker_names_the_most_frequent_reason_and_its_last_detail() -> None:
     breaker = Breaker("a", BreakerSettings(window=5, max_failures=0.8), concurrency=1)
-    reasons = [("timeout", "slow"), ("connection", "reset"), ("timeout", "slower"), ("timeout", "slowest")]
+    reasons = [
+        ("timeout", "slow"),
+        ("connection", "reset"),
+        ("timeout", "slower"),
+        ("timeout", "slowest"),
+    ]
     for reason, detail in reasons:
         breaker.note(CallFailed(reason, detail), 61.0)
-    with pytest.raises(RemoteError, match=r"5 of the last 5 calls failed, most with timeout \(slowest\)"):
+    with pytest.raises(
+        RemoteError, match=r"5 of the last 5 calls failed, most with timeout \(slowest\)"
+    ):
         breaker.note(CallFailed("connection", "refused"), 122.0)
 
 
@@ -270,7 +282,9 @@ def test_only_consecutive_equal_refusals_end_a_run() -> None:
     breaker.note(None, 0)  # an answer resets the count
     breaker.note(alike, 0)
     breaker.note(alike, 0)
-    breaker.note(CallFailed("rejected", "too long", retry=False), 0)  # another message resets it, too
+    breaker.note(
+        CallFailed("rejected", "too long", retry=False), 0
+    )  # another message resets it, too
     breaker.note(alike, 0)
     breaker.note(alike, 0)
     with pytest.raises(RemoteError, match="refused 3 consecutive questions"):

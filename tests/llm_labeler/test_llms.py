@@ -32,7 +32,10 @@ PRICES: list[tuple[dict[str, Any], tuple[float | None, float | None]]] = [
     # gateways pass on the price, also local ones
     ({"kind": "openai", "model": "gpt-4o-mini", "base_url": "https://x.example/v1"}, (0.15, 0.60)),
     ({"kind": "openai", "model": "gpt-4o-mini", "base_url": GATEWAY}, (0.15, 0.60)),
-    ({"kind": "server", "model": "openai/gpt-4o", "base_url": "http://127.0.0.1:4000/v1"}, (2.5, 10.0)),
+    (
+        {"kind": "server", "model": "openai/gpt-4o", "base_url": "http://127.0.0.1:4000/v1"},
+        (2.5, 10.0),
+    ),
     ({"kind": "openai", "model": "gpt-4o", "base_url": GATEWAY, "local": True}, (2.5, 10.0)),
     # closed models are never free, and a variant's price is unknown
     *(
@@ -55,7 +58,10 @@ PRICES: list[tuple[dict[str, Any], tuple[float | None, float | None]]] = [
     ({"kind": "glm", "model": "glm-4.6", "base_url": "https://api.z.ai/api/paas/v4"}, (0.60, 2.20)),
     # private servers without a key are free
     *(
-        ({"kind": "openai_compatible", "model": model, "base_url": f"http://{host}/v1", **more}, expected)
+        (
+            {"kind": "openai_compatible", "model": model, "base_url": f"http://{host}/v1", **more},
+            expected,
+        )
         for host, model, more, expected in (
             ("localhost:8000", "m", {}, (0.0, 0.0)),
             ("[::1]:8000", "m", {}, (0.0, 0.0)),
@@ -106,11 +112,20 @@ def test_prices(number: int) -> None:
     ("entry", "message"),
     [
         ({**OWN, "base_url": "http://10.0.0.7:8000/v1"}, "local = true, but .* is another machine"),
-        ({**OWN, "base_url": "https://api.openai.com/v1"}, "local = true, but .* is another machine"),
+        (
+            {**OWN, "base_url": "https://api.openai.com/v1"},
+            "local = true, but .* is another machine",
+        ),
         ({"kind": "openai_compatible", "model": "m"}, r"no address; set base_url in \[llm.llm-0\]"),
-        ({"kind": "openai_compatible", "model": "m", "base_url": "host:8000/v1"}, "llm llm-0: base_url"),
+        (
+            {"kind": "openai_compatible", "model": "m", "base_url": "host:8000/v1"},
+            "llm llm-0: base_url",
+        ),
         ({"kind": "openai"}, "no model"),
-        ({"kind": "anthropic", "model": "m", "structured": "strict"}, "Anthropic's endpoint ignores schemas"),
+        (
+            {"kind": "anthropic", "model": "m", "structured": "strict"},
+            "Anthropic's endpoint ignores schemas",
+        ),
         *(
             ({"kind": "openai", "model": "m", "extra": {name: 1}}, f"extra has {name}")
             for name in ("model", "n", "stream", "max_tokens")
@@ -130,8 +145,14 @@ def test_prices(number: int) -> None:
                 "secret",
             )
         ),
-        ({"kind": "openai", "model": "m", "extra": {"x": float("nan")}}, "extra can't be written as JSON"),
-        ({"kind": "openai", "model": "m", "extra": {"x": {1, 2}}}, "extra can't be written as JSON"),
+        (
+            {"kind": "openai", "model": "m", "extra": {"x": float("nan")}},
+            "extra can't be written as JSON",
+        ),
+        (
+            {"kind": "openai", "model": "m", "extra": {"x": {1, 2}}},
+            "extra can't be written as JSON",
+        ),
     ],
 )
 def test_inconsistent_entries_are_refused(entry: dict[str, Any], message: str) -> None:
@@ -153,8 +174,14 @@ def test_each_provider_has_its_own_address_and_key(
     kind: str, url: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert address_and_key(kind) == (url, KEY)
-    assert address_and_key(kind, base_url="https://llm.example/v1") == ("https://llm.example/v1", None)
-    entries = {"kind": kind, "model": "m"}, {"kind": kind, "model": "m", "base_url": "https://llm.example/v1"}
+    assert address_and_key(kind, base_url="https://llm.example/v1") == (
+        "https://llm.example/v1",
+        None,
+    )
+    entries = (
+        {"kind": kind, "model": "m"},
+        {"kind": kind, "model": "m", "base_url": "https://llm.example/v1"},
+    )
     for is_set in (False, True):
         monkeypatch.setenv(variable, KEY if is_set else "")
         own, elsewhere = (listed(*entries)[f"llm-{number}"] for number in (0, 1))
@@ -193,7 +220,11 @@ def test_plain_async_and_objects(function: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("raised", "reason"),
-    [(TimeoutError("slow"), "timeout"), (ConnectionError("gone"), "connection"), (CallFailed("x", "y"), "x")],
+    [
+        (TimeoutError("slow"), "timeout"),
+        (ConnectionError("gone"), "connection"),
+        (CallFailed("x", "y"), "x"),
+    ],
 )
 def test_temporary_failures_of_functions(raised: Exception, reason: str, tmp_path: Path) -> None:
     def fails(prompt: str) -> str:
@@ -218,7 +249,9 @@ def test_wrong_return_types_and_missing_functions(tmp_path: Path) -> None:
 def test_functions_are_priced_and_remote_unless_local(tmp_path: Path) -> None:
     for is_local, cost in ((False, None), (True, 0.0)):
         settings = {"llm.mine.local": is_local}
-        plan = llm_labeler.plan(TEXTS, llm={"mine": answer}, settings=settings, out=tmp_path / "out")
+        plan = llm_labeler.plan(
+            TEXTS, llm={"mine": answer}, settings=settings, out=tmp_path / "out"
+        )
         (estimate,) = plan.estimates
         assert (estimate.cost, estimate.leaves_machine) == (cost, not is_local)
     with pytest.raises(ConfigError, match="mine may send text to another machine"):

@@ -132,8 +132,14 @@ def test_chinese_formats(raw: str) -> None:
         (f"1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.", [None, "runaway"]),
         (f"1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>", [None, "runaway"]),
         (f"| Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |", ["echo", None]),
-        (f'{{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}', ["echo", None, "side_field"]),
-        (f'The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy', ["preamble", None, "not_text", "closing_note"]),
+        (
+            f'{{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}',
+            ["echo", None, "side_field"],
+        ),
+        (
+            f'The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy',
+            ["preamble", None, "not_text", "closing_note"],
+        ),
         (f'{{"{TEXT}": "{ONE}"}}', [None]),
         ("[1]", ["unparsable"]),
         ("[]", ["empty_answer"]),
@@ -144,7 +150,10 @@ def test_chinese_formats(raw: str) -> None:
         ("---\n***", ["unparsable"]),
         ("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", ["unparsable"]),
         (f"<html><body><ul><li>{ONE}</li></ul></body></html>", [None]),
-        (f"{ONE}\nI'm sorry, I cannot generate more sentences.\nIt is too short.", [None, "refusal"]),
+        (
+            f"{ONE}\nI'm sorry, I cannot generate more sentences.\nIt is too short.",
+            [None, "refusal"],
+        ),
         (f'["{ONE}", "{TWO[:20]}', [None, "cut_off"]),
         (f'{{"sentences": ["{ONE}", "{TWO}"', [None, None]),
     ],
@@ -270,10 +279,16 @@ def test_a_limit_reached_before_the_answer_is_reported(raw: str) -> None:
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("I'm sorry, I can't help you with the request.", "I am sorry, I can't assist you with the request."),
+        (
+            "I'm sorry, I can't help you with the request.",
+            "I am sorry, I can't assist you with the request.",
+        ),
         ("Let me know when you arrive.", "Let me know once you get there."),
         ("Patients with diabetes should eat well.", "If you have diabetes, you should eat well."),
-        ("The symptoms include fever and cough.", "The symptoms include the following: fever, cough."),
+        (
+            "The symptoms include fever and cough.",
+            "The symptoms include the following: fever, cough.",
+        ),
         ("Here is the list: one and two.", "Here are the items: one and two."),
         ("Output: the volume is wrong", "Output: the volume is bad"),
         ("Sentence 1: wrong", "Sentence 1: bad"),
@@ -301,7 +316,9 @@ def test_sentences_that_look_like_markup_are_unchanged(text: str, answer: str) -
     assert parse_answer(answer, text=text) == [Item(answer)]
 
 
-@pytest.mark.parametrize("raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"])
+@pytest.mark.parametrize(
+    "raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"]
+)
 @pytest.mark.parametrize(
     ("finish", "reason"),
     [
@@ -324,7 +341,9 @@ def test_valid_json_is_complete_whatever_its_finish_reason(finish: str) -> None:
     sentences = json.dumps({"sentences": [ONE, TWO]})
     for raw in (sentences, f"Here you are:\n```json\n{sentences}\n```", f'["{ONE}", "{TWO}"]'):
         assert kept(raw, finish=finish) == [ONE, TWO]
-    kinds = json.dumps({"sentences": [{"kind": "negation", "sentence": text} for text in (ONE, TWO)]})
+    kinds = json.dumps(
+        {"sentences": [{"kind": "negation", "sentence": text} for text in (ONE, TWO)]}
+    )
     items = parse_hard_negatives(kinds, text=TEXT, finish=finish, size=2)
     assert items == [Item(text, change="negation") for text in (ONE, TWO)]
     assert reasons(f'{sentences}\n["{ONE}", "{TWO[:20]}', finish=finish)[:2] == [None, None]
@@ -337,26 +356,40 @@ def test_sentences_beyond_the_requested_size_are_dropped() -> None:
     assert reasons(raw, size=5) == [None, None, None]
 
 
-QUOTING, OFFERS = (f'The firm belongs to "{name}".' for name in ("the two sisters", "The Two Sisters"))
+QUOTING, OFFERS = (
+    f'The firm belongs to "{name}".' for name in ("the two sisters", "The Two Sisters")
+)
 SISTERS = "It belongs to two sisters."
 
 
 @pytest.mark.parametrize(
     ("raw", "text", "expected"),
     [
-        ("crash on start\nfails at launch", "App crashes at startup", ["crash on start", "fails at launch"]),
+        (
+            "crash on start\nfails at launch",
+            "App crashes at startup",
+            ["crash on start", "fails at launch"],
+        ),
         ("Someone plays\nthe guitar.", TEXT, [ONE]),
         ("1. Someone\u00a0 plays　the x² guitar.", TEXT, ["Someone plays the x² guitar."]),
         ("１．他说：“好，我去！”（改写）", "他说：“好，我来！”", ["他说：“好，我去！”"]),
         ("\ufeff1\u200b. E\u0301l paga.", "Él cobra.", ["Él paga."]),
         ("Lo siento, no pue\u00addo ayudar con eso. De\u0301sole\u0301.", "Él cobra.", []),
         ("1. a\x00b \ud800c", TEXT, ["a\ufffdb \ufffdc"]),
-        ("| In | Out |\n|---|---|\n| One is. | Two is. |\n| It is. |", "It is.", ["One is.", "Two is."]),
+        (
+            "| In | Out |\n|---|---|\n| One is. | Two is. |\n| It is. |",
+            "It is.",
+            ["One is.", "Two is."],
+        ),
         ('["He said \\"no\\".", "A\\u00e9\\nB"]', TEXT, ['He said "no".', "Aé B"]),
         ("['it's a dog', 'He said \"hi\" to me']", TEXT, ["it's a dog", 'He said "hi" to me']),
         (f"1. {QUOTING}\n2. {SISTERS}", "Two sisters own the company.", [QUOTING, SISTERS]),
         (json.dumps([OFFERS, SISTERS]), "Two sisters own the company.", [OFFERS, SISTERS]),
-        (json.dumps({"answer": f'You could say "{SISTERS}"'}), "Two sisters own the company.", [SISTERS]),
+        (
+            json.dumps({"answer": f'You could say "{SISTERS}"'}),
+            "Two sisters own the company.",
+            [SISTERS],
+        ),
         (f"1. {ZH_ONE[:-1]}；\n2. {ZH_TWO}", ZH_TEXT, [ZH_ONE[:-1], ZH_TWO]),
         ("1. Someone plays it;\n2. He plays;", TEXT, ["Someone plays it", "He plays"]),
         (

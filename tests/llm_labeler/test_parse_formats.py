@@ -32,13 +32,17 @@ def test_the_sentences_of_answers(name: str) -> None:
     assert wrong == [answer.name for answer in formats if answer.name in MISSES]
     for answer in formats:
         items = parse_answer(json.dumps(answer.expected), text=answer.text, size=answer.size)
-        assert [item.text for item in items if item.reason is None] == [*answer.expected], answer.name
+        assert [item.text for item in items if item.reason is None] == [*answer.expected], (
+            answer.name
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_items_have_all_text_of_an_answer_but_marks_labels_and_names(name: str) -> None:
     for answer in read(name):
-        items = parse_answer(answer.raw, text=answer.text, size=answer.size, polarity=answer.polarity)
+        items = parse_answer(
+            answer.raw, text=answer.text, size=answer.size, polarity=answer.polarity
+        )
         bare = " ".join(re.sub(r"<[^<>]*>|\"\w+\":|[{}|=\[\]\"-]", " ", answer.raw).split())
         assert 3 * sum(len(item.text) for item in items) >= len(bare), answer.name
 
@@ -73,7 +77,12 @@ WANTED = [(NOT, "negation", None), (SUMMER, "entity", None)]
         f"- [negation] - {NOT}\n- [entity] - {SUMMER}",
         f'negation: "{NOT}"\nentity: "{SUMMER}"',
         json.dumps(
-            {"sentences": [{"kind": "negation", "sentence": NOT}, {"kind": "entity", "sentence": SUMMER}]}
+            {
+                "sentences": [
+                    {"kind": "negation", "sentence": NOT},
+                    {"kind": "entity", "sentence": SUMMER},
+                ]
+            }
         ),
     ],
 )
@@ -82,7 +91,10 @@ def test_the_kind_precedes_the_sentence(raw: str) -> None:
 
 
 def test_sentences_without_a_kind_or_beyond_the_requested_size() -> None:
-    assert read_changes(f"1. {NOT}\n2. entity: {SUMMER}") == [(NOT, None, None), (SUMMER, "entity", None)]
+    assert read_changes(f"1. {NOT}\n2. entity: {SUMMER}") == [
+        (NOT, None, None),
+        (SUMMER, "entity", None),
+    ]
     result = read_changes(f"1. negation: {NOT}\n2. entity: {SUMMER}", size=1)
     assert [reason for _, _, reason in result] == [None, "beyond_size"]
 

@@ -51,9 +51,9 @@ english = st.builds(
     st.sampled_from(["dog", "quickly", "home"]),
     st.sampled_from([".", "!", "?"]),
 )
-chinese = st.lists(st.sampled_from(list("一个男人在弹吉他有正奏子着")), min_size=4, max_size=20).map(
-    lambda characters: "他" + "".join(characters) + "。"
-)
+chinese = st.lists(
+    st.sampled_from(list("一个男人在弹吉他有正奏子着")), min_size=4, max_size=20
+).map(lambda characters: "他" + "".join(characters) + "。")
 sentences = st.lists(english, min_size=1, max_size=6)
 simple = st.lists(
     st.builds(lambda first, rest: f"{first} {rest} home.", st.sampled_from(FIRST), words),
@@ -72,7 +72,9 @@ def lettered(form: str) -> Callable[[list[str]], str]:
 
 def wrapped(texts: list[str]) -> str:
     """Sentences over two lines, broken before the last word."""
-    return "\n".join(f"{n}. " + "\n   ".join(s.rsplit(" ", 1)) for n, s in enumerate(texts, start=1))
+    return "\n".join(
+        f"{n}. " + "\n   ".join(s.rsplit(" ", 1)) for n, s in enumerate(texts, start=1)
+    )
 
 
 def drifting(texts: list[str]) -> str:
@@ -96,7 +98,9 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
     "label": numbered("Sentence {n}: {s}"),
     "long label": numbered("{n}. Synonymous sentence {n}: {s}"),
     "bold label": numbered("- **Option {n}:** {s}"),
-    "circled": lambda texts: "\n".join(f"{chr(0x245F + n)} {s}" for n, s in enumerate(texts, start=1)),
+    "circled": lambda texts: "\n".join(
+        f"{chr(0x245F + n)} {s}" for n, s in enumerate(texts, start=1)
+    ),
     "a)": lettered("{n}) {s}"),
     "-": numbered("- {s}"),
     "*": numbered("* {s}"),
@@ -110,7 +114,9 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
     ),
     "json": json.dumps,
     "json object": lambda texts: json.dumps({"sentences": texts}, indent=2, ensure_ascii=False),
-    "json objects": lambda texts: json.dumps([{"id": n, "sentence": s} for n, s in enumerate(texts)]),
+    "json objects": lambda texts: json.dumps(
+        [{"id": n, "sentence": s} for n, s in enumerate(texts)]
+    ),
     "json lines": lambda texts: "\n".join(json.dumps({"text": s}) for s in texts),
     "json fence": lambda texts: "Sure!\n\n```json\n" + json.dumps(texts) + "\n```\n\nLet me know.",
     "json string": lambda texts: json.dumps(json.dumps(texts)),
@@ -119,12 +125,20 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
     "table": lambda texts: "| # | Sentence |\n|---|---|\n" + numbered("| {n} | {s} |")(texts),
     "arrows": lambda texts: "\n".join(f"{n}. {TEXT} -> {s}" for n, s in enumerate(texts, start=1)),
     "two lines": lambda texts: "\n\n".join(f"Original: {TEXT}\nAntonym: {s}" for s in texts),
-    "preamble": lambda texts: "Sure! Here are some synonymous sentences:\n\n" + numbered("{n}. {s}")(texts),
-    "closing": lambda texts: numbered("{n}. {s}")(texts) + "\n\nLet me know if you need more sentences!",
+    "preamble": lambda texts: (
+        "Sure! Here are some synonymous sentences:\n\n" + numbered("{n}. {s}")(texts)
+    ),
+    "closing": lambda texts: (
+        numbered("{n}. {s}")(texts) + "\n\nLet me know if you need more sentences!"
+    ),
     "echo": lambda texts: f"Input sentence: {TEXT}\nOutput:\n" + numbered("{n}. {s}")(texts),
     "llama": lambda texts: "<s>[INST] Write. [/INST] " + numbered("{n}. {s}")(texts) + "</s>",
-    "qwen": lambda texts: "<think>\n1. Hm.\n</think>\n\n" + numbered("{n}. {s}")(texts) + "<|im_end|>",
-    "runaway": lambda texts: numbered("{n}. {s}")(texts) + "\n\nInput sentence: A dog.\nOutput:\n1. Dogs.",
+    "qwen": lambda texts: (
+        "<think>\n1. Hm.\n</think>\n\n" + numbered("{n}. {s}")(texts) + "<|im_end|>"
+    ),
+    "runaway": lambda texts: (
+        numbered("{n}. {s}")(texts) + "\n\nInput sentence: A dog.\nOutput:\n1. Dogs."
+    ),
 }
 
 
@@ -132,11 +146,15 @@ SHAPES: dict[str, Callable[[list[str]], str]] = {
 @settings(max_examples=25)
 @given(sentences)
 def test_rendered_sentences_are_parsed(shape: str, texts: list[str]) -> None:
-    result = [item.text for item in parse_answer(SHAPES[shape](texts), text=TEXT) if item.reason is None]
+    result = [
+        item.text for item in parse_answer(SHAPES[shape](texts), text=TEXT) if item.reason is None
+    ]
     assert result == [tidy(sentence) for sentence in texts]
 
 
-@pytest.mark.parametrize("shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")])
+@pytest.mark.parametrize(
+    "shape", [name for name in SHAPES if name not in ("wrapped", "arrows", "two lines")]
+)
 @settings(max_examples=15)
 @given(st.lists(chinese, min_size=2, max_size=5))
 def test_rendered_chinese_sentences_are_parsed(shape: str, texts: list[str]) -> None:
@@ -260,10 +278,13 @@ def test_hostile_answers_take_linear_time(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [repeated("ab\n", "{"), repeated("a b\n", "I'm sorry, I can't help with this request.\n")]
+    "make",
+    [repeated("ab\n", "{"), repeated("a b\n", "I'm sorry, I can't help with this request.\n")],
 )
 def test_lines_that_continue_each_other_take_linear_time(make: Callable[[int], str]) -> None:
-    assert_linear(lambda raw: parse_answer(raw, text=TEXT, size=3, polarity="positive"), make, 96_000)
+    assert_linear(
+        lambda raw: parse_answer(raw, text=TEXT, size=3, polarity="positive"), make, 96_000
+    )
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,9 @@ def test_the_papers_prompt_is_verbatim(tmp_path: Path) -> None:
 def test_braces_and_quotes_of_a_text_are_kept(text: str, tmp_path: Path) -> None:
     own = tmp_path / "own.txt"
     own.write_text('Give {"a": {size}} {polarity} for {text} and {other}\n')
-    expected = [f'Give {{"a": 2}} {kind} for {text} and {{other}}' for kind in ("synonymous", "antonym")]
+    expected = [
+        f'Give {{"a": 2}} {kind} for {text} and {{other}}' for kind in ("synonymous", "antonym")
+    ]
     assert prompts(tmp_path / "own", text, prompt=own, size=2) == expected
     for prompt in prompts(tmp_path / "hardened", text):
         system, _, question = prompt.partition("\n\n")
@@ -59,7 +61,9 @@ def test_braces_and_quotes_of_a_text_are_kept(text: str, tmp_path: Path) -> None
 
 def test_a_table_of_templates(tmp_path: Path) -> None:
     table = tmp_path / "own.toml"
-    table.write_text('system = "S"\npositive = "{size} same {text}"\nnegative = "{size} other {json_text}"')
+    table.write_text(
+        'system = "S"\npositive = "{size} same {text}"\nnegative = "{size} other {json_text}"'
+    )
     expected = ['S\n\n2 same "x"', 'S\n\n2 other "\\"x\\""']
     assert prompts(tmp_path / "out", '"x"', prompt=table, size=2) == expected
 
@@ -96,7 +100,10 @@ def test_questions_are_identified_by_text_prompt_and_size(tmp_path: Path) -> Non
     fresh = {"out": tmp_path / "new"}
     assert missing(PUMP, FLUTE, **fresh) == 0
     assert missing(PUMP, "Tea is hot.", **fresh) == 2
-    assert (missing(PUMP, FLUTE, size=2, **fresh), missing(PUMP, FLUTE, prompt="paper", **fresh)) == (4, 4)
+    assert (
+        missing(PUMP, FLUTE, size=2, **fresh),
+        missing(PUMP, FLUTE, prompt="paper", **fresh),
+    ) == (4, 4)
 
 
 def test_only_answers_of_the_run_are_used(tmp_path: Path) -> None:
@@ -123,7 +130,9 @@ def test_a_damaged_working_folder_is_refused(tmp_path: Path) -> None:
 
 def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:
     few, own = tmp_path / "few.jsonl", tmp_path / "own.toml"
-    own.write_text('system = "Be brief."\npositive = "{size} of {text}"\nnegative = "{size} against {text}"')
+    own.write_text(
+        'system = "Be brief."\npositive = "{size} of {text}"\nnegative = "{size} against {text}"'
+    )
     cold = {"anchor": "It is hot.", "negative": "It is cold.", "negative_kind": "antonym"}
     rows = [cold | {"positive": positive} for positive in ("It is warm.", "Heat is\n2. felt.")]
     few.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -131,11 +140,15 @@ def test_examples_are_messages_before_the_question(tmp_path: Path) -> None:
     parts = ["Be brief.", "2 of It is hot.", "1. It is warm.\n2. Heat is 2. felt.", f"3 of {PUMP}"]
     assert positive.split("\n\n") == parts
     assert negative.split("\n\n")[1:3] == ["1 against It is hot.", "1. antonym: It is cold."]
-    hardened = prompts(tmp_path / "hardened", PUMP, examples=few, polarity="positive")[0].split("\n\n")
+    hardened = prompts(tmp_path / "hardened", PUMP, examples=few, polarity="positive")[0].split(
+        "\n\n"
+    )
     assert json.loads(hardened[2]) == {"sentences": ["It is warm.", "Heat is 2. felt."]}
     for kind in ("retrieved", ["antonym"], 7):  # not a kind of hard negative
         few.write_text(json.dumps(rows[0] | {"negative_kind": kind}) + "\n")
-        (_, negative) = prompts(tmp_path / f"{kind}", PUMP, prompt=own, examples=few, task="triplet")
+        (_, negative) = prompts(
+            tmp_path / f"{kind}", PUMP, prompt=own, examples=few, task="triplet"
+        )
         assert "\n\n1. It is cold.\n\n" in negative
 
 
@@ -148,7 +161,9 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
     published = (out / "run.json").read_text() + (out / "README.md").read_text()
     assert "secret" not in published
     assert "of 1 texts, digest" in published
-    assert prompt.startswith(llm_labeler.show(PUMP, work=tmp_path / "out.work").prompts["positive"][0][1])
+    assert prompt.startswith(
+        llm_labeler.show(PUMP, work=tmp_path / "out.work").prompts["positive"][0][1]
+    )
     with pytest.raises(ConfigError, match="samples, prompt and examples change the questions"):
         llm_labeler.parse(out.with_name("out.work"), out=tmp_path / "b", settings={"samples": 2})
 
@@ -164,7 +179,9 @@ def test_run_json_has_only_the_hash_of_examples(tmp_path: Path) -> None:
 def test_too_many_examples_are_refused(tmp_path: Path, rows: str) -> None:
     file = tmp_path / "long.csv"
     file.write_text("text1,text2,label\n" + rows)
-    with pytest.raises(ConfigError, match=r"example texts with .* characters .* give at most 32 and 100,000"):
+    with pytest.raises(
+        ConfigError, match=r"example texts with .* characters .* give at most 32 and 100,000"
+    ):
         llm_labeler.plan([PUMP], llm="wordnet", examples=file)
 
 
@@ -193,5 +210,7 @@ def test_samples_are_further_questions(tmp_path: Path) -> None:
 
 def test_samples_at_temperature_0_are_refused(tmp_path: Path) -> None:
     cold = {"llm.chatgpt.temperature": 0}
-    with pytest.raises(ConfigError, match="all answers of chatgpt are equal at temperature 0; set llm"):
+    with pytest.raises(
+        ConfigError, match="all answers of chatgpt are equal at temperature 0; set llm"
+    ):
         llm_labeler.plan([PUMP], llm="chatgpt", samples=2, settings=cold)

@@ -30,7 +30,9 @@ def warnings(out: Path, answers: Mapping[str, str], **options: Any) -> list[str]
     result = llm_labeler.generate([*answers], llm=llms, out=out, **given)
     card = (result.out / "README.md").read_text()
     assert all(f"* **Warning.** {warning}." in card for warning in result.statistics["warnings"])
-    assert len(result.statistics["warnings"]) == sum(line.startswith("warning: ") for line in result.messages)
+    assert len(result.statistics["warnings"]) == sum(
+        line.startswith("warning: ") for line in result.messages
+    )
     return [*result.statistics["warnings"]]
 
 
@@ -42,7 +44,11 @@ def negatives(old: str, new: str, number: int) -> dict[str, str]:
     return {text: f"1. {text.replace(old, new)}" for text in QUESTIONS[:number]}
 
 
-IS_OPEN, ASKS, UNLIKE = "1. The door to the garden is.", "1. Is one of these doors open?", "1. Do cats sleep?"
+IS_OPEN, ASKS, UNLIKE = (
+    "1. The door to the garden is.",
+    "1. Is one of these doors open?",
+    "1. Do cats sleep?",
+)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,9 @@ IS_OPEN, ASKS, UNLIKE = "1. The door to the garden is.", "1. Is one of these doo
         (negatives("open", "closed", 3), "negative", ""),
     ],
 )  # fmt: skip
-def test_warnings_by_llm(answers: dict[str, str], polarity: str, expected: str, tmp_path: Path) -> None:
+def test_warnings_by_llm(
+    answers: dict[str, str], polarity: str, expected: str, tmp_path: Path
+) -> None:
     found = warnings(tmp_path / "out", answers, polarity=polarity)
     lines = [line for line in found if line.startswith("ann")]
     assert [line[: len(expected)] for line in lines] == ([expected] if expected else [])
@@ -71,7 +79,9 @@ def test_rules_without_positives(tmp_path: Path) -> None:
     llms = {"fine": lambda prompt: f"1. Nun, {text_of(prompt)}", "wordnet": {"kind": "wordnet"}}
     texts, out = ["Der Bildschirm wird schwarz.", "Wie kann ich bezahlen?"], tmp_path / "out"
     result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive", progress=False)
-    assert [line.partition(";")[0] for line in result.statistics["warnings"]] == ["wordnet: no positives"]
+    assert [line.partition(";")[0] for line in result.statistics["warnings"]] == [
+        "wordnet: no positives"
+    ]
 
 
 @pytest.mark.parametrize(("spent", "is_warned"), [(3, True), (2, False)])
@@ -82,7 +92,9 @@ def test_answers_that_reach_the_token_limit_before_they_begin(
         if path.endswith("models"):
             return None
         number = QUESTIONS.index(text_of(body["messages"][-1]["content"]))
-        return reply(200, json.dumps({"choices": [SPENT if number < spent else GOOD], "model": "m"}))
+        return reply(
+            200, json.dumps({"choices": [SPENT if number < spent else GOOD], "model": "m"})
+        )
 
     with serve(Options(respond=respond)) as server:
         llm = {"kind": "server", "model": "emulated", "base_url": server.base_url}

@@ -49,14 +49,30 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
             ({"content": "a"}, "MAX_TOKENS", ("a", "MAX_TOKENS")),
             ({"content": [{"type": "text", "text": "a"}, {"text": "b"}]}, "stop", ("ab", "stop")),
             ({"content": "\ud800"}, "stop", ("\ud800", "stop")),
-            (None, "content_filter: PROHIBITED_CONTENT", ("", "content_filter: PROHIBITED_CONTENT")),
+            (
+                None,
+                "content_filter: PROHIBITED_CONTENT",
+                ("", "content_filter: PROHIBITED_CONTENT"),
+            ),
             ({}, "SAFETY", ("", "SAFETY")),
-            ({"content": [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]}, "stop", ("a", "stop")),
+            (
+                {"content": [{"type": "thinking", "thinking": NESTED}, {"text": "a"}]},
+                "stop",
+                ("a", "stop"),
+            ),
             ({"content": None, "reasoning_content": '{"a": []}'}, "stop", ('{"a": []}', "stop")),
-            ({"content": None, "tool_calls": [CALL]}, "tool_calls", ('{"1": "same"}', "tool_calls")),
+            (
+                {"content": None, "tool_calls": [CALL]},
+                "tool_calls",
+                ('{"1": "same"}', "tool_calls"),
+            ),
         )
     ),
-    ({"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "model": "m-1"}, "", "content_filter"),
+    (
+        {"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "model": "m-1"},
+        "",
+        "content_filter",
+    ),
     ({"choices": None, "prompt_filter_results": [FILTERED], "model": "m-1"}, "", "content_filter"),
     ({**completion({"content": ""}), "prompt_filter_results": [FILTERED]}, "", "content_filter"),
     (events("1. a", "b"), "1. ab", ""),
@@ -70,7 +86,11 @@ ANSWERS: list[tuple[Any, str, str]] = [  # response, raw answer, finish reason
             b"event: message\nid: 1\ndata: " + WHOLE + b"\nretry: 5\n",
         )
     ),
-    (b'data: {"model": "m-1", "choices": [{"delta": {"reasoning": "{\\"a\\": 1}"}}]}', '{"a": 1}', ""),
+    (
+        b'data: {"model": "m-1", "choices": [{"delta": {"reasoning": "{\\"a\\": 1}"}}]}',
+        '{"a": 1}',
+        "",
+    ),
 ]
 USAGES: list[tuple[Any, tuple[int, int] | None]] = [  # as reported, and as counted; None: unknown
     (USAGE, (5, 7)),
@@ -139,14 +159,26 @@ FAILURES: list[tuple[Any, str]] = [  # response and reason
             ({"content": "<think>So much."}, "stop"),
         )
     ),
-    (b'data: {"choices": [{"delta": {"reasoning": "so much"}, "finish_reason": "stop"}]}', "empty_answer"),
-    ({"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}, "broken_reply"),
+    (
+        b'data: {"choices": [{"delta": {"reasoning": "so much"}, "finish_reason": "stop"}]}',
+        "empty_answer",
+    ),
+    (
+        {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}},
+        "broken_reply",
+    ),
     *(
         ({"error": {"message": "upstream says no", "code": code}}, "broken_reply")
         for code in (502, "402", None)
     ),
-    (completion({"content": ""}, error={"message": "upstream says no", "code": 502}), "broken_reply"),
-    ({"choices": [{"error": {"message": "no", "code": 502}, "finish_reason": "error"}]}, "server_error"),
+    (
+        completion({"content": ""}, error={"message": "upstream says no", "code": 502}),
+        "broken_reply",
+    ),
+    (
+        {"choices": [{"error": {"message": "no", "code": 502}, "finish_reason": "error"}]},
+        "server_error",
+    ),
 ]
 RESPONSES = [
     *(response for response, *_ in ANSWERS),
@@ -160,7 +192,9 @@ def text_of(number: int) -> str:
     return f"This is case number {number}."
 
 
-def run(out: Path, response: Callable[[str], Any], texts: list[str], **options: Any) -> llm_labeler.Labelled:
+def run(
+    out: Path, response: Callable[[str], Any], texts: list[str], **options: Any
+) -> llm_labeler.Labelled:
     """Label texts with a server that responds to each question in this way."""
 
     def respond(path: str, body: Any) -> Any:
@@ -195,7 +229,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], llm_label
 @pytest.mark.parametrize("number", range(len(ANSWERS)))
 def test_answers(shown: Callable[[int], llm_labeler.Shown], number: int) -> None:
     (answer,) = shown(number).answers
-    assert (answer.reply.raw, answer.reply.finish, answer.reply.model) == (*ANSWERS[number][1:], "m-1")
+    assert (answer.reply.raw, answer.reply.finish, answer.reply.model) == (
+        *ANSWERS[number][1:],
+        "m-1",
+    )
     assert answer.estimated
 
 

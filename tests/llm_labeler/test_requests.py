@@ -22,12 +22,24 @@ def entry(base_url: str, **fields: Any) -> dict[str, Any]:
 
 
 def asked(
-    server: Server, out: Path, texts: Iterable[int | str] = (PLANE,), options: Any = (), **fields: Any
+    server: Server,
+    out: Path,
+    texts: Iterable[int | str] = (PLANE,),
+    options: Any = (),
+    **fields: Any,
 ) -> llm_labeler.Labelled:
     """A positive question about each text."""
     named = [f"Patient {text} is fine." if isinstance(text, int) else text for text in texts]
-    given = {"polarity": "positive", "progress": False, "keep_going": True, "fresh": True, **dict(options)}
-    return llm_labeler.generate(named, llm={"llama": entry(server.base_url, **fields)}, out=out, **given)
+    given = {
+        "polarity": "positive",
+        "progress": False,
+        "keep_going": True,
+        "fresh": True,
+        **dict(options),
+    }
+    return llm_labeler.generate(
+        named, llm={"llama": entry(server.base_url, **fields)}, out=out, **given
+    )
 
 
 def sent(server: Server) -> list[dict[str, Any]]:
@@ -41,15 +53,23 @@ def formats(server: Server) -> list[bool]:
 def test_the_fields_of_a_request(tmp_path: Path) -> None:
     with serve() as server:
         chosen = {"temperature": 0.2, "top_p": 0.9, "seed": 7, "extra": {"min_p": 0.1}}
-        asked(server, tmp_path / "out", options={"prompt": "paper", "samples": 2, "size": 2}, **chosen)
+        asked(
+            server, tmp_path / "out", options={"prompt": "paper", "samples": 2, "size": 2}, **chosen
+        )
         bodies = sent(server)
     prompt = (
         "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
         f"synonymous sentences of a given input sentence. Input sentence: {PLANE}. Output:"
     )
-    expected = {"model": "emulated", "messages": [{"role": "user", "content": prompt}], "max_tokens": 512}
+    expected = {
+        "model": "emulated",
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": 512,
+    }
     expected |= {"temperature": 0.2, "top_p": 0.9, "min_p": 0.1, "stream": False}
-    assert sorted(bodies, key=lambda body: body["seed"]) == [{**expected, "seed": seed} for seed in (7, 8)]
+    assert sorted(bodies, key=lambda body: body["seed"]) == [
+        {**expected, "seed": seed} for seed in (7, 8)
+    ]
 
 
 def objects(**properties: Any) -> dict[str, Any]:
@@ -61,7 +81,10 @@ def objects(**properties: Any) -> dict[str, Any]:
 def format_of(item: dict[str, Any]) -> dict[str, Any]:
     """The requested format of a list."""
     schema = objects(sentences={"type": "array", "items": item})
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": schema, "strict": True},
+    }
 
 
 LABELLED = objects(kind={"type": "string", "enum": CHANGES}, sentence={"type": "string"})
@@ -85,16 +108,30 @@ def test_requests_differ_by_kind_and_task(
     fields: dict[str, Any], task: str, formats: list[Any], others: dict[str, Any], tmp_path: Path
 ) -> None:
     with serve() as server:
-        asked(server, tmp_path / "out", options={"task": task, "polarity": "both"}, concurrency=1, **fields)
+        asked(
+            server,
+            tmp_path / "out",
+            options={"task": task, "polarity": "both"},
+            concurrency=1,
+            **fields,
+        )
         bodies = sent(server)
     assert [body.pop("response_format", None) for body in bodies] == formats
     plain = {"model": "emulated", "stream": False, **others}
-    assert [{name: body[name] for name in body.keys() - {"messages"}} for body in bodies] == [plain, plain]
+    assert [{name: body[name] for name in body.keys() - {"messages"}} for body in bodies] == [
+        plain,
+        plain,
+    ]
 
 
 @pytest.mark.parametrize(
     ("prompt", "structured", "has_format"),
-    [("paper", "auto", False), ("paper", "strict", True), ("own", "auto", False), ("own", "strict", True)],
+    [
+        ("paper", "auto", False),
+        ("paper", "strict", True),
+        ("own", "auto", False),
+        ("own", "strict", True),
+    ],
 )
 def test_the_papers_prompt_and_prompts_without_json(
     prompt: str, structured: str, has_format: bool, tmp_path: Path
@@ -125,7 +162,11 @@ def test_refused_fields_are_not_sent_again(tmp_path: Path) -> None:
         (400, "System role not supported", 1),
         (400, "Developer instruction is not enabled for models/gemma-3-27b-it", 1),
         (400, "System messages are not supported", 1),
-        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model.", 1),
+        (
+            400,
+            "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+            1,
+        ),
         (422, "Only user, assistant and tool roles are supported, got system", 1),
         (500, "Conversation roles must alternate user/assistant/user/assistant/...", 1),
         (400, "Request contains an invalid argument.", 2),  # the first one may be about the format
@@ -154,14 +195,20 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(
 def test_a_question_that_every_form_is_refused_of_is_asked_in_each_once(tmp_path: Path) -> None:
     with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
         texts = [f"A {'very ' * 150}long story.", 1, 2]
-        assert asked(server, tmp_path / "out", texts, concurrency=1).asked.unanswered == {"rejected": 1}
+        assert asked(server, tmp_path / "out", texts, concurrency=1).asked.unanswered == {
+            "rejected": 1
+        }
         assert formats(server) == [True, False, False, True, True]
 
 
 @pytest.mark.parametrize(
     ("refuses", "fields", "says"),
     [
-        ("response_format", {"structured": "strict"}, r'support json_schema .*structured = "auto" in \[llm'),
+        (
+            "response_format",
+            {"structured": "strict"},
+            r'support json_schema .*structured = "auto" in \[llm',
+        ),
         ("temperature", {"temperature": 0.3}, r"refused the value of temperature .*\[llm.llama\]"),
     ],
 )
@@ -176,21 +223,40 @@ def test_refused_settings_are_reported(
 @pytest.mark.parametrize(
     ("message", "says"),
     [
-        ('Invalid JSON payload received. Unknown name "seed": Cannot find field.', "the value of seed"),
-        ("[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]", "the value of seed"),
+        (
+            'Invalid JSON payload received. Unknown name "seed": Cannot find field.',
+            "the value of seed",
+        ),
+        (
+            "[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]",
+            "the value of seed",
+        ),
         ("Argument not supported on this model: seed", "the value of seed"),
         ("invalid seed: only 1 is allowed for this model", "the value of seed"),
         ("`seed` is deprecated for this model.", "the value of seed"),
         ("seed: value should be in range [0, 10]", "the value of seed"),
-        ("`seed` and `top_p` cannot both be specified for this model.", "the value of seed or top_p"),
+        (
+            "`seed` and `top_p` cannot both be specified for this model.",
+            "the value of seed or top_p",
+        ),
         ("Argument not supported on this model: topP", "the value of top_p"),
-        ("No endpoints found that can handle the requested parameters.", "the value of seed or top_p"),
-        ("max_tokens is too large: 512; at most 100 completion tokens are supported", "lower max_tokens in"),
+        (
+            "No endpoints found that can handle the requested parameters.",
+            "the value of seed or top_p",
+        ),
+        (
+            "max_tokens is too large: 512; at most 100 completion tokens are supported",
+            "lower max_tokens in",
+        ),
     ],
 )
-def test_a_setting_that_is_named_only_in_the_message(message: str, says: str, tmp_path: Path) -> None:
+def test_a_setting_that_is_named_only_in_the_message(
+    message: str, says: str, tmp_path: Path
+) -> None:
     refused = json.dumps({"error": {"message": message}})
-    options = Options(respond=lambda path, _: None if path.endswith("models") else reply(400, refused))
+    options = Options(
+        respond=lambda path, _: None if path.endswith("models") else reply(400, refused)
+    )
     with serve(options) as server, pytest.raises(ConfigError, match=rf"{says} .*\[llm.llama\]"):
         asked(server, tmp_path / "out", options={"keep_going": False}, seed=3, top_p=0.5)
 
@@ -199,16 +265,30 @@ def test_settings_that_affect_answers_make_other_questions(tmp_path: Path) -> No
     def missing(url: str = "", **fields: Any) -> int:
         llm = {"llama": entry(url or server.base_url, **fields)}
         work = tmp_path / "out.work"
-        return llm_labeler.plan([PLANE], llm=llm, polarity="positive", work=work).estimates[0].missing
+        return (
+            llm_labeler.plan([PLANE], llm=llm, polarity="positive", work=work).estimates[0].missing
+        )
 
     with serve() as server:
         asked(server, tmp_path / "out")
         same: list[dict[str, Any]] = [
-            *({"concurrency": 3}, {"rpm": 5}, {"timeout_s": 1.0}, {"price_in": 1.0}, {"attempts": 2}),
+            *(
+                {"concurrency": 3},
+                {"rpm": 5},
+                {"timeout_s": 1.0},
+                {"price_in": 1.0},
+                {"attempts": 2},
+            ),
             {"url": server.base_url + "/"},
         ]
         changes: list[dict[str, Any]] = [
-            *({"kind": "openai"}, {"model": "b"}, {"temperature": 0.5}, {"top_p": 0.5}, {"seed": 1}),
+            *(
+                {"kind": "openai"},
+                {"model": "b"},
+                {"temperature": 0.5},
+                {"top_p": 0.5},
+                {"seed": 1},
+            ),
             *({"max_tokens": 9}, {"structured": "off"}, {"extra": {"min_p": 0.1}}),
             {"url": "http://localhost:2/v1"},
         ]
@@ -243,7 +323,9 @@ WORDINGS = (
 
 
 @pytest.mark.parametrize(("status", "words"), WORDINGS)
-def test_a_refused_format_is_left_out_and_remembered(status: int, words: str, tmp_path: Path) -> None:
+def test_a_refused_format_is_left_out_and_remembered(
+    status: int, words: str, tmp_path: Path
+) -> None:
     with serve(Options(format_error=words, format_status=status)) as server:
         result = asked(server, tmp_path / "out", range(24), concurrency=4, attempts=1)
         assert (result.asked.unanswered, result.asked.spent.requests) == ({}, 24)
@@ -263,7 +345,9 @@ def test_answers_that_break_the_format_are_asked_again_and_then_without_it(
         result = asked(server, tmp_path / "out", range(24), structured="auto")
         assert (result.asked.unanswered, server.stats.answered) == ({}, 24)
         assert max(server.stats.asked.values()) == 3
-        shown = [llm_labeler.show(f"row:{row}", work=result.work).answers[0] for row in range(1, 25)]
+        shown = [
+            llm_labeler.show(f"row:{row}", work=result.work).answers[0] for row in range(1, 25)
+        ]
         is_json = [answer.reply.raw.startswith("{") for answer in shown]
         assert any(is_json) == (share < 1)
         assert not all(is_json)
@@ -280,7 +364,9 @@ def test_a_strict_format_is_never_left_out(tmp_path: Path) -> None:
         assert all(formats(server))
     with (
         serve(faults=Faults(1.0, ("invalid_json",))) as server,
-        pytest.raises(RemoteError, match=r"50 of the last 50 calls failed, .*Failed to generate JSON"),
+        pytest.raises(
+            RemoteError, match=r"50 of the last 50 calls failed, .*Failed to generate JSON"
+        ),
     ):
         asked(server, tmp_path / "other", range(24), {"keep_going": False}, structured="strict")
 

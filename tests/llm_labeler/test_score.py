@@ -17,9 +17,13 @@ from pairkit import DataError
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 
 
-def row(text: str, words: str, polarity: str, llms: str, votes: str | None = None) -> dict[str, Any]:
+def row(
+    text: str, words: str, polarity: str, llms: str, votes: str | None = None
+) -> dict[str, Any]:
     """A row of the table; each letter of `llms` is an LLM, each of `votes` a vote of judge 0, 1, …"""
-    judge_votes = [{"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")]
+    judge_votes = [
+        {"judge": f"j{n}", "vote": WORDS[letter]} for n, letter in enumerate(votes or "")
+    ]
     return {
         "text_id": text,
         "text": text,
@@ -45,7 +49,9 @@ TABLE = [
     row("t", "n3", "negative", "b", "oo"),
     row("t", "nobody labelled this", "negative", "c", "sss"),
 ]
-GOLD = gold(("t", "p1", 1), ("t", "p2", 1), ("t", "p3", 0), ("t", "n1", 1), ("t", "n2", 0), ("t", "n3", 0))
+GOLD = gold(
+    ("t", "p1", 1), ("t", "p2", 1), ("t", "p3", 0), ("t", "n1", 1), ("t", "n2", 0), ("t", "n3", 0)
+)
 
 
 def rows(report: ScoreReport) -> dict[tuple[str, str], ScoreRow]:
@@ -60,13 +66,18 @@ def score(tmp_path_factory: pytest.TempPathFactory) -> Score:
     """The report on a table of candidates, in the working folder of a run with these settings."""
 
     def of_table(
-        gold: pl.DataFrame = GOLD, table: Any = TABLE, threshold: float | None = None, **ensemble: Any
+        gold: pl.DataFrame = GOLD,
+        table: Any = TABLE,
+        threshold: float | None = None,
+        **ensemble: Any,
     ) -> ScoreReport:
         out: Path = tmp_path_factory.mktemp("score") / "out"
         ensemble = {"min_confidence": 0.5} | ensemble
         settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
         given = {"polarity": "positive", "settings": settings, "progress": False}
-        work = llm_labeler.generate(["A text."], llm={"a": lambda _: "1. No text."}, out=out, **given).work
+        work = llm_labeler.generate(
+            ["A text."], llm={"a": lambda _: "1. No text."}, out=out, **given
+        ).work
         pl.DataFrame(table).write_parquet(work / "candidates.parquet")
         return llm_labeler.evaluate(gold, work=work, gold_threshold=threshold)
 
@@ -90,9 +101,17 @@ def test_scores_of_llms_computed_by_hand(report: ScoreReport) -> None:
 
 def test_scores_of_aggregations_computed_by_hand(report: ScoreReport) -> None:
     result = rows(report)
-    assert [one.name for one in report.rows if one.by == "aggregation"][::2] == ["union", "vote", "weighted"]
+    assert [one.name for one in report.rows if one.by == "aggregation"][::2] == [
+        "union",
+        "vote",
+        "weighted",
+    ]
     union = result["union", "positive"]
-    assert (union.n, union.precision, union.recall) == (3, pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert (union.n, union.precision, union.recall) == (
+        3,
+        pytest.approx(2 / 3),
+        pytest.approx(2 / 3),
+    )
     vote = result["vote", "negative"]  # p1; n2, n3; p2 and p3 undecided, n1 outvoted
     assert (vote.n, vote.precision, vote.recall, vote.kept) == (2, 1.0, pytest.approx(2 / 3), 3)
     assert {one.candidates for one in report.rows if one.by == "aggregation"} == {6}
@@ -119,7 +138,11 @@ def test_without_votes_judged_aggregations_are_skipped(score: Score) -> None:
 
 def test_swapped_pairs_are_scored_with_their_new_polarity(score: Score) -> None:
     result = rows(score(reversed_pairs="swap"))["vote", "positive"]
-    assert (result.n, result.precision, result.recall) == (2, 1.0, pytest.approx(2 / 3))  # p1, and n1 swapped
+    assert (result.n, result.precision, result.recall) == (
+        2,
+        1.0,
+        pytest.approx(2 / 3),
+    )  # p1, and n1 swapped
 
 
 def test_matching_ignores_case_space_and_width(score: Score) -> None:
@@ -133,7 +156,9 @@ def test_unmatched_gold_is_reported(score: Score) -> None:
     result = score(pl.concat([GOLD, unknown]))
     assert (result.gold, result.found, result.not_found.count) == (13, 6, 7)
     assert result.not_found.examples == tuple(f"t{n} | {'x' * 60}" for n in range(5))
-    undefined = {(one.n, one.precision, one.interval, one.f1, one.kappa) for one in score(unknown).rows}
+    undefined = {
+        (one.n, one.precision, one.interval, one.f1, one.kappa) for one in score(unknown).rows
+    }
     assert undefined == {(0, None, None, None, None)}
 
 
@@ -145,7 +170,9 @@ def test_repeated_and_contradictory_gold_is_reported(score: Score) -> None:
 
 
 def test_a_sentence_of_both_polarities_is_scored_twice(score: Score) -> None:
-    result = rows(score(table=[row("t", "p1", "positive", "a", ""), row("t", "p1", "negative", "b", "")]))
+    result = rows(
+        score(table=[row("t", "p1", "positive", "a", ""), row("t", "p1", "negative", "b", "")])
+    )
     assert (result["a", "positive"].precision, result["b", "negative"].precision) == (1, 0)
 
 

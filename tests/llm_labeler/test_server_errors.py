@@ -44,7 +44,9 @@ def test_faults_of_one_call(
 def test_an_unreachable_server() -> None:
     failed = failure_of("http://127.0.0.1:9/v1")
     assert (failed.reason, failed.maybe_billed) == ("connection", False)
-    with pytest.raises(RemoteError, match=r"llm llama: can't be reached at http://127.0.0.1:9/v1 .*base_url"):
+    with pytest.raises(
+        RemoteError, match=r"llm llama: can't be reached at http://127.0.0.1:9/v1 .*base_url"
+    ):
         check(provider("http://127.0.0.1:9/v1"))
 
 
@@ -55,7 +57,11 @@ def test_an_unreachable_server() -> None:
             (status, "<html>Bad gateway</html>", "server_error")
             for status in (408, 409, 500, 502, 503, 504, 529)
         ),
-        *((400, '{"error": "no"}', "rejected"), (413, "", "rejected"), (422, '{"detail": []}', "rejected")),
+        *(
+            (400, '{"error": "no"}', "rejected"),
+            (413, "", "rejected"),
+            (422, '{"detail": []}', "rejected"),
+        ),
         (418, "x", "rejected"),
     ],
 )
@@ -72,7 +78,9 @@ def test_a_wrong_key(how: object) -> None:
         with pytest.raises(AuthError) as caught:
             how(provider(server.base_url, name="chatgpt", kind="openai", api_key_env="OTHER_KEY"))  # type: ignore[operator]
         message = str(caught.value)
-        assert message.startswith(f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP")
+        assert message.startswith(
+            f"llm chatgpt: {server.base_url} refused the key from OTHER_KEY with HTTP"
+        )
         assert "sk-wrong" not in message
         with pytest.raises(AuthError, match="refused a call without a key"):
             how(provider(server.base_url))  # type: ignore[operator]

@@ -23,12 +23,17 @@ WORLDS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, max_size=3)), max_siz
 
 
 def split_texts(
-    texts: Mapping[str, str], candidates: Sequence[tuple[str, str]], settings: TextSplitSettings, seed: int
+    texts: Mapping[str, str],
+    candidates: Sequence[tuple[str, str]],
+    settings: TextSplitSettings,
+    seed: int,
 ) -> dict[str, str]:
     """The split of each text by id."""
     ids = sorted(texts)
     sentences = [*map(texts.__getitem__, ids), *(sentence for _, sentence in candidates)]
-    owners = np.array([*range(len(ids)), *(ids.index(text_id) for text_id, _ in candidates)], np.int32)
+    owners = np.array(
+        [*range(len(ids)), *(ids.index(text_id) for text_id, _ in candidates)], np.int32
+    )
     splits = _split.split_texts(ids, pl.Series(sentences, dtype=pl.String), owners, settings, seed)
     return dict(zip(ids, splits, strict=True))
 
@@ -44,7 +49,9 @@ def unrelated(count: int, start: int = 0) -> dict[str, str]:
 
 def world(drawn: list[tuple[str, list[str]]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
     texts = {f"t{number:03}": text for number, (text, _) in enumerate(drawn)}
-    return texts, [(f"t{number:03}", each) for number, (_, words) in enumerate(drawn) for each in words]
+    return texts, [
+        (f"t{number:03}", each) for number, (_, words) in enumerate(drawn) for each in words
+    ]
 
 
 @given(WORLDS, st.integers(0, 5))
@@ -53,14 +60,18 @@ def test_no_sentence_is_in_two_splits(drawn: list[tuple[str, list[str]]], seed: 
     split_of = split_texts(texts, candidates, EVEN, seed)
     sentences = [*texts.items(), *candidates]
     seen: defaultdict[int, set[str]] = defaultdict(set)
-    for (text_id, _), same in zip(sentences, first_of_same([text for _, text in sentences]), strict=True):
+    for (text_id, _), same in zip(
+        sentences, first_of_same([text for _, text in sentences]), strict=True
+    ):
         seen[same].add(split_of[text_id])
     assert all(len(splits) == 1 for splits in seen.values())
 
 
 @settings(max_examples=40)
 @given(WORLDS, st.randoms(use_true_random=False))
-def test_the_order_of_input_does_not_matter(drawn: list[tuple[str, list[str]]], random: object) -> None:
+def test_the_order_of_input_does_not_matter(
+    drawn: list[tuple[str, list[str]]], random: object
+) -> None:
     texts, candidates = world(drawn)
     shuffled, others = list(texts.items()), list(candidates)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -78,11 +89,15 @@ def test_near_identical_texts_are_in_one_split() -> None:
 
 def test_shares_are_met_on_average() -> None:
     texts = unrelated(2000)
-    counts = Counter(split_texts(texts, [], TextSplitSettings(validation=0.1, test=0.2), 3).values())
+    counts = Counter(
+        split_texts(texts, [], TextSplitSettings(validation=0.1, test=0.2), 3).values()
+    )
     # Four standard deviations of the draws: sqrt(2000 * 0.1 * 0.9) is 13.4, sqrt(2000 * 0.2 * 0.8) 17.9.
     assert abs(counts["validation"] - 200) < 54
     assert abs(counts["test"] - 400) < 72
-    assert split_texts(texts, [], TextSplitSettings(), 3) != split_texts(texts, [], TextSplitSettings(), 4)
+    assert split_texts(texts, [], TextSplitSettings(), 3) != split_texts(
+        texts, [], TextSplitSettings(), 4
+    )
 
 
 def test_added_texts_change_no_split() -> None:
@@ -102,7 +117,9 @@ def test_no_requested_split_is_empty_with_twenty_groups(
 ) -> None:
     texts = unrelated(groups * size)
     # Texts of a group share a candidate.
-    candidates = [(text_id, f"shared by {position % groups}") for position, text_id in enumerate(texts)]
+    candidates = [
+        (text_id, f"shared by {position % groups}") for position, text_id in enumerate(texts)
+    ]
     shares = TextSplitSettings(validation=validation, test=test)
     result = set(split_texts(texts, candidates, shares, seed).values())
     expected = {"train": True, "validation": validation > 0, "test": test > 0}
@@ -115,7 +132,9 @@ def test_train_is_never_empty(count: int, seed: int) -> None:
     assert "train" in split_of.values()
 
 
-@pytest.mark.parametrize(("size", "possible"), [(10, {"train", "validation", "test"}), (11, {"train"})])
+@pytest.mark.parametrize(
+    ("size", "possible"), [(10, {"train", "validation", "test"}), (11, {"train"})]
+)
 def test_groups_of_more_than_ten_texts_are_in_train(size: int, possible: set[str]) -> None:
     texts = unrelated(100)
     shared = [(text_id, "Not at all.") for text_id in list(texts)[:size]]

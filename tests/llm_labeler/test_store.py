@@ -37,7 +37,9 @@ def test_a_slow_reader_does_not_block_checkpoints(store: AnswerStore) -> None:
     assert sum(1 for _ in reader) == 299
 
 
-BATCH = SubmittedBatch("chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, TokenUsage(200, 100), 4.0)
+BATCH = SubmittedBatch(
+    "chatgpt", "b1", "validating", {"c1": KEY, "c2": key_of(2)}, TokenUsage(200, 100), 4.0
+)
 
 
 def test_a_failed_collection_changes_nothing(store: AnswerStore) -> None:
@@ -68,7 +70,9 @@ def test_memory_does_not_grow_with_the_number_of_answers(store: AnswerStore) -> 
         store.save_answer(an_answer(key_of(number), raw=raw))
     texts = [f"{number:04}" for number in range(300)]
     tracemalloc.start()
-    assert sum(len(answer.reply.raw) for answer in store.answers(["positive"], texts)) == 300 * len(raw)
+    assert sum(len(answer.reply.raw) for answer in store.answers(["positive"], texts)) == 300 * len(
+        raw
+    )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4_000_000, f"{peak} bytes for reading 30 MB"

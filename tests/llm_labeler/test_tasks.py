@@ -23,11 +23,15 @@ SENTENCES = [
 
 
 def generate(out: Path, **changes: Any) -> llm_labeler.Labelled:
-    return llm_labeler.generate(SENTENCES, **{"out": out, "llm": "wordnet", "progress": False} | changes)
+    return llm_labeler.generate(
+        SENTENCES, **{"out": out, "llm": "wordnet", "progress": False} | changes
+    )
 
 
 def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
-    result = generate(tmp_path / "out", task="triplet", settings={"split.validation": 0.0, "split.test": 0.0})
+    result = generate(
+        tmp_path / "out", task="triplet", settings={"split.validation": 0.0, "split.test": 0.0}
+    )
     rows = result.pairs.splits["train"]
     assert {"negative_kind", "text_id", "llms", "prompt_hashes", "aggregation"} <= {*rows.columns}
     assert set(rows["text1"]) == set(SENTENCES[:3])
@@ -37,7 +41,9 @@ def test_rules_make_triplets_for_training(tmp_path: Path) -> None:
     assert statistics["splits"]["train"]["texts"] == 3
     assert result.statistics == statistics
     assert "hard negative" in (tmp_path / "out" / "README.md").read_text()
-    assert [path.name for path in sorted((tmp_path / "out").iterdir()) if path.is_dir()] == ["triplet"]
+    assert [path.name for path in sorted((tmp_path / "out").iterdir()) if path.is_dir()] == [
+        "triplet"
+    ]
 
 
 def test_texts_without_both_polarities_are_counted(tmp_path: Path) -> None:
@@ -69,7 +75,10 @@ def test_queries_become_triplets(tmp_path: Path) -> None:
     [
         ({"task": "triplet", "polarity": "positive"}, "makes triplets, which need both"),
         ({"task": "triplet", "prompt": "paper"}, "belongs to the task paraphrase; leave it out"),
-        ({"task": "query", "llm": "chatgpt", "aggregation": "vote"}, "pairs texts of different meaning"),
+        (
+            {"task": "query", "llm": "chatgpt", "aggregation": "vote"},
+            "pairs texts of different meaning",
+        ),
         ({"llm": "gpt-4o"}, "give llm='chatgpt' settings='llm.chatgpt.model=gpt-4o'"),
         ({"llm": "claude-x"}, "no LLM is named 'claude-x'; .*llm.claude.kind=anthropic"),
         ({"llm": "mistral"}, r"or add \[llm.mistral\] to a file for config="),
@@ -91,5 +100,7 @@ def test_answers_with_a_schema_are_read(tmp_path: Path, task: str) -> None:
         llms = {"mine": {"kind": "server", "model": "emulated", "base_url": server.base_url}}
         result = generate(tmp_path / "out", llm=llms, task=task, limit=2)
     assert result.statistics["splits"]["train"]["triplets"] == 6
-    assert result.statistics["negative_kinds"] == {"negation" if task == "triplet" else "unknown": 6}
+    assert result.statistics["negative_kinds"] == {
+        "negation" if task == "triplet" else "unknown": 6
+    }
     assert result.dropped == {}

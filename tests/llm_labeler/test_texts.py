@@ -59,7 +59,9 @@ def frame(**columns: list[Any]) -> pl.DataFrame:
 
 def test_lines_of_a_text_file(tmp_path: Path) -> None:
     path = tmp_path / "s.txt"
-    path.write_bytes("\ufeffTea is hot.\r\nIce is cold.\n\n Is it late? \nTea is hot.\n42\n".encode())
+    path.write_bytes(
+        "\ufeffTea is hot.\r\nIce is cold.\n\n Is it late? \nTea is hot.\n42\n".encode()
+    )
     result = read(path, tmp_path)
     assert (result.texts, result.rows, result.name) == (PLAIN, [1, 2, 4], "s.txt")
     assert result.dropped == {"empty": 1, "no_letters": 1, "repeated": 1}
@@ -74,7 +76,9 @@ def test_the_column_is_given_or_recognised_by_name(tmp_path: Path) -> None:
     path.write_text("title,text,body\nA title,A text,A body\n")
     assert read(path, tmp_path).texts == ["A text"]
     assert read(path, tmp_path, "body").texts == ["A body"]
-    with pytest.raises(DataError, match=r"s\.csv: no column 'boddy' for text; there are title, text, body"):
+    with pytest.raises(
+        DataError, match=r"s\.csv: no column 'boddy' for text; there are title, text, body"
+    ):
         read(path, tmp_path, "boddy")
     path.write_text("head,body\nA head,A body\n")
     with pytest.raises(DataError, match=r"no known text column among head, body.*columns="):
@@ -88,7 +92,9 @@ def test_some_objects_may_lack_the_column(tmp_path: Path) -> None:
     assert (result.texts, result.rows, result.dropped) == (["Tea is hot."], [3], {"empty": 1})
     with pytest.raises(DataError, match="no column 'notes' for text; there are id"):
         read(path, tmp_path, "notes")
-    (tmp_path / "s.json").write_text(json.dumps([*PLAIN, 7, None, [1]]))  # strings instead of objects
+    (tmp_path / "s.json").write_text(
+        json.dumps([*PLAIN, 7, None, [1]])
+    )  # strings instead of objects
     result = read(tmp_path / "s.json", tmp_path)
     assert (result.texts, result.dropped) == (PLAIN, {"empty": 1, "not_text": 2})
 
@@ -110,7 +116,9 @@ def test_the_first_texts_of_a_pair_dataset_are_read(tmp_path: Path) -> None:
     result = read(tmp_path / "set", tmp_path)
     assert (result.texts, result.name, result.dropped) == (PLAIN[:2], "set", {"repeated": 1})
     (tmp_path / "triplets").mkdir()
-    frame(anchor=PLAIN, positive=PLAIN, negative=PLAIN).write_ndjson(tmp_path / "triplets/train.jsonl")
+    frame(anchor=PLAIN, positive=PLAIN, negative=PLAIN).write_ndjson(
+        tmp_path / "triplets/train.jsonl"
+    )
     assert read(tmp_path / "triplets", tmp_path).texts == PLAIN
 
 
@@ -166,7 +174,17 @@ def test_unusable_inputs_are_refused(tmp_path: Path, name: str, content: bytes, 
 
 def test_unusable_rows_are_counted_with_an_example(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    rows = ["Tea is hot.", "half \ud800 a pair", "a nul \0", "bell \a", "x" * 50_000, None, "?!", 5, "ab"]
+    rows = [
+        "Tea is hot.",
+        "half \ud800 a pair",
+        "a nul \0",
+        "bell \a",
+        "x" * 50_000,
+        None,
+        "?!",
+        5,
+        "ab",
+    ]
     path.write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
     result = read(path, tmp_path, settings=FILTERS | {"input.min_chars": 3})
     assert result.texts == ["Tea is hot."]
@@ -177,7 +195,9 @@ def test_unusable_rows_are_counted_with_an_example(tmp_path: Path) -> None:
 
 
 def test_the_limit_counts_usable_texts(tmp_path: Path) -> None:
-    (tmp_path / "s.txt").write_bytes(b"\nTea is hot.\nTea is hot.\nIce is cold.\nIs it late?\n\xff\n")
+    (tmp_path / "s.txt").write_bytes(
+        b"\nTea is hot.\nTea is hot.\nIce is cold.\nIs it late?\n\xff\n"
+    )
     result = read(tmp_path / "s.txt", tmp_path, limit=2)
     assert (result.texts, result.rows) == (PLAIN[:2], [2, 4])
 

@@ -58,7 +58,10 @@ PARAPHRASES = [
     ("How do I open a book?", "How can I open a book?"),
     ("The doctor often treats a child.", "The physician frequently treats a child."),  # two changes
     ("The babies were born in the hospital.", "The infants were born in the hospital."),
-    ("If you have a fever, you should see a doctor.", "You should see a doctor if you have a fever."),
+    (
+        "If you have a fever, you should see a doctor.",
+        "You should see a doctor if you have a fever.",
+    ),
 ]
 
 
@@ -79,7 +82,10 @@ NEGATIONS = [
     ("They saw the house.", "They did not see the house."),
     ("The doctor also visits the village.", "The doctor does not visit the village."),
     ("The bank has an old doctor.", "The bank does not have an old doctor."),
-    ("If the child eats bread, the rain stops.", "If the child eats bread, the rain does not stop."),
+    (
+        "If the child eats bread, the rain stops.",
+        "If the child eats bread, the rain does not stop.",
+    ),
     (
         "The doctor near the house, who is old, treats the child.",
         "The doctor near the house, who is old, does not treat the child.",
@@ -97,7 +103,10 @@ NEGATIONS = [
     ("The sentence is incorrect.", "The sentence is correct."),
     ("They did not find any bread.", "They found some bread."),
     ("Mutations cause deafness.", "Mutations do not cause deafness."),
-    ("If you have a fever, you should see a doctor.", "If you have a fever, you should not see a doctor."),
+    (
+        "If you have a fever, you should see a doctor.",
+        "If you have a fever, you should not see a doctor.",
+    ),
 ]
 
 
@@ -153,10 +162,17 @@ def test_compounds_lists_and_inverted_questions(same: Candidates, opposite: Cand
 TREATMENTS = "What are the treatments for blue knee fever ?"
 DELAY = "What causes a delay?"
 SWEATS = "What are the symptoms of night sweats?"
-NO_INTENTS = ["What causes it?", "What causes asthma - children?", "My card causes trouble.", "What is gout?"]
+NO_INTENTS = [
+    "What causes it?",
+    "What causes asthma - children?",
+    "My card causes trouble.",
+    "What is gout?",
+]
 
 
-def test_positives_keep_the_intent_and_negatives_the_thing(same: Candidates, opposite: Candidates) -> None:
+def test_positives_keep_the_intent_and_negatives_the_thing(
+    same: Candidates, opposite: Candidates
+) -> None:
     assert set(same(TREATMENTS)) == {
         "How is blue knee fever treated?",
         "What is the treatment for blue knee fever?",
@@ -179,7 +195,9 @@ def test_general_questions_and_plural_things(same: Candidates, opposite: Candida
 
 @pytest.mark.parametrize("text", NO_INTENTS)
 def test_other_texts_have_no_intent(same: Candidates, opposite: Candidates, text: str) -> None:
-    assert not [it for it in (*same(text), *opposite(text)) if "complications" in it or "reason for" in it]
+    assert not [
+        it for it in (*same(text), *opposite(text)) if "complications" in it or "reason for" in it
+    ]
 
 
 TEXTS = [
@@ -217,9 +235,16 @@ def test_candidates_are_distinct_and_differ_from_the_text(task: str, tmp_path: P
 def test_rules_are_free_and_local_and_asked_once(tmp_path: Path) -> None:
     text = "The doctor often treats a child."
     (estimate,) = llm_labeler.plan([text], llm="wordnet", local_only=True).estimates
-    assert (estimate.tokens, estimate.at_most, estimate.cost, estimate.leaves_machine) == (0, 0, 0.0, False)
+    assert (estimate.tokens, estimate.at_most, estimate.cost, estimate.leaves_machine) == (
+        0,
+        0,
+        0.0,
+        False,
+    )
     once, often = (
-        llm_labeler.generate([text], llm="wordnet", out=tmp_path / str(n), samples=n, progress=False)
+        llm_labeler.generate(
+            [text], llm="wordnet", out=tmp_path / str(n), samples=n, progress=False
+        )
         for n in (1, 4)
     )
     assert (once.cost, once.asked.spent.requests) == (0.0, 2)
@@ -233,8 +258,19 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("texts", "is_english"),
     [
-        (["How do I reset my card?", "a dog runs", "borrow checker fails on closures", "It is hot."], True),
-        (["Wie kann ich mein Passwort ändern?", "Der Bildschirm wird schwarz", "It is hot."], False),
+        (
+            [
+                "How do I reset my card?",
+                "a dog runs",
+                "borrow checker fails on closures",
+                "It is hot.",
+            ],
+            True,
+        ),
+        (
+            ["Wie kann ich mein Passwort ändern?", "Der Bildschirm wird schwarz", "It is hot."],
+            False,
+        ),
         (["如何更改我的密码？", "我的密码", "It is hot."], False),
     ],
 )

@@ -12,15 +12,31 @@ HARD = [
     ("negation", "The valve opens at night.", "The valve does not open at night."),
     ("negation", "The drops may cause itching in some.", "The drops cannot cause itching in some."),
     ("antonym", "Most of these lumps are benign.", "Most of these lumps are malignant."),
-    ("antonym", "The new filter reduces the risk of leaks.", "The new filter increases the risk of leaks."),
+    (
+        "antonym",
+        "The new filter reduces the risk of leaks.",
+        "The new filter increases the risk of leaks.",
+    ),
     ("number", "Take it for 5 days.", "Take it for 15 days."),
-    ("number", "About 30 percent of users agreed to it.", "About 70 percent of users agreed to it."),
+    (
+        "number",
+        "About 30 percent of users agreed to it.",
+        "About 70 percent of users agreed to it.",
+    ),
     ("number", "It serves 12,000 users in one town.", "It serves 6,000 users in one town."),
-    ("number", "She has type 2 diabetes since last spring.", "She has type 1 diabetes since last spring."),
+    (
+        "number",
+        "She has type 2 diabetes since last spring.",
+        "She has type 1 diabetes since last spring.",
+    ),
     ("role", "Stress can cause insomnia.", "Insomnia can cause stress."),
     ("role", "Can a virus trigger asthma?", "Can asthma trigger a virus?"),
     ("role", "The rash is caused by a mite.", "A mite is caused by the rash."),
-    ("role", "It is more common in towns than in villages.", "It is more common in villages than in towns."),
+    (
+        "role",
+        "It is more common in towns than in villages.",
+        "It is more common in villages than in towns.",
+    ),
     ("tense", "The new pump has been tested.", "The new pump will be tested."),
     ("tense", "The museum was opened by a duke.", "The museum will be opened by a duke."),
     ("modality", "You should see a nurse.", "You need not see a nurse."),
@@ -33,11 +49,19 @@ DIGITS = ["8" * 16, "8" * 400, "8" * 5000, "8" + ",888" * 200, "8" * 400 + ".5"]
 HUGE = [
     f"The report speaks of {words} in it."
     for digits in DIGITS
-    for words in (f"{digits} users", f"a {digits}-year plan", f"about {digits} mg", f"{digits} percent")
+    for words in (
+        f"{digits} users",
+        f"a {digits}-year plan",
+        f"about {digits} mg",
+        f"{digits} percent",
+    )
 ]
 # No hard negative of this kind; "": of no kind, and no paraphrase.
 NOT_HARD = [
-    *(("entity", "On the other hand, it is cheap."), ("entity", "The drug is taken by mouth.")),  # idioms
+    *(
+        ("entity", "On the other hand, it is cheap."),
+        ("entity", "The drug is taken by mouth."),
+    ),  # idioms
     ("entity", "He has fatty liver."),  # a name
     ("entity", "He has a low pulse (heart rhythm)."),  # in brackets
     *(("number", "See page 12 of the guide."), ("number", "Stage 0 is the first of them.")),
@@ -105,7 +129,9 @@ def test_siblings_are_not_in_the_sentence(hard: Hard) -> None:
     assert plural.split()[1].endswith("s")
 
 
-def test_the_best_of_each_kind_come_first_and_contractions_last(hard: Hard, triplets: RuleAnswers) -> None:
+def test_the_best_of_each_kind_come_first_and_contractions_last(
+    hard: Hard, triplets: RuleAnswers
+) -> None:
     kinds = [kind for kind, _ in hard(SEVERAL)]
     first = len(set(kinds))
     assert first >= 3
@@ -116,18 +142,25 @@ def test_the_best_of_each_kind_come_first_and_contractions_last(hard: Hard, trip
 
 
 @pytest.mark.parametrize(("question", "expected"), QUESTIONS)
-def test_questions_are_paraphrased(triplets: RuleAnswers, question: str, expected: list[str]) -> None:
+def test_questions_are_paraphrased(
+    triplets: RuleAnswers, question: str, expected: list[str]
+) -> None:
     assert triplets[question, "positive"][:1] == expected
 
 
 PASSAGES = [
     ("Blue knee fever is a rare disorder that begins at sea.", "What is blue knee fever?"),
     ("Blue knee fever is usually caused by a mite.", "What causes blue knee fever?"),
-    ("Symptoms of blue knee fever include itching at night.", "What are the symptoms of blue knee fever?"),
+    (
+        "Symptoms of blue knee fever include itching at night.",
+        "What are the symptoms of blue knee fever?",
+    ),
     ("Blue knee fever is treated with warm salt water.", "How is blue knee fever treated?"),
     ("Blue knee fever affects about 1 in 9,000 sailors.", "How common is blue knee fever?"),
 ]
-TWO_TOPICS = "Blue knee fever is a rare disorder. It is treated with salt, and a blood test can tell it."
+TWO_TOPICS = (
+    "Blue knee fever is a rare disorder. It is treated with salt, and a blood test can tell it."
+)
 NO_TOPICS = [
     "It is a rare disorder.",
     "The disorder is treated with salt.",
@@ -145,7 +178,9 @@ def queries(tmp_path_factory: pytest.TempPathFactory) -> RuleAnswers:
 
 
 @pytest.mark.parametrize(("passage", "question"), PASSAGES)
-def test_positives_ask_for_the_stated_topic(queries: RuleAnswers, passage: str, question: str) -> None:
+def test_positives_ask_for_the_stated_topic(
+    queries: RuleAnswers, passage: str, question: str
+) -> None:
     assert queries[passage, "positive"][0] == question
     negatives = queries[passage, "negative"]
     assert negatives

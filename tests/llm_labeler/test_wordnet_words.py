@@ -45,7 +45,9 @@ doctor+ <> physician+; high {nI.} <> low {}
 
     def changed(text: str) -> list[tuple[str, float]]:
         sentence = TaggedSentence(text)
-        return [(sentence.apply(change.edits), change.confidence) for change in table.changes(sentence)]
+        return [
+            (sentence.apply(change.edits), change.confidence) for change in table.changes(sentence)
+        ]
 
     assert changed("Pain and physicians went away.") == [
         ("Pain and doctors went away.", 0.8),
@@ -80,4 +82,6 @@ def test_a_long_word_takes_linear_time(before: str, unit: str, after: str) -> No
 
 
 def test_a_long_list_takes_linear_time() -> None:
-    assert_linear(lambda text: candidates(text, "positive", 9), repeated("the old doctor often sleeps "))
+    assert_linear(
+        lambda text: candidates(text, "positive", 9), repeated("the old doctor often sleeps ")
+    )

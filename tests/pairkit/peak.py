@@ -35,9 +35,15 @@ def peak_mib(imports: str, code: str, path: Path) -> tuple[str, float]:
     """
     if not Path("/proc/self/status").exists():
         pytest.skip("peaks are measured on Linux")
-    script = _MEASURE.format(imports=f"from pairkit.base.errors import DataError\n{imports}", code=code)
+    script = _MEASURE.format(
+        imports=f"from pairkit.base.errors import DataError\n{imports}", code=code
+    )
     ran = subprocess.run(
-        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", script, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     *words, mib = ran.stdout.splitlines()
     return "\n".join(words), float(mib)

@@ -85,7 +85,15 @@ class Served:
     def __init__(self, dataset: Path, *flags: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        self._command = [sys.executable, "-m", "pairkit", "review", str(dataset), "--json", "--quiet"]
+        self._command = [
+            sys.executable,
+            "-m",
+            "pairkit",
+            "review",
+            str(dataset),
+            "--json",
+            "--quiet",
+        ]
         self._command += ["--port", str(port), *flags]
         self.start()
 

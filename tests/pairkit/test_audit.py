@@ -71,7 +71,13 @@ def test_equal_texts_of_issues_in_two_splits() -> None:
 
 
 def test_repeated_and_contradictory_pairs() -> None:
-    rows = [("a b", "c d", 1), ("e f", "g h", 1), ("m", "n", 1), ("c d", "a b", 1), ("g h", "e f", 0)]
+    rows = [
+        ("a b", "c d", 1),
+        ("e f", "g h", 1),
+        ("m", "n", 1),
+        ("c d", "a b", 1),
+        ("g h", "e f", 0),
+    ]
     rows.append(("n", "m", 0))
     report = audit(dataset(train=[*rows, ("i", "i", 0), ("", "k", 0)]))
     assert report.repeated_pairs.count == 1
@@ -104,7 +110,9 @@ def test_repeats_and_contradictions_in_a_file(tmp_path: Path, ending: str) -> No
 def test_rows_without_url_are_identified_by_text() -> None:
     about = (("a", "c", 1, None), ("b", "d", 1, " "), ("b", "d", 0, ""))
     frame = issues(*((*row, "u", None) for row in about))
-    report = audit(PairDataset({"train": frame, "test": frame.head(1).with_columns(url2=pl.lit("v"))}, "x"))
+    report = audit(
+        PairDataset({"train": frame, "test": frame.head(1).with_columns(url2=pl.lit("v"))}, "x")
+    )
     assert (report.repeated_pairs.count, report.contradictory_pairs.count) == (0, 1)
     assert report.shared_issues.examples == ("a  in train, test",)
 
@@ -123,10 +131,15 @@ def test_bad_rows(tmp_path: Path) -> None:
     report = audit(path)
     assert report.to_dict()["bad_rows"]["empty_label"] == {"count": 2, "examples": (f"{path}:4",)}
     assert "rows left out: empty label" in repr(report)
-    with pytest.raises(DataError, match=r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"):
+    with pytest.raises(
+        DataError, match=r"empty label in 2 \(first: .*csv:4\), empty text1 in 1 .*:3\)"
+    ):
         report.check()
     assert report.next_steps()[0][1] == ["pairs", "report", str(path), "--bad-rows", "skip"]
-    assert [run_pairs("audit", str(path), *more).code for more in ((), ("--bad-rows", "skip"))] == [3, 0]
+    assert [run_pairs("audit", str(path), *more).code for more in ((), ("--bad-rows", "skip"))] == [
+        3,
+        0,
+    ]
     skipped = audit(path, bad_rows="skip")
     skipped.check()
     assert (skipped.bad_rows, skipped.splits["train"].pairs) == (report.bad_rows, 1)
@@ -194,7 +207,9 @@ def test_audit_of_shards(
 
 
 def test_labels_of_shards(tmp_path: Path) -> None:
-    rows = [pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")]
+    rows = [
+        pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [word]}) for word in ("yes", "no")
+    ]
     write_shards(tmp_path / "words", "train", *rows)
     report = pairkit.audit(tmp_path / "words", labels={"yes": 1, "no": 0})
     assert report.splits["train"].positive_share == 0.5
@@ -202,7 +217,9 @@ def test_labels_of_shards(tmp_path: Path) -> None:
     write_shards(tmp_path / "made", "train", triplet, triplet.with_columns(anchor=pl.lit("d")))
     triplets = pairkit.audit(tmp_path / "made").splits["train"]
     assert (triplets.pairs, triplets.positive_share) == (4, 0.5)
-    write_shards(tmp_path / "scores", "train", *(rows[0].with_columns(label=pl.lit(n / 2)) for n in (2, 1)))
+    write_shards(
+        tmp_path / "scores", "train", *(rows[0].with_columns(label=pl.lit(n / 2)) for n in (2, 1))
+    )
     graded = pairkit.audit(tmp_path / "scores")
     assert (graded.label_kind, graded.splits["train"].positive_share) == ("graded", 0.75)
     assert ("mean label" in repr(graded), "label 1" in repr(graded)) == (True, False)

@@ -19,7 +19,14 @@ from pairkit import ConfigError, Progress
 from pairkit.base.cli import progress as module
 from pairkit.base.cli.progress import Display, duration
 from pairkit.base.cli.result_table import ResultTable
-from pairkit.base.printable import holds_no_text, inert, normalize, one_line, printable, without_apostrophes
+from pairkit.base.printable import (
+    holds_no_text,
+    inert,
+    normalize,
+    one_line,
+    printable,
+    without_apostrophes,
+)
 from pairkit.base.settings import Settings, load_settings, merge
 from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
@@ -78,10 +85,16 @@ KEY = "gsk_Ab1cD2eF3gH4"
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"servers.x": {"api_key": KEY}}, "setting 'servers.x.kind': needs a value; unknown setting"),
+        (
+            {"servers.x": {"api_key": KEY}},
+            "setting 'servers.x.kind': needs a value; unknown setting",
+        ),
         ({"servers.x": KEY}, "setting 'servers.x': expected names with values"),
         ({"servers": [KEY]}, "setting 'servers': expected names with values"),
-        ({"servers.x": {"kind": "a", "api_key_env": KEY}}, "setting 'servers.x.api_key_env': string should"),
+        (
+            {"servers.x": {"kind": "a", "api_key_env": KEY}},
+            "setting 'servers.x.api_key_env': string should",
+        ),
         ({"inner.kye": KEY}, "unknown setting 'inner.kye'; known here"),
         ({1: KEY}, "settings = 1: expected text"),
         ([f"servers.x.api_key: {KEY}"], "setting 'servers.x.api_key': expected key=value"),
@@ -108,7 +121,9 @@ def test_one_line() -> None:
     assert printable("a\x1b[2Jb\tc\nd\u202ee\x9b") == "a\ufffd[2Jb\tc\nd\ufffde\ufffd"
     assert not any(map(holds_no_text, ("", "a\tb\r\nc", "\u2028\u202e\U0001f469")))
     assert all(map(holds_no_text, ("\x00", "a\x0bb", "\x1b[31m", "\x7f", "\x9f", "half \ud83d")))
-    assert one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz") == "no error: done\ufffd[0m x y z"
+    assert (
+        one_line("no\r\nerror: done\x1b[0m\u2028x\u0085y  \tz") == "no error: done\ufffd[0m x y z"
+    )
     assert one_line("half \ud83d") == "half \ufffd"
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line("x" * 300) == "x" * 300
@@ -134,7 +149,9 @@ def test_normalize_limits_marks(form: Literal["NFC", "NFKC"]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"])
+@pytest.mark.parametrize(
+    "unit", ["\u0316\u0301", "a\u0316\u0301", "\u0316", "…\u0301\u0316", "ﷺ\u0301"]
+)
 def test_normalize_takes_linear_time(form: Literal["NFC", "NFKC"], unit: str) -> None:
     assert_linear(lambda text: normalize(form, text), repeated(unit, "same "), 200_000)
 
@@ -146,7 +163,9 @@ _SIGNS = st.text(alphabet="'=+-@\t\r\n＝＋－＠ ab", max_size=6)
 def test_inert_and_back(texts: list[str]) -> None:
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     sheet = inert(rows)
-    assert not any(text[:1] in tuple("=+-@\t\r\n＝＋－＠") for text in sheet["text"].to_list() if text)
+    assert not any(
+        text[:1] in tuple("=+-@\t\r\n＝＋－＠") for text in sheet["text"].to_list() if text
+    )
     # Exactly the texts that would be formulas without their first apostrophe.
     assert [re.sub(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])", "", text) for text in sheet["text"]] == texts
     plain = without_apostrophes(pl.col("text"))
@@ -238,11 +257,16 @@ def test_durations() -> None:
     ],
 )
 def test_messages_and_records_have_no_keys(tmp_path: Path, key: str) -> None:
-    assert str(ConfigError(f"setting {key!r}: expected key=value")) == "setting '[key]': expected key=value"
+    assert (
+        str(ConfigError(f"setting {key!r}: expected key=value"))
+        == "setting '[key]': expected key=value"
+    )
     write_json(tmp_path / "run.json", {"extra": {"user": key}})
     assert json.loads((tmp_path / "run.json").read_text()) == {"extra": {"user": "[key]"}}
 
 
 def test_ordinary_words_are_no_keys() -> None:
-    text = "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
+    text = (
+        "sk-learn-contrib, hf_transfer_enabled, task-2024-11-28-run and the risk-based-approach-2"
+    )
     assert str(ConfigError(text)) == text

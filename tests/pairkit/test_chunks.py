@@ -132,7 +132,12 @@ HTML = """\
             "a.rst",
             RST,
             [
-                ("Pumps", "Mind the lid of Pump.\n\n--fast\n\nRuns fast.\n\nrun()", "pumps", "4-13"),
+                (
+                    "Pumps",
+                    "Mind the lid of Pump.\n\n--fast\n\nRuns fast.\n\nrun()",
+                    "pumps",
+                    "4-13",
+                ),
                 ("Pumps > Parts", "Has a lid.", "parts", "24-24"),
             ],
         ),
@@ -142,7 +147,12 @@ HTML = """\
             [
                 ("Pumps", "A pump moves water.", "p", "3-3"),
                 ("Pumps > More?", "It is loud.", "p", "4-4"),
-                ("Pumps > Parts", "no | part\n1 | lid\n\nrun()\n  stop()\n\nA hint.", "parts", "5-6"),
+                (
+                    "Pumps > Parts",
+                    "no | part\n1 | lid\n\nrun()\n  stop()\n\nA hint.",
+                    "parts",
+                    "5-6",
+                ),
             ],
         ),
         ("a.txt", "One.\n\nTwo,\nthree.\n", [("", "One.\n\nTwo,\nthree.", "", "1-4")]),
@@ -163,7 +173,9 @@ def test_what_most_pages_repeat_is_left_out_and_counted(tmp_path: Path) -> None:
     documents, dropped = read_documents(tmp_path, None, lambda _: None)
     assert dropped == {"repeated_paragraphs": 10}
     chunks = [chunk for document in documents for chunk in split_into_chunks(document, words, 99)]
-    assert [(chunk.title, chunk.text) for chunk in chunks] == [(f"Part {n}", f"Fact {n}.") for n in range(5)]
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [
+        (f"Part {n}", f"Fact {n}.") for n in range(5)
+    ]
 
 
 def test_pages_of_other_encodings_and_damaged_files(tmp_path: Path) -> None:

@@ -84,15 +84,33 @@ def test_help(pairs: str) -> None:
     ("command", "message", "code"),
     [
         (("show", "DATA", "--row", "99"), "--row 99: train of my pairs.tsv has 6 such rows", 2),
-        (("merge", "DATA", "--conflicts", "all", "-o", "x"), "--conflicts 'all': expected 'drop'", 2),
-        (("export", "DATA", "--format", "odt", "-o", "x"), "--format odt: expected jsonl or csv", 2),
-        (("split", "DATA", "--split-sizes", "most", "-o", "x"), "--split-sizes 'most': expected", 2),
+        (
+            ("merge", "DATA", "--conflicts", "all", "-o", "x"),
+            "--conflicts 'all': expected 'drop'",
+            2,
+        ),
+        (
+            ("export", "DATA", "--format", "odt", "-o", "x"),
+            "--format odt: expected jsonl or csv",
+            2,
+        ),
+        (
+            ("split", "DATA", "--split-sizes", "most", "-o", "x"),
+            "--split-sizes 'most': expected",
+            2,
+        ),
         (("audit", "none.tsv"), "none.tsv: no such file", 3),
         (("audit", "nowhere"), "nowhere: no such file or folder", 2),
-        (("audit", "owner/none"), "owner/none: no such file or folder; loading from the Hub failed", 4),
+        (
+            ("audit", "owner/none"),
+            "owner/none: no such file or folder; loading from the Hub failed",
+            4,
+        ),
     ],
 )
-def test_errors_name_the_flag(pairs: str, command: tuple[str, ...], message: str, code: int) -> None:
+def test_errors_name_the_flag(
+    pairs: str, command: tuple[str, ...], message: str, code: int
+) -> None:
     done = run_pairs(*(pairs if word == "DATA" else word for word in command))
     assert (done.code, done.out) == (code, "")
     assert done.error.startswith(f"error: {message}")
@@ -103,13 +121,25 @@ def test_errors_name_the_flag(pairs: str, command: tuple[str, ...], message: str
     [
         ("aoe_train", "train --learning-rate 1", "no option --learning-rate; did you mean --lr?"),
         ("aoe_train", "train --batchsize 1", "no option --batchsize; did you mean --batch-size?"),
-        ("aoe_train", "train --four-bit", "no option --four-bit; did you mean --set lora.four_bit=…?"),
-        ("aoe_train", "index --data t.txt", "no option --data; INPUT has no option before it, and `"),
+        (
+            "aoe_train",
+            "train --four-bit",
+            "no option --four-bit; did you mean --set lora.four_bit=…?",
+        ),
+        (
+            "aoe_train",
+            "index --data t.txt",
+            "no option --data; INPUT has no option before it, and `",
+        ),
         ("aoe_train", "train -d t.txt --lr", "'--lr' requires an argument"),
         ("aoe_train", "train -d t.txt --lr much", "--lr: expected a number"),
         ("aoe_train", "train -d t.txt --seed 1.5", "--seed: expected a whole number"),
         ("aoe_train", "train pairs.tsv", "pairs.tsv: "),
-        ("aoe_train", "evaluate m", "m: unexpected argument; give an option before it, such as --model m"),
+        (
+            "aoe_train",
+            "evaluate m",
+            "m: unexpected argument; give an option before it, such as --model m",
+        ),
         (
             "gis_builder",
             "build owner/name",
@@ -119,7 +149,9 @@ def test_errors_name_the_flag(pairs: str, command: tuple[str, ...], message: str
         ("pairkit", "split", "DATASET is missing: "),
     ],
 )
-def test_errors_of_usage_are_one_line_with_a_remedy(package: str, command: str, message: str) -> None:
+def test_errors_of_usage_are_one_line_with_a_remedy(
+    package: str, command: str, message: str
+) -> None:
     done = run_here(package, *command.split())
     assert (done.code, done.out) == (2, "")
     assert done.error.startswith(f"error: {message}")
@@ -134,7 +166,9 @@ def test_errors_of_usage_are_one_line_with_a_remedy(package: str, command: str, 
         ("qqq.csv", "qqq.csv: no such file in /"),
     ],
 )
-def test_a_missing_file_has_a_remedy(name: str, remedy: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_missing_file_has_a_remedy(
+    name: str, remedy: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     (tmp_path / "pairs.tsv").write_text("text1\ttext2\tlabel\na\tb\t1\n")
     monkeypatch.chdir(tmp_path)
     assert run_pairs("audit", name).error.startswith(f"error: {remedy}")
@@ -153,7 +187,10 @@ def test_verbose(pairs: str) -> None:
 
 def test_next_step_keeps_input_flags(pairs: str) -> None:
     flags = ("--columns", "text1=text1,text2=text2,label=label", "--labels", "1=1,0=skip")
-    step = ["next: describe the dataset", f"  pairs report 'my pairs.tsv' {' '.join(flags)} --bad-rows skip"]
+    step = [
+        "next: describe the dataset",
+        f"  pairs report 'my pairs.tsv' {' '.join(flags)} --bad-rows skip",
+    ]
     assert run_pairs("audit", pairs, *flags, "--bad-rows", "skip").err.splitlines()[-2:] == step
     assert run_pairs("audit", pairs).err.splitlines()[-1] == "  pairs report 'my pairs.tsv'"
 
@@ -203,7 +240,9 @@ def test_exit_codes_without_a_reader(
 ) -> None:
     other = {"stdout": "stderr", "stderr": "stdout"}[stream]
     with opened() as unread:
-        done = ran("show", pairs if stream == "stdout" else "x", **{stream: unread, other: subprocess.PIPE})
+        done = ran(
+            "show", pairs if stream == "stdout" else "x", **{stream: unread, other: subprocess.PIPE}
+        )
     assert (done.returncode, done.stdout or done.stderr or "") == (code, "")
 
 
@@ -222,18 +261,28 @@ def without(module: str, package: str, *arguments: str) -> Done:
     """Run a command as if a module was not installed."""
     program = f"import runpy, sys; sys.modules[{module!r}] = None; sys.argv = {['x', *arguments]}"
     program += f"; runpy.run_module({package!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     return Done(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize(
     ("module", "extra", "command"),
     [
-        ("torch", "train", ("aoe_train", "train", "--data", "DATA", "--backbone", "x", "--out", "y")),
+        (
+            "torch",
+            "train",
+            ("aoe_train", "train", "--data", "DATA", "--backbone", "x", "--out", "y"),
+        ),
         ("datasets", "hub", ("pairkit", "audit", "owner/none")),
         ("starlette", "review", ("pairkit", "review", "DATA")),
         ("fastexcel", "xlsx", ("pairkit", "audit", "a.xlsx")),
-        ("HanTa", "label", ("llm_labeler", "generate", "-d", "a.txt", "--llm", "wordnet", "--out", "y")),
+        (
+            "HanTa",
+            "label",
+            ("llm_labeler", "generate", "-d", "a.txt", "--llm", "wordnet", "--out", "y"),
+        ),
     ],
 )
 def test_a_missing_package_names_its_extra(
@@ -244,7 +293,9 @@ def test_a_missing_package_names_its_extra(
     Path("a.txt").write_text("How is gout treated?\n")
     done = without(module, *(pairs if word == "DATA" else word for word in command))
     assert done.code == 2
-    assert done.error.endswith(f"needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'")
+    assert done.error.endswith(
+        f"needs {module}, which is not installed: pip install 'aoe-toolkit[{extra}]'"
+    )
 
 
 def test_next_step_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +330,9 @@ def test_names_are_imported_when_they_are_used() -> None:
         _ = pairkit.nothing  # type: ignore[attr-defined]
 
 
-def test_windows_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_windows_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delitem(sys.modules, "pairkit.__main__", raising=False)
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SystemExit) as ended:
@@ -289,7 +342,11 @@ def test_windows_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 ROWS: list[dict[str, Any]] = [
-    {"text1": f"editor {number} crashes", "text2": f"saving ends editor {number}", "label": number % 2}
+    {
+        "text1": f"editor {number} crashes",
+        "text2": f"saving ends editor {number}",
+        "label": number % 2,
+    }
     for number in range(8)
 ]
 ANY: Any = pairkit  # called as no type checker lets one

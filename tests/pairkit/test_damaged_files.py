@@ -46,10 +46,25 @@ FILES = {
     "a.csv": FLAT,
     "a.tsv": FLAT.replace(b",", b"\t"),
 }
-PIECES = [b'"', b"{", b"[" * 99, b"\\ud800", b"\0", b"\n", b"1e999", b"9" * 30, b"null", b"\xff", b",,,", b""]
+PIECES = [
+    b'"',
+    b"{",
+    b"[" * 99,
+    b"\\ud800",
+    b"\0",
+    b"\n",
+    b"1e999",
+    b"9" * 30,
+    b"null",
+    b"\xff",
+    b",,,",
+    b"",
+]
 CHANGES = st.lists(
     st.tuples(
-        st.floats(0, 1, exclude_max=True), st.integers(0, 30), st.sampled_from(PIECES) | st.binary(max_size=3)
+        st.floats(0, 1, exclude_max=True),
+        st.integers(0, 30),
+        st.sampled_from(PIECES) | st.binary(max_size=3),
     ),
     min_size=1,
     max_size=8,
@@ -76,7 +91,9 @@ def test_damaged_files_give_an_error_with_their_name(
 
 
 FAR = "takes more memory or time than a file of this size may"
-LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1, 4096).ljust(4612, b"\0")
+LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1, 4096).ljust(
+    4612, b"\0"
+)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +135,9 @@ def put(folder: Path, *names: str) -> Path:
 
 def found(source: str | Path) -> dict[str, list[str]]:
     """The files of each split, by the first text of each."""
-    return {split: rows["text1"].to_list()[::2] for split, rows in pairkit.read(source).splits.items()}
+    return {
+        split: rows["text1"].to_list()[::2] for split, rows in pairkit.read(source).splits.items()
+    }
 
 
 def test_shards(tmp_path: Path) -> None:
@@ -131,12 +150,22 @@ def test_shards(tmp_path: Path) -> None:
 
 
 def test_glob_pattern(tmp_path: Path) -> None:
-    put(tmp_path, "a/one.csv", "b/two.csv", "b/three.md", "c/train-1.csv", "c/dev-1.csv", "c/other.csv")
+    put(
+        tmp_path,
+        "a/one.csv",
+        "b/two.csv",
+        "b/three.md",
+        "c/train-1.csv",
+        "c/dev-1.csv",
+        "c/other.csv",
+    )
     assert found(f"{tmp_path}/[ab]/*") == {"train": ["one", "two"]}
     folder = put(tmp_path / "d", "train/0.csv", "test/1.csv")
     assert found(f"{folder}/*/*.csv") == {"train": ["0"], "test": ["1"]}
     assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
-    with pytest.raises(DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"):
+    with pytest.raises(
+        DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"
+    ):
         pairkit.read(f"{tmp_path}/c/*")
     with pytest.raises(DataError, match="no table matches this pattern"):
         pairkit.read(f"{tmp_path}/b/*.md")
@@ -149,14 +178,19 @@ def test_file_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
         pairkit.read("nowhere")
 
 
-SAVED = [{"text1": "a plane", "text2": "an aeroplane", "label": 1}, {"text1": "b", "text2": "c", "label": 0}]
+SAVED = [
+    {"text1": "a plane", "text2": "an aeroplane", "label": 1},
+    {"text1": "b", "text2": "c", "label": 0},
+]
 
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     datasets = pytest.importorskip("datasets")
     table = datasets.Dataset.from_list(SAVED)
-    datasets.DatasetDict(test=table, validation=table.select([1]), train=table).save_to_disk(tmp_path / "all")
+    datasets.DatasetDict(test=table, validation=table.select([1]), train=table).save_to_disk(
+        tmp_path / "all"
+    )
     table.save_to_disk(tmp_path / "one", num_shards=2)
     return tmp_path
 
@@ -177,14 +211,30 @@ def test_all_splits_or_one(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("dataset_dict.json", {"splits": ["../../saved/one"]}, r"all/one/state\.json: no such file"),
+        (
+            "dataset_dict.json",
+            {"splits": ["../../saved/one"]},
+            r"all/one/state\.json: no such file",
+        ),
         ("dataset_dict.json", {"splits": [".."]}, r"all/state\.json: no such file"),
         ("dataset_dict.json", {"splits": []}, "lists no data"),
         ("dataset_dict.json", [], "expected one JSON object"),
-        ("train/state.json", {"_data_files": [{"filename": "/etc/passwd"}]}, "train/passwd: unknown file"),
-        ("train/state.json", {"_data_files": [{"filename": "gone.arrow"}]}, r"gone\.arrow: no such file"),
+        (
+            "train/state.json",
+            {"_data_files": [{"filename": "/etc/passwd"}]},
+            "train/passwd: unknown file",
+        ),
+        (
+            "train/state.json",
+            {"_data_files": [{"filename": "gone.arrow"}]},
+            r"gone\.arrow: no such file",
+        ),
         ("train/state.json", {"_data_files": [7]}, "train/7: unknown file type"),
-        ("train/state.json", {"_indices_data_files": [{"filename": "i.arrow"}]}, "selects rows by indices"),
+        (
+            "train/state.json",
+            {"_indices_data_files": [{"filename": "i.arrow"}]},
+            "selects rows by indices",
+        ),
     ],
 )
 def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:

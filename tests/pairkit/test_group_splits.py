@@ -18,7 +18,9 @@ from pairkit.dataset.making.group_splits import (
 )
 
 WEIGHTS = st.lists(st.integers(1, 12), max_size=30).map(lambda weights: np.array(weights, np.int64))
-SHARES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 2.0]), min_size=3, max_size=3).filter(any)
+SHARES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 2.0]), min_size=3, max_size=3).filter(
+    any
+)
 DRAWS = st.lists(st.floats(0, 1, exclude_max=True), max_size=30).map(np.array)
 
 
@@ -60,7 +62,9 @@ def test_filled_splits_are_as_large_as_whole_groups_allow(
 
 
 @given(WEIGHTS, st.lists(st.integers(0, 40), min_size=3, max_size=3))
-def test_exact_splits_reach_their_targets_or_use_all_groups(weights: np.ndarray, targets: list[int]) -> None:
+def test_exact_splits_reach_their_targets_or_use_all_groups(
+    weights: np.ndarray, targets: list[int]
+) -> None:
     splits = fill_splits(np.arange(len(weights)), weights, targets, exact=True)
     for split, size in enumerate(sizes_of(splits, weights)):
         lightest = weights[splits == split].min(initial=10**6)
@@ -113,6 +117,15 @@ def test_same_texts_are_one_group(texts: list[str]) -> None:
 
 def test_groups_of_texts_name_their_first_member() -> None:
     long = " ".join(f"word{number}" for number in range(40))
-    texts = ["Ｔea  is hot.", long, "other", "tea is HOT", long + " indeed", "tea is not hot", "?", "!"]
+    texts = [
+        "Ｔea  is hot.",
+        long,
+        "other",
+        "tea is HOT",
+        long + " indeed",
+        "tea is not hot",
+        "?",
+        "!",
+    ]
     assert text_groups(texts).tolist() == [0, 1, 2, 0, 1, 5, 6, 7]
     assert text_groups([]).tolist() == []

@@ -19,10 +19,14 @@ SENTENCES = ("sentence1", "sentence2")
 def pairs(
     labels: list[Any], *, label: str = "label", texts: tuple[str, str] = SENTENCES
 ) -> list[dict[str, Any]]:
-    return [{texts[0]: f"a{row}", texts[1]: f"b{row}", label: value} for row, value in enumerate(labels)]
+    return [
+        {texts[0]: f"a{row}", texts[1]: f"b{row}", label: value} for row, value in enumerate(labels)
+    ]
 
 
-def read(labels: list[Any], *, user_labels: Any = None, scale: Any = None, **names: Any) -> PairDataset:
+def read(
+    labels: list[Any], *, user_labels: Any = None, scale: Any = None, **names: Any
+) -> PairDataset:
     return pairkit.read(pairs(labels, **names), labels=user_labels, label_range=scale)
 
 
@@ -33,12 +37,32 @@ def values(found: PairDataset) -> list[float]:
 @pytest.mark.parametrize(
     "labels",
     [
-        *([1, 0], [1.0, 0.0], ["1", "0"], ["1.0", " 0 "], ["1e0", "-0"], [True, False], ["True", "FALSE"]),
+        *(
+            [1, 0],
+            [1.0, 0.0],
+            ["1", "0"],
+            ["1.0", " 0 "],
+            ["1e0", "-0"],
+            [True, False],
+            ["True", "FALSE"],
+        ),
         *(["t", "f"], ["Y", "n"], ["accept", "reject"], ["yes", "No"]),
         *(["duplicate", "not_duplicate"], ["Duplicate", "non-duplicate"]),
         *(["equivalent", "not equivalent"], ["entailment", "not_entailment"]),
-        *(["entailment", "contradiction"], ["E", "C"], ["same", "different"], ["match", "no match"]),
-        *(["ja", "nein"], ["Oui", "non"], ["sí", "no"], ["да", "нет"], ["是", "否"], ["はい", "いいえ"]),
+        *(
+            ["entailment", "contradiction"],
+            ["E", "C"],
+            ["same", "different"],
+            ["match", "no match"],
+        ),
+        *(
+            ["ja", "nein"],
+            ["Oui", "non"],
+            ["sí", "no"],
+            ["да", "нет"],
+            ["是", "否"],
+            ["はい", "いいえ"],
+        ),
         *(["100 %", "0%"], ["１", "０"], ["\ufeffsi\u0301", "n\u200bo"]),
     ],
 )
@@ -81,7 +105,11 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         (["E", "N"], {}, r":1: label 'E'; .*labels='e=1,n=X', where X is 1"),
         (["dup", "other"], {}, r":1: .*labels='dup=1,other=0' or labels='dup=0,other=1'"),
         ([0, 3, 1], {}, r":2: label 3: 0, 1, 3 may be classes"),
-        ([0, 1], {"texts": ("premise", "hypothesis")}, r":1: label 0 with premise and hypothesis: in NLI"),
+        (
+            [0, 1],
+            {"texts": ("premise", "hypothesis")},
+            r":1: label 0 with premise and hypothesis: in NLI",
+        ),
         ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 with Question and Sentence"),
         (
             ["entailment", "neutral"],
@@ -92,7 +120,11 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: set labels='same=1'"),
         (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
         (["true", "yes"], {}, r":1: label 'true'; .*labels='true=1,yes=1'"),
-        (["yes", "1", "?"], {}, r":3: label '\?'; .*Found 1, \?, yes: .*labels='\?=X,yes=1', where X is 1"),
+        (
+            ["yes", "1", "?"],
+            {},
+            r":3: label '\?'; .*Found 1, \?, yes: .*labels='\?=X,yes=1', where X is 1",
+        ),
         (["-", "true"], {}, r":1: label '-'"),
         ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
         ([1.0, math.nan], {}, r":2: label nan is missing"),
@@ -103,14 +135,22 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
         ([0, 57], {}, r":2: label 57; .*Found 0 to 57: .*label_range='LOW,HIGH'"),
         (["1_0", "1"], {}, r":1: label '1_0'; "),
         # 0 and 1 beside a given meaning of 2 may be classes of NLI.
-        ([0, 1, 2], {"user_labels": "2=0"}, r":1: label 0 has no meaning among the given ones \(2\)"),
+        (
+            [0, 1, 2],
+            {"user_labels": "2=0"},
+            r":1: label 0 has no meaning among the given ones \(2\)",
+        ),
         ([0, 2, -1], {"user_labels": "-1=skip"}, r":2: label 2: 0, 2 may be classes"),
         (
             ["yes", "dup", "x"],
             {"user_labels": "x=skip"},
             r":2: label 'dup'; .*Found dup, yes: .*'dup=X,yes=1'",
         ),
-        (["yes", "no", "dup", "dunno"], {}, r":3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'"),
+        (
+            ["yes", "no", "dup", "dunno"],
+            {},
+            r":3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'",
+        ),
     ],
 )
 def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], says: str) -> None:
@@ -120,7 +160,9 @@ def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], 
     remedies = re.findall(r"(labels|label_range)='(\S+=\S+|\S+,\S+)'", str(raised.value))
     for option, value in () if "user_labels" in names else remedies:
         chosen = value.replace("X", "1").replace("LOW", "-100").replace("HIGH", "100")
-        assert len(read(labels, **names, **{{"labels": "user_labels"}.get(option, "scale"): chosen}))
+        assert len(
+            read(labels, **names, **{{"labels": "user_labels"}.get(option, "scale"): chosen})
+        )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +172,11 @@ def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], 
         ([0.5, 4.75, 0], {}, "scores from 0 to 5"),
         ([0, 5, 2], {}, "scores from 0 to 5"),
         ([0, 1, 2], {"label": "score"}, "scores from 0 to 2, as found"),
-        ([2, 0, 1], {"label": "Relevance", "texts": ("query", "passage")}, "scores from 0 to 2, as found"),
+        (
+            [2, 0, 1],
+            {"label": "Relevance", "texts": ("query", "passage")},
+            "scores from 0 to 2, as found",
+        ),
         ([1.5, 5, 4], {}, "scores from 1.5 to 5, as found"),
         ([1, 4.5, 5], {}, "scores from 1 to 5, as found"),
         ([0.75, 4.125, 2], {}, "scores from 0 to 5"),
@@ -157,7 +203,12 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path: Path) -> None:
     ("labels", "user_labels", "expected", "meaning"),
     [
         (["Yes", "no", "maybe"], "maybe=skip", [1, 0], "maybe=skip, yes=1, no=0"),
-        (["duplicate", "x", "non-duplicate"], "x=0", [1, 0, 0], "x=0, duplicate=1, non-duplicate=0"),
+        (
+            ["duplicate", "x", "non-duplicate"],
+            "x=0",
+            [1, 0, 0],
+            "x=0, duplicate=1, non-duplicate=0",
+        ),
         (["1", "0", "?"], "?=skip", [1, 0], "?=skip, 0 and 1"),
         ([1, 0, -1], "-1=skip", [1, 0], "-1=skip, 0 and 1"),
         (["4.5", "n/a", "0"], "n/a=skip", [4.5, 0], "n/a=skip, scores from 0 to 5"),
@@ -204,9 +255,13 @@ def test_label_range() -> None:
     assert values(read([-1, 0, 0.5], scale=(-1, 1))) == [0, 0.5, 0.75]
     assert values(read([0, 1, 2], scale="0,2")) == [0, 0.5, 1]
     assert values(read(["low", "high"], user_labels="low=10,high=20", scale="0,20")) == [0.5, 1]
-    with pytest.raises(DataError, match=r":2: label 101 is outside the label range 0,100; widen the range"):
+    with pytest.raises(
+        DataError, match=r":2: label 101 is outside the label range 0,100; widen the range"
+    ):
         read([1, 101], scale="0,100")
-    with pytest.raises(DataError, match=r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"):
+    with pytest.raises(
+        DataError, match=r":2: label 'high'; expected 0 or 1, or a score from 0 to 5"
+    ):
         read(["low", "high"], user_labels="low=0,high=20")
 
 
@@ -269,7 +324,12 @@ def test_classes_by_name_or_number(kept: Any) -> None:
     source = kept(classed([0, 1, 1, -1], ["not_entailment", "entailment"]))
     assert values(pairkit.read(source)) == [0, 1, 1]
     assert values(pairkit.read(source, labels="0=1,1=0,-1=skip")) == [1, 0, 0]
-    assert values(pairkit.read(source, labels="entailment=0,not_entailment=1,-1=0.5")) == [1, 0, 0, 0.5]
+    assert values(pairkit.read(source, labels="entailment=0,not_entailment=1,-1=0.5")) == [
+        1,
+        0,
+        0,
+        0.5,
+    ]
 
 
 def test_skipped_rows_are_reported(tmp_path: Path) -> None:
@@ -281,7 +341,10 @@ def test_skipped_rows_are_reported(tmp_path: Path) -> None:
     written = pairkit.write(pairs(words), tmp_path / "out")
     assert written.statistics["dropped_pairs"] == {"skipped_label": 1}
     assert "left out: skipped label 1" in str(written)
-    assert pairkit.merge([pairs(words), pairs([1, 0])]).statistics["dropped_pairs"]["skipped_label"] == 1
+    assert (
+        pairkit.merge([pairs(words), pairs([1, 0])]).statistics["dropped_pairs"]["skipped_label"]
+        == 1
+    )
     assert pairkit.split(pairs(words)).statistics["dropped_pairs"] == {"skipped_label": 1}
     read = pairkit.read(pairs(words))
     report = pairkit.report(read, tmp_path / "r.html", progress=False)
@@ -294,5 +357,10 @@ def test_scores_of_two_scales_are_not_merged() -> None:
     for first, scale in ((small, "scores from 0 to 1"), (pairs([0, 1]), "0 and 1")):
         with pytest.raises(DataError, match=rf"\(1: {scale}, 2: scores above 1\): convert scores"):
             pairkit.merge([first, large])
-    assert len(pairkit.merge([small, pairkit.read(large, label_range=(0, 5))], conflicts="first").pairs) == 3
+    assert (
+        len(
+            pairkit.merge([small, pairkit.read(large, label_range=(0, 5))], conflicts="first").pairs
+        )
+        == 3
+    )
     assert pairkit.merge([pl.DataFrame(pairs([0, 1]))[:0], small]).pairs.label_kind == "graded"

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from pairkit import DataError
 from pairkit.base.system import text_lines as lines
-from pairkit.base.system.text_lines import read_lines, read_objects, read_text, read_text_lines, read_whole
+from pairkit.base.system.text_lines import (
+    read_lines,
+    read_objects,
+    read_text,
+    read_text_lines,
+    read_whole,
+)
 from pairkit.dataset.reading.tables import read_table
 from tests.pairkit.peak import peak_mib
 
@@ -65,8 +71,12 @@ def test_long_lines_take_bounded_memory(tmp_path: Path, name: str) -> None:
     assert mib < 48
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"])
-def test_limit_on_decompressed_tables(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["a.csv.gz", "a.tsv.gz", "a.jsonl.gz", "a.json.gz", "a.parquet.gz"]
+)
+def test_limit_on_decompressed_tables(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lines, "FREE_BYTES", MIB)
     with pytest.raises(DataError, match="decompresses to more than 200 times its size"):
         read_table(bomb(tmp_path / name, b" " * 1000 + b"\n", 16))

@@ -107,10 +107,15 @@ def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
     made = pairkit.merge({"one": one, "other": other}, dropped=tmp_path / "dropped.parquet")
     assert pl.read_parquet(tmp_path / "dropped.parquet").equals(made.dropped)
     (tmp_path / "mine.csv").write_text("a,b")
-    for file, words in ((tmp_path / "mine.csv", "already exists with other"), (tmp_path, "expected a name")):
+    for file, words in (
+        (tmp_path / "mine.csv", "already exists with other"),
+        (tmp_path, "expected a name"),
+    ):
         with pytest.raises(ConfigError, match=words):
             pairkit.merge({"one": one, "other": other}, dropped=file)
-    assert texts(made) == {"train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]}
+    assert texts(made) == {
+        "train": [("one", "a", "b", 1), ("one", "c", "d", 0), ("other", "e", "f", 1)]
+    }
     assert made.statistics["dropped_pairs"] == {"repeated": 2}
     assert made.statistics["sources"] == {"one": 2, "other": 1}
     assert made.dropped.select("source", "source_row", "left_out").rows() == [
@@ -120,7 +125,10 @@ def test_merged_pairs_occur_once_with_source(tmp_path: Path) -> None:
 
 
 def test_conflicts() -> None:
-    one, other = pairs(train=[("k", "l", 1), ("a", "b", 1)]), pairs(test=[("b", "a", 0), ("m", "n", 0)])
+    one, other = (
+        pairs(train=[("k", "l", 1), ("a", "b", 1)]),
+        pairs(test=[("b", "a", 0), ("m", "n", 0)]),
+    )
     with pytest.raises(DataError) as caught:
         pairkit.merge({"one": one, "other": other})
     assert str(caught.value) == (
@@ -132,7 +140,9 @@ def test_conflicts() -> None:
     assert dropped.statistics["dropped_pairs"] == {"conflicting_labels": 2}
     first = pairkit.merge({"one": one, "other": other}, conflicts="first")
     assert texts(first)["train"] == [("one", "k", "l", 1), ("one", "a", "b", 1)]
-    with pytest.raises(ConfigError, match="conflicts = 'all': expected 'drop', 'first', 'error' or 'keep'"):
+    with pytest.raises(
+        ConfigError, match="conflicts = 'all': expected 'drop', 'first', 'error' or 'keep'"
+    ):
         pairkit.merge([one], conflicts="all")
 
 
@@ -158,13 +168,17 @@ def test_shared_texts_stay_in_the_split_of_lowest_rank(
 def test_dropped_rows_connect_no_texts() -> None:
     """A dropped validation row doesn't keep its other text out of train."""
     validation = [("a", "b", 1), ("v", "w", 1)]
-    made = pairkit.merge([pairs(train=[("b", "c", 1)], validation=validation, test=[("a", "t", 0)])])
+    made = pairkit.merge(
+        [pairs(train=[("b", "c", 1)], validation=validation, test=[("a", "t", 0)])]
+    )
     assert sizes(made) == {"train": 1, "validation": 1, "test": 1}
 
 
 def test_columns_of_different_types_are_kept() -> None:
     one = pl.DataFrame({"text1": ["a"], "text2": ["b"], "label": [1], "who": ["x"], "n": [1]})
-    other = pl.DataFrame({"text1": ["c"], "text2": ["d"], "label": [0], "who": [["y", "z"]], "n": [0.5]})
+    other = pl.DataFrame(
+        {"text1": ["c"], "text2": ["d"], "label": [0], "who": [["y", "z"]], "n": [0.5]}
+    )
     made = pairkit.merge({"one": one, "other": other})
     assert made.pairs["train"].select("source", "text1", "who", "n").rows() == [
         ("one", "a", "x", 1.0),
@@ -226,14 +240,18 @@ def test_split_sizes_and_seed() -> None:
     assert pairkit.audit(made.pairs).leaks == []
     assert made.statistics["dropped_pairs"] == {}
     test = {*made.pairs["test"]["text2"]}
-    assert {*pairkit.split(MANY.sample(fraction=1, shuffle=True, seed=3)).pairs["test"]["text2"]} == test
+    assert {
+        *pairkit.split(MANY.sample(fraction=1, shuffle=True, seed=3)).pairs["test"]["text2"]
+    } == test
     assert {*pairkit.split(MANY, seed=2).pairs["test"]["text2"]} != test
 
 
 def test_connected_pairs() -> None:
     text2 = pl.when(pl.col("label") == 0).then(pl.lit("the same")).otherwise("text2")
     ring = MANY.with_columns(text2=text2)
-    with pytest.raises(DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40"):
+    with pytest.raises(
+        DataError, match=r"400 of 400 rows are connected.*validation would get 0 rows of 40"
+    ):
         pairkit.split(ring)
     made = pairkit.split(ring, cut_negatives=True)
     assert pairkit.audit(made.pairs).leaks == []
@@ -242,7 +260,9 @@ def test_connected_pairs() -> None:
     assert positive == {"train": 160, "validation": 20, "test": 20}  # none of them goes
 
 
-@pytest.mark.parametrize("shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)])
+@pytest.mark.parametrize(
+    "shares", [(), (0, 0, 0), (-1, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1)]
+)
 def test_invalid_sizes(shares: tuple[float, ...]) -> None:
     with pytest.raises(ConfigError, match="expected sizes of train, validation and test, such as"):
         pairkit.split(MANY, split_sizes=shares)
@@ -255,7 +275,9 @@ NUMBERED = st.lists(
 
 @settings(max_examples=25)
 @given(NUMBERED, st.booleans(), st.integers(0, 3))
-def test_any_split_has_no_leaks_and_all_rows(rows: list[Any], cut_negatives: bool, seed: int) -> None:
+def test_any_split_has_no_leaks_and_all_rows(
+    rows: list[Any], cut_negatives: bool, seed: int
+) -> None:
     frame = pl.DataFrame(
         [(f"one {a}", f"two {b}", label) for a, b, label in rows],
         schema=["text1", "text2", "label"],
@@ -297,7 +319,9 @@ def test_repeats_and_conflicts_of_a_split(
 ) -> None:
     frame = pl.DataFrame(AGAIN, schema=["text1", "text2", "label"], orient="row")
     file = tmp_path / "left-out.jsonl"
-    made = pairkit.split(frame, tmp_path / "out", conflicts=conflicts, split_sizes=(1, 0, 0), dropped=file)
+    made = pairkit.split(
+        frame, tmp_path / "out", conflicts=conflicts, split_sizes=(1, 0, 0), dropped=file
+    )
     assert made.pairs["train"].rows() == [AGAIN[place] for place in kept]
     assert made.statistics["dropped_pairs"] == counts
     rows = [json.loads(line) for line in file.read_text().splitlines()]

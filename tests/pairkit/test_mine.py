@@ -130,7 +130,11 @@ def test_sections_and_links(folder: Path) -> None:
     assert rows.keys() == {"how to repair a pump", "the first pump", "the book of pumps"}
     repair = rows["how to repair a pump"]
     assert repair["text2"] == "Open the case and look for leaks. Back to the book of pumps"
-    assert (repair["url1"], repair["url2"], repair["place"]) == ("book.md", "sub/repair.md", "line 6")
+    assert (repair["url1"], repair["url2"], repair["place"]) == (
+        "book.md",
+        "sub/repair.md",
+        "line 6",
+    )
     assert rows["the book of pumps"]["url2"] == "book.md"
     assert made.statistics["dropped_pairs"] == {"idle_words": 1}  # "here"
 
@@ -196,12 +200,18 @@ def test_drop_reasons(tmp_path: Path) -> None:
     (tmp_path / "d" / "d.pdf").write_bytes(b"")
     statistics = mined(tmp_path / "d").statistics
     assert statistics["documents"] == 1
-    assert statistics["documents_dropped"] == {"damaged_or_encrypted": 1, "not_utf8": 1, "too_large": 1}
+    assert statistics["documents_dropped"] == {
+        "damaged_or_encrypted": 1,
+        "not_utf8": 1,
+        "too_large": 1,
+    }
 
 
 def collection(count: int) -> list[dict[str, str]]:
     draw = random.Random(5)
-    words = [f"{one}{other}" for one in "bdfglmnprst" for other in ("a", "eno", "iru", "oka", "usta")]
+    words = [
+        f"{one}{other}" for one in "bdfglmnprst" for other in ("a", "eno", "iru", "oka", "usta")
+    ]
     return [
         {
             "title": " ".join(draw.sample(words, 3)),
@@ -239,7 +249,9 @@ def test_card_is_not_a_document(tmp_path: Path) -> None:
     body = "Of the {} things that are told here, none is new."
     rows = [{"title": f"Article {n}", "body": body.format(n)} for n in range(9)]
     pl.DataFrame(rows).write_parquet(folder / "data" / "train.parquet")
-    (folder / "README.md").write_text("# A dataset\n\nThis is what it holds, in a sentence or two.\n")
+    (folder / "README.md").write_text(
+        "# A dataset\n\nThis is what it holds, in a sentence or two.\n"
+    )
     made = mined(folder, rules="title-body")
     assert made.pairs["train"]["text1"].to_list() == [row["title"] for row in rows]
     assert made.statistics["documents_dropped"] == {}

@@ -34,14 +34,22 @@ def test_single_source(source: Any) -> None:
 
 def test_a_mapping_gives_names() -> None:
     assert named_sources({"nli": Path("a.tsv"), "more": ROWS}) == {"nli": "a.tsv", "more": ROWS}
-    with pytest.raises(ConfigError, match=r"'a.b' can't be the name of a dataset; expected letters"):
+    with pytest.raises(
+        ConfigError, match=r"'a.b' can't be the name of a dataset; expected letters"
+    ):
         named_sources({"a.b": "x.tsv"})
 
 
 def test_mapping_of_splits() -> None:
-    for named in ({"train": "train.tsv"}, {"dev": "dev.tsv", "test": "t.tsv"}, {"dev": ROWS, "more": ROWS}):
+    for named in (
+        {"train": "train.tsv"},
+        {"dev": "dev.tsv", "test": "t.tsv"},
+        {"dev": ROWS, "more": ROWS},
+    ):
         assert named_sources(named) == named
-    with pytest.raises(ConfigError, match=r"^train and validation are names of splits: give held-out rows"):
+    with pytest.raises(
+        ConfigError, match=r"^train and validation are names of splits: give held-out rows"
+    ):
         named_sources({"train": "a.tsv", "dev": "b.tsv"})
 
 
@@ -57,7 +65,9 @@ def test_lists_of_sources(tmp_path: Path) -> None:
     assert [*named_sources([pairkit.read(ROWS), Path("x.csv")])][1] == "x"
     for rows in ([("a", "b", 1), ("c", "d", 0)], [["a", "b", 1]]):  # not two datasets
         assert [*named_sources(rows)] == ["data-1"]
-    with pytest.raises(ConfigError, match=r"'no.tsv': no such file or folder, but others of the list exist"):
+    with pytest.raises(
+        ConfigError, match=r"'no.tsv': no such file or folder, but others of the list exist"
+    ):
         named_sources([*paths, "no.tsv"])
     with pytest.raises(ConfigError, match=r"two datasets are named"):
         named_sources([Path(paths[0]), Path(paths[0])])

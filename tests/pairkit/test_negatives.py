@@ -26,7 +26,9 @@ NEGATIVES = [["c", "d", "e"], ["h", "i"]]
 def negatives(source: Any, **arguments: Any) -> list[list[str]]:
     """The negatives of each anchor."""
     rows = read(source, **arguments).rows.filter(label=0)
-    found: list[list[str]] = rows.group_by("text1", maintain_order=True).agg("text2")["text2"].to_list()
+    found: list[list[str]] = (
+        rows.group_by("text1", maintain_order=True).agg("text2")["text2"].to_list()
+    )
     return found
 
 
@@ -37,12 +39,16 @@ def table(name: str, rows: list[dict[str, Any]]) -> Callable[[Path], Any]:
             case ".parquet":
                 frame.write_parquet(path)
             case ".jsonl":  # a key whose value is null may be missing
-                lines = [{key: value for key, value in row.items() if value is not None} for row in rows]
+                lines = [
+                    {key: value for key, value in row.items() if value is not None} for row in rows
+                ]
                 path.write_text("\n".join(map(json.dumps, lines)))
             case ".json":
                 path.write_text(json.dumps(rows))
             case suffix:
-                frame.write_csv(path, separator="," if suffix == ".csv" else "\t", quote_style="necessary")
+                frame.write_csv(
+                    path, separator="," if suffix == ".csv" else "\t", quote_style="necessary"
+                )
         return path
 
     return write
@@ -101,7 +107,11 @@ def test_files_with_different_numbers_of_negatives(tmp_path: Path) -> None:
     ("header", "row", "says"),
     [
         ("anchor,positive,negative", "d,e,", r"a\.csv:3: negative is empty; fill it"),
-        ("anchor,positive,negative_1,negative_2", "d,e,, ", r":3: all of negative_1, negative_2 are empty"),
+        (
+            "anchor,positive,negative_1,negative_2",
+            "d,e,, ",
+            r":3: all of negative_1, negative_2 are empty",
+        ),
     ],
 )
 def test_row_without_negatives(tmp_path: Path, header: str, row: str, says: str) -> None:
@@ -128,14 +138,18 @@ def test_invalid_lists(cell: Any, says: str) -> None:
 
 def test_texts_in_brackets() -> None:
     texts = ['["a"] is a list', '["a"]']
-    assert negatives([{"anchor": "a", "positive": "b", "negative": text} for text in texts]) == [texts]
+    assert negatives([{"anchor": "a", "positive": "b", "negative": text} for text in texts]) == [
+        texts
+    ]
 
 
 def test_mapping_of_negatives() -> None:
     rows = [{"q": "a", "a": "b", "hn0": "c", "hn1": "d"}]
     mapping = {"anchor": "q", "positive": "a"}
     assert negatives(rows, columns={**mapping, "negative": "hn1"}) == [["d"]]
-    assert negatives(rows, columns={**mapping, "negative_2": "hn0", "negative_1": "hn1"}) == [["d", "c"]]
+    assert negatives(rows, columns={**mapping, "negative_2": "hn0", "negative_1": "hn1"}) == [
+        ["d", "c"]
+    ]
     assert negatives(rows, columns=mapping) == []
 
 
@@ -154,7 +168,12 @@ def test_unused_negatives_are_refused() -> None:
 @pytest.mark.parametrize("name", ["label", "Score"])
 def test_labels_with_negatives_are_refused(name: str) -> None:
     rows = [{"anchor": "a", "positive": "b", "neg_1": "c", "neg_2": "d", name: 0.3}]
-    columns = {"anchor": "anchor", "positive": "positive", "negative_1": "neg_1", "negative_2": "neg_2"}
+    columns = {
+        "anchor": "anchor",
+        "positive": "positive",
+        "negative_1": "neg_1",
+        "negative_2": "neg_2",
+    }
     with pytest.raises(DataError, match=f"has the label column {name} beside negatives"):
         read(rows)
     assert negatives(rows, columns=columns) == [["c", "d"]]
@@ -169,7 +188,9 @@ def test_labelled_pairs_with_negatives_are_refused() -> None:
             read(rows, columns=columns)
     without = read(rows, columns={**mapping, "negative": "none"})
     assert without["train"].rows() == read(without)["train"].rows() == [("a", "b", 1)]
-    with pytest.raises(ConfigError, match=r"a column mapping names .*; found text1, text2, label, negative"):
+    with pytest.raises(
+        ConfigError, match=r"a column mapping names .*; found text1, text2, label, negative"
+    ):
         read(rows, columns={**mapping, "negative": "negative"})
 
 
@@ -186,5 +207,7 @@ def test_lists_have_all_texts(rows: list[tuple[str | None, str | None, list[str 
     )
     anchors = pl.Series("anchor", [f"a{n}" for n in range(len(rows))])
     found = read(frame.with_columns(anchors, positive=pl.lit("b")), bad_rows="skip")
-    expected = [[text for text in (*more, one, two) if text and text.strip()] for one, two, more in rows]
+    expected = [
+        [text for text in (*more, one, two) if text and text.strip()] for one, two, more in rows
+    ]
     assert negatives(found) == [texts for texts in expected if texts]

@@ -17,7 +17,13 @@ from typing import Any
 import pytest
 
 from pairkit import BadReply, ConfigError
-from pairkit.base.openai_api.channel import MOST_BYTES, Channel, ServerConnection, run_anywhere, trusted
+from pairkit.base.openai_api.channel import (
+    MOST_BYTES,
+    Channel,
+    ServerConnection,
+    run_anywhere,
+    trusted,
+)
 from pairkit.base.openai_api.credentials import Key, Masking
 from pairkit.base.openai_api.refusals import NoAnswer, RefusedCall
 from pairkit.base.openai_api.sdk import ExchangeFailed, GuardedClient
@@ -29,7 +35,9 @@ KEY = Key("sk-secret/0123456789", "MINE")
 
 def channel(url: str, environ: Mapping[str, str] | None = None, **more: Any) -> Channel:
     address = read_address(url, "base_url", "http://localhost:8000/v1")
-    return Channel(ServerConnection(address, **{"key": KEY, "timeout_s": 5.0, **more}), environ or {})
+    return Channel(
+        ServerConnection(address, **{"key": KEY, "timeout_s": 5.0, **more}), environ or {}
+    )
 
 
 def exchange(
@@ -134,7 +142,10 @@ def test_the_client_sends_only_to_its_address() -> None:
             address = read_address("http://127.0.0.1:9/v1", "base_url", "")
             limits: Any = {"max_bytes": 9, "concurrency": 1, "connect_s": 5}
             client = GuardedClient(address, {}, Masking([]), verify=True, **limits)
-            for url in (f"http://127.0.0.1:{other}/v1/models", f"http://127.0.0.1:9@localhost:{other}/v1"):
+            for url in (
+                f"http://127.0.0.1:{other}/v1/models",
+                f"http://127.0.0.1:9@localhost:{other}/v1",
+            ):
                 with pytest.raises(ExchangeFailed) as caught:
                     await client.get(url, follow_redirects=True)
                 assert isinstance(caught.value.failure, BadReply)
@@ -178,7 +189,9 @@ def test_decompression_limit(coding: str, status: int) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(NoAnswer, match="more than 4 MiB"):
-            exchange(whole(packed, status, content_encoding=coding), timeout_s=60, most_bytes=4 << 20)
+            exchange(
+                whole(packed, status, content_encoding=coding), timeout_s=60, most_bytes=4 << 20
+            )
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()
@@ -188,7 +201,9 @@ def test_decompression_limit(coding: str, status: int) -> None:
 def test_echoed_key_is_masked(status: int) -> None:
     async def echo(writer: asyncio.StreamWriter, head: bytes) -> None:
         body = json.dumps({"error": {"message": head.decode()}}).replace("/", "\\/").encode()
-        await whole(body, status, x_echo=f"Bearer {KEY.secret}", retry_after=KEY.secret)(writer, head)
+        await whole(body, status, x_echo=f"Bearer {KEY.secret}", retry_after=KEY.secret)(
+            writer, head
+        )
 
     if status == 200:
         assert b"0123456789" not in exchange(echo)
@@ -226,7 +241,10 @@ OK = b"HTTP/1.1 200 OK\r\n"
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        *((sends(head), "connection") for head in (b"", b"nonsense\r\n\r\n", b"HTTP/1.1 999999 OK\r\n\r\n")),
+        *(
+            (sends(head), "connection")
+            for head in (b"", b"nonsense\r\n\r\n", b"HTTP/1.1 999999 OK\r\n\r\n")
+        ),
         (sends(OK, b"content-length: -1\r\n\r\n"), "connection"),
         (sends(OK, b"content-encoding: gzip\r\n\r\nno gzip"), "connection"),
         (sends(OK, b"content-length: 10\r\n\r\nabc"), "connection"),
@@ -286,5 +304,7 @@ def test_unreadable_certificates(tmp_path: Path) -> None:
         (tmp_path / "none.pem", {}, "ca_file"),
         (None, {"SSL_CERT_FILE": str(tmp_path / "empty.pem")}, "SSL_CERT_FILE"),
     ):
-        with pytest.raises(ConfigError, match=f"^{name} names .*which has no readable certificates"):
+        with pytest.raises(
+            ConfigError, match=f"^{name} names .*which has no readable certificates"
+        ):
             trusted(ca_file, environ)

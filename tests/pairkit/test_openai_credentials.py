@@ -25,8 +25,18 @@ from pairkit.base.system.address import Address, Origin, is_path, origin_of, rea
 
 def test_default_keys_are_sent_only_to_their_provider() -> None:
     assert key_variable("api.openai.com", None) == "OPENAI_API_KEY"
-    assert key_variable("open.bigmodel.cn", None) == key_variable("api.z.ai", None) == "ZHIPUAI_API_KEY"
-    for host in ("evil.example", "localhost", "127.0.0.1", "api.openai.com.evil.example", "xapi.openai.com"):
+    assert (
+        key_variable("open.bigmodel.cn", None)
+        == key_variable("api.z.ai", None)
+        == "ZHIPUAI_API_KEY"
+    )
+    for host in (
+        "evil.example",
+        "localhost",
+        "127.0.0.1",
+        "api.openai.com.evil.example",
+        "xapi.openai.com",
+    ):
         assert key_variable(host, None) is None
         assert key_variable(host, "MINE") == "MINE"
     for named in ("MINE", "MY_2ND_KEY", "_X", "team_api_key"):
@@ -36,7 +46,13 @@ def test_default_keys_are_sent_only_to_their_provider() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *("sk-proj-Ab1cD2eF", "gsk_Ab1cD2eF3gH4iJ5k", "hf_aBcDeFgHiJkLmNoP", "AIzaSyA1b2C3d4E5f6", "a.b"),
+        *(
+            "sk-proj-Ab1cD2eF",
+            "gsk_Ab1cD2eF3gH4iJ5k",
+            "hf_aBcDeFgHiJkLmNoP",
+            "AIzaSyA1b2C3d4E5f6",
+            "a.b",
+        ),
         *("", " ", "AKIAIOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "A_" * 40),
     ],
 )
@@ -50,7 +66,11 @@ def test_a_key_is_not_the_name_of_a_variable(key: str) -> None:
 
 
 def test_openai_headers_are_sent_only_to_openai() -> None:
-    environ = {"OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project", "OPENAI_ADMIN_KEY": "sk-admin"}
+    environ = {
+        "OPENAI_ORG_ID": "org",
+        "OPENAI_PROJECT_ID": "project",
+        "OPENAI_ADMIN_KEY": "sk-admin",
+    }
     headers = {"OpenAI-Organization": "org", "OpenAI-Project": "project"}
     assert headers_for("api.openai.com", environ) == headers
     assert headers_for("evil.example", environ) == headers_for("127.0.0.1", environ) == {}
@@ -150,9 +170,29 @@ NO_ADDRESSES = {
     "a query or a fragment": ["https://api.example/?key=hunter2", "https://api.example/#hunter2"],
     "xn--": ["https://b\u00fccher.example", "https://api.example\u3002evil"],
     "expected a server's root, such as https://api.example": [
-        *("ftp://x", "https://", "https://x:", "https://x:0", "https://x:65536", "https://[", "https://[::1"),
-        *("https://[::1%25eth0]", "https://[1]", "https://a\\b", "https://a\tb", "https://x\n", " https://x"),
-        *("https://x//y", "https://data..example", "https://.example", f"https://{'a' * 64}.example"),
+        *(
+            "ftp://x",
+            "https://",
+            "https://x:",
+            "https://x:0",
+            "https://x:65536",
+            "https://[",
+            "https://[::1",
+        ),
+        *(
+            "https://[::1%25eth0]",
+            "https://[1]",
+            "https://a\\b",
+            "https://a\tb",
+            "https://x\n",
+            " https://x",
+        ),
+        *(
+            "https://x//y",
+            "https://data..example",
+            "https://.example",
+            f"https://{'a' * 64}.example",
+        ),
     ],
 }
 
@@ -170,12 +210,27 @@ def test_invalid_addresses(text: str, words: str) -> None:
 def test_loopback() -> None:
     for host in ("localhost:1", "LOCALHOST", "127.8.9.1", "[::1]:2"):
         assert parsed(f"http://{host}").is_loopback
-    for host in ("localhost.evil", "10.0.0.1", "127.1", "[::2]"):  # libraries differ in what 127.1 is
+    for host in (
+        "localhost.evil",
+        "10.0.0.1",
+        "127.1",
+        "[::2]",
+    ):  # libraries differ in what 127.1 is
         assert not parsed(f"http://{host}").is_loopback
 
 
 EVIL = [
-    *("@evil/x", "//evil/x", "/\\evil", "\\\\evil", ".evil/x", ":8@evil/", "https://evil/", "", "x"),
+    *(
+        "@evil/x",
+        "//evil/x",
+        "/\\evil",
+        "\\\\evil",
+        ".evil/x",
+        ":8@evil/",
+        "https://evil/",
+        "",
+        "x",
+    ),
     *("/a\r\nHost: evil", "/a\tb", "/a b", "/a#b", "/\x00", "/\u2028", "/\ud800"),
 ]
 
@@ -188,8 +243,12 @@ def test_paths_to_other_hosts(path: str, root: str) -> None:
     assert not is_path(path)
 
 
-HOSTS = st.sampled_from(["https://evil", "http://api.example", "https://api.example:444", "//evil", "@evil"])
-PARTS = st.sampled_from([*"/\\@:?#%. []\n\t", "..", "%2f", "%5c", "evil", "api.example", "https:", "\u2100"])
+HOSTS = st.sampled_from(
+    ["https://evil", "http://api.example", "https://api.example:444", "//evil", "@evil"]
+)
+PARTS = st.sampled_from(
+    [*"/\\@:?#%. []\n\t", "..", "%2f", "%5c", "evil", "api.example", "https:", "\u2100"]
+)
 
 
 @settings(max_examples=50)
@@ -214,6 +273,8 @@ def test_paths_upwards(dots: str) -> None:
     for path in (f"/{dots}", f"/{dots}/{dots}/admin", f"/a/{dots}/b", f"/a/{dots}?x=1"):
         with pytest.raises(BadReply, match="is not a path on this server"):
             address.join(path)
-    assert address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
+    assert (
+        address.join(f"/a..b/.{dots}x?next=/../") == f"http://h/tenant/api/a..b/.{dots}x?next=/../"
+    )
     with pytest.raises(ConfigError, match="expected a server's root"):
         parsed(f"http://h/tenant/{dots}")

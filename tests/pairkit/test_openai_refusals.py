@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from pairkit.base.openai_api.refusals import NoAnswer, Refusal, RefusedCall, patiently, retry_after_s
+from pairkit.base.openai_api.refusals import (
+    NoAnswer,
+    Refusal,
+    RefusedCall,
+    patiently,
+    retry_after_s,
+)
 
 
 def about(refusal: Refusal) -> str:
@@ -26,21 +32,53 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         # litellm: its own limits, and upstream errors as 400
         (400, error("Budget has been exceeded! Max budget: 9", type="budget_exceeded"), "account"),
         (429, error("Over the limit", type="budget_exceeded", code="429"), "account"),
-        (400, error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"), "account"),
+        (
+            400,
+            error("ExceededBudget: End User=me over budget.", type="auth_error", code="400"),
+            "account",
+        ),
         (400, error("AnthropicException - Your credit balance is too low"), "account"),
-        (400, error("litellm.BadRequestError: DeepseekException - Insufficient Balance"), "account"),
-        (400, error("Authentication Error, Invalid proxy server token passed.", type="auth_error"), "key"),
-        (400, error("litellm.BadRequestError: OpenAIException - Incorrect API key provided: sk-9"), "key"),
-        (400, error("litellm.ContextWindowExceededError: prompt is too long: 9 tokens"), "question"),
-        (400, error("litellm.ContentPolicyViolationError: AzureException - was filtered"), "question"),
+        (
+            400,
+            error("litellm.BadRequestError: DeepseekException - Insufficient Balance"),
+            "account",
+        ),
+        (
+            400,
+            error("Authentication Error, Invalid proxy server token passed.", type="auth_error"),
+            "key",
+        ),
+        (
+            400,
+            error("litellm.BadRequestError: OpenAIException - Incorrect API key provided: sk-9"),
+            "key",
+        ),
+        (
+            400,
+            error("litellm.ContextWindowExceededError: prompt is too long: 9 tokens"),
+            "question",
+        ),
+        (
+            400,
+            error("litellm.ContentPolicyViolationError: AzureException - was filtered"),
+            "question",
+        ),
         (400, error("Invalid request."), "unknown"),
         # OpenAI
         (429, error("You exceeded your current quota", code="insufficient_quota"), "account"),
-        (429, error("Rate limit reached for gpt in organization x", code="rate_limit_exceeded"), "passing"),
+        (
+            429,
+            error("Rate limit reached for gpt in organization x", code="rate_limit_exceeded"),
+            "passing",
+        ),
         (401, error("Incorrect API key provided", code="invalid_api_key"), "key"),
         (404, error("The model does not exist", code="model_not_found"), "model"),
         (400, error("too long", code="context_length_exceeded", param="messages"), "question"),
-        (400, error("max_tokens is too large: 9000. It supports at most 4096.", param="max_tokens"), "limit"),
+        (
+            400,
+            error("max_tokens is too large: 9000. It supports at most 4096.", param="max_tokens"),
+            "limit",
+        ),
         # Azure
         (400, error("was filtered", code="content_filter", innererror={"code": "X"}), "question"),
         (400, error("no", innererror={"code": "ResponsibleAIPolicyViolation"}), "question"),
@@ -48,26 +86,70 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (402, error("Insufficient credits", code=402), "account"),
         (403, error("Your input was flagged", code=403, metadata={"reasons": ["x"]}), "question"),
         (403, error("This key may not use the model", code=403), "key"),
-        (400, error("Provider returned error", metadata={"raw": '{"error":"context length"}'}), "question"),
+        (
+            400,
+            error("Provider returned error", metadata={"raw": '{"error":"context length"}'}),
+            "question",
+        ),
         (502, error("Provider is down", code=502), "passing"),
-        (429, error("Rate limit exceeded: free-models-per-day. Add 10 credits", code=429), "account"),
+        (
+            429,
+            error("Rate limit exceeded: free-models-per-day. Add 10 credits", code=429),
+            "account",
+        ),
         (400, error("opnai/gpt is not a valid model ID", code=400), "model"),
         # Gemini answers with a list
-        (400, [error("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")], "key"),
-        (429, [error("You exceeded your current quota, please check your plan and billing")], "passing"),
+        (
+            400,
+            [error("API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT")],
+            "key",
+        ),
+        (
+            429,
+            [error("You exceeded your current quota, please check your plan and billing")],
+            "passing",
+        ),
         # vLLM, llama.cpp, TGI, Ollama
-        (400, {"object": "error", "message": "This model's maximum context length is 9 tokens."}, "question"),
-        (400, error("exceeds the available", type="exceed_context_size_error", code=400), "question"),
-        (422, {"error": "Validation: too many input tokens", "error_type": "validation"}, "question"),
+        (
+            400,
+            {"object": "error", "message": "This model's maximum context length is 9 tokens."},
+            "question",
+        ),
+        (
+            400,
+            error("exceeds the available", type="exceed_context_size_error", code=400),
+            "question",
+        ),
+        (
+            422,
+            {"error": "Validation: too many input tokens", "error_type": "validation"},
+            "question",
+        ),
         (422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 9"}, "question"),
         # xAI
-        (403, {"code": "No", "error": "Content violates usage guidelines. API key ID: 9"}, "question"),
+        (
+            403,
+            {"code": "No", "error": "Content violates usage guidelines. API key ID: 9"},
+            "question",
+        ),
         (400, {"code": "invalid_api_key", "error": "no"}, "key"),
-        (403, {"code": "No permission", "error": "Your team doesn't have any credits yet."}, "account"),
-        (429, {"code": "Exhausted", "error": "Your team has used all available credits"}, "account"),
+        (
+            403,
+            {"code": "No permission", "error": "Your team doesn't have any credits yet."},
+            "account",
+        ),
+        (
+            429,
+            {"code": "Exhausted", "error": "Your team has used all available credits"},
+            "account",
+        ),
         # Mistral, Perplexity, Together, LiteLLM, LM Studio
         (400, error("Invalid model: small", type="invalid_model", code="1500"), "model"),
-        (400, error("Unable to access non-serverless model x.", code="model_not_available"), "model"),
+        (
+            400,
+            error("Unable to access non-serverless model x.", code="model_not_available"),
+            "model",
+        ),
         (400, error("/chat/completions: Invalid model name passed in model=gpt"), "model"),
         (400, {"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "model"),
         # Cohere, Moonshot
@@ -78,10 +160,18 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("Failed to generate JSON.", code="json_validate_failed"), "answer"),
         (400, error("no", code="tool_use_failed", failed_generation="<function"), "answer"),
         (498, error("capacity_exceeded"), "passing"),
-        (413, error("Request too large: tokens per minute", code="rate_limit_exceeded"), "question"),
+        (
+            413,
+            error("Request too large: tokens per minute", code="rate_limit_exceeded"),
+            "question",
+        ),
         # refusals of a format
         (400, error("JSON Schema not supported: could not understand the instance"), "unknown"),
-        (400, [error("Request contains an invalid argument.", status="INVALID_ARGUMENT")], "unknown"),
+        (
+            400,
+            [error("Request contains an invalid argument.", status="INVALID_ARGUMENT")],
+            "unknown",
+        ),
         # GLM, Qwen
         (429, error("余额不足或无可用资源包,请充值。", code="1113"), "account"),
         (400, error("模型不存在", code="1211"), "model"),
@@ -91,11 +181,27 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         (400, error("Access denied", code="Arrearage"), "account"),
         (400, error("no", code="data_inspection_failed"), "question"),
         (400, [error("x", code="DataInspectionFailed")], "question"),
-        (400, error("Range of input length should be [1, 30720]", code="InvalidParameter"), "question"),
-        (403, error("The free tier of the model has been exhausted.", code="AllocationQuota"), "account"),
+        (
+            400,
+            error("Range of input length should be [1, 30720]", code="InvalidParameter"),
+            "question",
+        ),
+        (
+            403,
+            error("The free tier of the model has been exhausted.", code="AllocationQuota"),
+            "account",
+        ),
         # one cause each, whatever else is said
-        (403, error('Your input was flagged for "hate". No credits were charged.', code=403), "question"),
-        (403, error("no", code=403, metadata={"reasons": ["hate"], "flagged_input": "a"}), "question"),
+        (
+            403,
+            error('Your input was flagged for "hate". No credits were charged.', code=403),
+            "question",
+        ),
+        (
+            403,
+            error("no", code=403, metadata={"reasons": ["hate"], "flagged_input": "a"}),
+            "question",
+        ),
         (403, error("Model is not ready. No credits were charged."), "key"),
         (400, error("Model names are case-sensitive"), "unknown"),
         (400, error('Unknown name "safety_settings"'), "unknown"),
@@ -120,8 +226,16 @@ def error(message: str, **fields: Any) -> dict[str, Any]:
         ),
         (400, error("Prompt tokens too long", code="tokens_too_long"), "question"),
         (400, error("max_tokens: 9000 > 4096, which is the maximum"), "limit"),
-        (400, error("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"), "limit"),
-        (403, {"code": 403, "reason": "NOT_ENOUGH_BALANCE", "message": "not enough balance"}, "account"),
+        (
+            400,
+            error("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"),
+            "limit",
+        ),
+        (
+            403,
+            {"code": 403, "reason": "NOT_ENOUGH_BALANCE", "message": "not enough balance"},
+            "account",
+        ),
         (403, error("no", code="insufficient_user_quota"), "account"),
         (403, {"code": 30001, "message": "Sorry, your account balance is insufficient"}, "account"),
         (400, error("You have reached your specified API usage limits."), "account"),
@@ -179,7 +293,9 @@ def test_invalid_bodies(body: bytes) -> None:
 
 
 def refused(status: int, **headers: str) -> RefusedCall:
-    return RefusedCall(Refusal(status), {name.replace("_", "-"): value for name, value in headers.items()})
+    return RefusedCall(
+        Refusal(status), {name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
 @pytest.fixture
@@ -276,7 +392,9 @@ NOW = 1_790_000_000.0
     ],
 )
 def test_stated_waits(headers: dict[str, str], expected: float | None) -> None:
-    assert retry_after_s(headers, NOW) == (None if expected is None else pytest.approx(expected, abs=1e-6))
+    assert retry_after_s(headers, NOW) == (
+        None if expected is None else pytest.approx(expected, abs=1e-6)
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,31 @@ HEADERS = ("sentence1,sentence2,score", "question1,question2,is_duplicate", "Que
 @pytest.mark.parametrize(
     ("name", "text", "columns", "expected"),
     [
-        ("pairs.CSV", 'text1,text2,label,label\none,two,1,x\n"thr""ee,\n",four,0,\n', None, 'thr"ee,\n'),
+        (
+            "pairs.CSV",
+            'text1,text2,label,label\none,two,1,x\n"thr""ee,\n",four,0,\n',
+            None,
+            'thr"ee,\n',
+        ),
         *(("a.csv", f"{names}\none,two,1\nthree,four,0\n", None, "three") for names in HEADERS),
-        *((name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three") for name in ("p.csv", "p.csv.gz")),
+        *(
+            (name, "one,two,1\nthree,four,0\n", BY_NUMBER, "three")
+            for name in ("p.csv", "p.csv.gz")
+        ),
         ("p.csv", "Text1,text1,text2,label\nx,one,two,1\nx,three,four,0\n", None, "three"),
         ("p.tsv", "one\ttwo\t1\nthree\tfour\t0\n", BY_NUMBER, "three"),
         ("p.csv", '"one","two",1\n"a; b; c; d","four",0\n', BY_NUMBER, "a; b; c; d"),
-        ("p.csv", '"3","1","2"\n1,one,two\n0,three,four\n', BY_NUMBER, "three"),  # names, not numbers
+        (
+            "p.csv",
+            '"3","1","2"\n1,one,two\n0,three,four\n',
+            BY_NUMBER,
+            "three",
+        ),  # names, not numbers
     ],
 )
-def test_files(tmp_path: Path, name: str, text: str, columns: dict[str, str] | None, expected: str) -> None:
+def test_files(
+    tmp_path: Path, name: str, text: str, columns: dict[str, str] | None, expected: str
+) -> None:
     path = put(tmp_path / "a[b]*?" / name, text)  # not a pattern
     assert rows(path, columns=columns) == [("one", "two", 1), (expected, "four", 0)]
 
@@ -60,7 +75,12 @@ def test_explicit_mapping(tmp_path: Path) -> None:
 
 
 def test_folder_of_splits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for name, text in (("test", "e,f,1"), ("my-dev", "c,d,0.5"), ("train-1", "g,h,0"), ("train-0", "a,b,1")):
+    for name, text in (
+        ("test", "e,f,1"),
+        ("my-dev", "c,d,0.5"),
+        ("train-1", "g,h,0"),
+        ("train-0", "a,b,1"),
+    ):
         put(tmp_path / f"{name}.csv", f"text1,text2,label\n{text}\n")
     for name in ("notes.txt", "more.csv", "._train.csv"):
         put(tmp_path / name, "\0")
@@ -211,7 +231,10 @@ def test_tables_by_split(caplog: pytest.LogCaptureFixture) -> None:
         (["one", {"text": "two"}], "row 2 is dict; expected a dict for each row"),
         ([{"text": "one"}, None], "row 2 is NoneType"),
         ([("one", "two", 1)], "row 1 is tuple; expected a dict for each row, such as {'text1': "),
-        (["one", "two"], "the list given: has single texts, expected pairs; `aoe sample-pairs` draws"),
+        (
+            ["one", "two"],
+            "the list given: has single texts, expected pairs; `aoe sample-pairs` draws",
+        ),
         ([{"text1": "", "text2": "b", "label": 1}], "the list given:1"),
         (pl.DataFrame({"a": [1]}), "the DataFrame given: found the columns a"),
         ({"train": TABLE, "test": b"x"}, "the dict given, test"),

@@ -13,13 +13,14 @@ import pytest
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset, Report
 
-HOSTILE = (
-    "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
-)
+HOSTILE = "</div><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)> \x1b[31m &amp; \u202e"
 
 
 def row(number: int, label: int, **fields: Any) -> dict[str, Any]:
-    evidence = {"kind": "closer_comment", "url": "https://github.com/acme/rocket/issues/1#issuecomment-1"}
+    evidence = {
+        "kind": "closer_comment",
+        "url": "https://github.com/acme/rocket/issues/1#issuecomment-1",
+    }
     plain = {
         "text1": f"Crash number {number}\n\nthe parser crashes on start {number}",
         "text2": f"Parser crashes {number}\n\nit crashes on every start, alas {number}",
@@ -39,10 +40,16 @@ def row(number: int, label: int, **fields: Any) -> dict[str, Any]:
 
 def dataset(source: Path | str = "somewhere") -> PairDataset:
     train = [row(n, n % 2, negative_kind=None if n % 2 else "random") for n in range(1, 13)]
-    train += [row(20, 0, negative_kind="hard"), row(21, 1, text1=HOSTILE, url1="javascript:alert(3)")]
+    train += [
+        row(20, 0, negative_kind="hard"),
+        row(21, 1, text1=HOSTILE, url1="javascript:alert(3)"),
+    ]
     frames = (
         pl.DataFrame(rows, schema_overrides={"negative_kind": pl.String}, infer_schema_length=None)
-        for rows in (train, [row(30, 1, text1="A zeppelin fell", text2="Zeppelin down"), row(31, 0)])
+        for rows in (
+            train,
+            [row(30, 1, text1="A zeppelin fell", text2="Zeppelin down"), row(31, 0)],
+        )
     )
     return PairDataset(dict(zip(("train", "test"), frames, strict=True)), str(source))
 
@@ -68,7 +75,9 @@ Made = Callable[..., Report]
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     """Make a report."""
-    return lambda source, **more: pairkit.report(source, tmp_path / "r.html", progress=False, **more)
+    return lambda source, **more: pairkit.report(
+        source, tmp_path / "r.html", progress=False, **more
+    )
 
 
 def graded(*scores: float) -> PairDataset:
@@ -106,7 +115,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_sections(report: Report) -> None:
     assert report.page.name == "acme.report.html"
     page = Page(report.page)
-    for text in ("not fetched", "acme/rocket", "Negative: hard", "AUC of the gap", "closer comment"):
+    for text in (
+        "not fetched",
+        "acme/rocket",
+        "Negative: hard",
+        "AUC of the gap",
+        "closer comment",
+    ):
         assert text in page.text
     marked = re.findall(r"<mark>(.*?)</mark>", page.source)
     assert {word.lower() for word in marked} == {"zeppelin"}  # other shared words are common
@@ -117,7 +132,9 @@ def test_sections(report: Report) -> None:
 
 def test_page_runs_nothing(report: Report) -> None:
     page = Page(report.page)
-    assert not {"script", "link", "img", "iframe", "object", "base", "form"} & {tag for tag, _ in page.tags}
+    assert not {"script", "link", "img", "iframe", "object", "base", "form"} & {
+        tag for tag, _ in page.tags
+    }
     assert not page.values("src")
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     assert all(address.startswith(("#", "https://github.com/")) for address in page.values("href"))
@@ -126,20 +143,28 @@ def test_page_runs_nothing(report: Report) -> None:
 
 
 def test_graded_labels_without_provenance(made: Made) -> None:
-    frame = pl.DataFrame({"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]})
+    frame = pl.DataFrame(
+        {"text1": ["a b", "c d", "!"], "text2": ["a b", "c", "?"], "label": [5.0, 2.5, 0.0]}
+    )
     found = made(PairDataset({"test": frame}, "s.tsv", "graded"))
     text = Page(found.page).text
     assert "score 2.5 or more" in text
     assert found.counts["splits"]["all"]["high"] == 2
     assert found.counts["overlap"]["low"] == [None] * 3  # texts without words
     counts = made(graded(1, 2.9, 3, 5), fresh=True).counts
-    assert (counts["cut"], counts["splits"]["all"]["high"], counts["splits"]["all"]["low"]) == (3, 2, 2)
+    assert (counts["cut"], counts["splits"]["all"]["high"], counts["splits"]["all"]["low"]) == (
+        3,
+        2,
+        2,
+    )
     assert made(graded(0.7, 0.7), fresh=True).counts["splits"]["all"]["high"] == 2
 
 
 def test_sources_are_escaped(made: Made) -> None:
     names = ["<script>x</script>", "two\nlines\x1b", "a", "b"]
-    frame = pl.DataFrame({"text1": ["a"] * 4, "text2": ["b"] * 4, "label": [1, 0, 1, 0], "source": names})
+    frame = pl.DataFrame(
+        {"text1": ["a"] * 4, "text2": ["b"] * 4, "label": [1, 0, 1, 0], "source": names}
+    )
     found = made(PairDataset({"train": frame}, "odd"))
     assert "script" not in {tag for tag, _ in Page(found.page).tags}
     assert "<script>x</script>" in Page(found.page).text
@@ -218,7 +243,13 @@ def test_samples(made: Made) -> None:
 
 def test_only_https_links(made: Made) -> None:
     refused = (
-        *("http://github.com/x", "javascript:alert(1)", " https://github.com", "HTTPS:x", "https://"),
+        *(
+            "http://github.com/x",
+            "javascript:alert(1)",
+            " https://github.com",
+            "HTTPS:x",
+            "https://",
+        ),
         *("https://[bad", "https://me@evil.example/", "//evil.example"),
     )
     accepted = "https://github.com/a/b/issues/1?a=1&b=2", 'https://a.example/"onclick="'

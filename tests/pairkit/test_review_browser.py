@@ -44,7 +44,9 @@ def press(page: Any, key: str) -> None:
     """Answer by key and wait for the next pair."""
     before = page.text_content("#count")
     page.keyboard.press(key)
-    page.wait_for_function("before => document.getElementById('count').textContent !== before", arg=before)
+    page.wait_for_function(
+        "before => document.getElementById('count').textContent !== before", arg=before
+    )
 
 
 def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> None:
@@ -69,7 +71,9 @@ def test_judging_by_keys_and_a_killed_server(browser: Any, tmp_path: Path) -> No
     ann.wait_for_selector("#trouble:not([hidden])")
     ann.keyboard.press("n")  # no effect, as the pair is the same
     served.start()
-    ann.wait_for_function("before => document.getElementById('count').textContent !== before", arg=before)
+    ann.wait_for_function(
+        "before => document.getElementById('count').textContent !== before", arg=before
+    )
     assert ann.is_hidden("#trouble")
     for number in range(PAIRS - 1):
         press(ann, "ynu"[number % 3])
@@ -133,6 +137,8 @@ def test_content_security_policy(browser: Any, tmp_path: Path) -> None:
             "fetch('http://127.0.0.1:9/')",
             "document.createElement('script').src = '/x.js'",
         ):
-            with pytest.raises(playwright.Error, match=r"TrustedHTML|TrustedScriptURL|Failed to fetch"):
+            with pytest.raises(
+                playwright.Error, match=r"TrustedHTML|TrustedScriptURL|Failed to fetch"
+            ):
                 page.evaluate(f"async () => {{ return {attempt} }}")
         page.context.close()

@@ -19,7 +19,10 @@ WORDS = {"y": "yes", "n": "no", "u": "unsure", "s": "skip"}
 
 def reviewed(place: Path, labels: tuple[float, ...] = (1,) * 6, **answers: str) -> Review:
     """A review of all pairs with a letter or grade for each pair, by person."""
-    pairs = [{"text1": f"{n} one", "text2": f"other {n}", "label": label} for n, label in enumerate(labels)]
+    pairs = [
+        {"text1": f"{n} one", "text2": f"other {n}", "label": label}
+        for n, label in enumerate(labels)
+    ]
     review = pairkit.review(pairs, place / "d.review", n=len(pairs))
 
     def judge(person: str, letters: str) -> None:
@@ -36,8 +39,13 @@ def reviewed(place: Path, labels: tuple[float, ...] = (1,) * 6, **answers: str) 
 
 def wilson(share: float, n: float) -> Any:
     square = 1.959964**2
-    centre, half = share + square / (2 * n), sqrt(square * (share * (1 - share) / n + square / (4 * n * n)))
-    return pytest.approx(((centre - half) / (1 + square / n), (centre + half) / (1 + square / n)), abs=1e-6)
+    centre, half = (
+        share + square / (2 * n),
+        sqrt(square * (share * (1 - share) / n + square / (4 * n * n))),
+    )
+    return pytest.approx(
+        ((centre - half) / (1 + square / n), (centre + half) / (1 + square / n)), abs=1e-6
+    )
 
 
 def test_weighted_shares(tmp_path: Path) -> None:
@@ -172,7 +180,10 @@ def test_reviews_without_results(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [("PRAGMA application_id = 7", "not a review"), ("DELETE FROM settings", "a review without settings")],
+    [
+        ("PRAGMA application_id = 7", "not a review"),
+        ("DELETE FROM settings", "a review without settings"),
+    ],
 )
 def test_other_databases_are_refused(tmp_path: Path, change: str, message: str) -> None:
     path = reviewed(tmp_path, (1,)).path
@@ -221,7 +232,10 @@ def test_relabelled_pairs(dataset: Path, tmp_path: Path) -> None:
 
 
 def test_all_rows_of_a_pair(tmp_path: Path) -> None:
-    pairs = [{"text1": "a b", "text2": "c d", "label": 1}, {"text1": "e f", "text2": "g h", "label": 1}]
+    pairs = [
+        {"text1": "a b", "text2": "c d", "label": 1},
+        {"text1": "e f", "text2": "g h", "label": 1},
+    ]
     turned = {"text1": "c d", "text2": "a b", "label": 1}
     store = tmp_path / "r.review"
     judge_all(pairkit.review(pairs, store, n=1000), lambda text: "no" if "a" in text else "yes")
@@ -253,4 +267,6 @@ def test_missing_or_other_review(dataset: Path, tmp_path: Path) -> None:
         pairkit.apply_review(dataset, tmp_path / "out")
     judged_by_ann(dataset, {})
     with pytest.raises(DataError, match="has no pair of"):
-        pairkit.apply_review([{"text1": "x", "text2": "y", "label": 1}], store=tmp_path / "d.review")
+        pairkit.apply_review(
+            [{"text1": "x", "text2": "y", "label": 1}], store=tmp_path / "d.review"
+        )

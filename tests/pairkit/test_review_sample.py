@@ -36,7 +36,9 @@ def reported(review: Review) -> ReviewReport:
 
 def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
     """The number of judged pairs by fact and value; a fact that all pairs share is left out."""
-    return {fact: {value: each.judged for value, each in by.items()} for fact, by in found.by.items()}
+    return {
+        fact: {value: each.judged for value, each in by.items()} for fact, by in found.by.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,11 @@ def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
             [
                 {"votes": [{"judge": "c", "vote": vote} for vote in votes]}
                 for votes in (
-                    *(["same"] * 4 + ["opposite"], ["same", "opposite"], ["same", "unsure", "unsure"]),
+                    *(
+                        ["same"] * 4 + ["opposite"],
+                        ["same", "opposite"],
+                        ["same", "unsure", "unsure"],
+                    ),
                     *(["unsure"], []),
                 )
             ],
@@ -72,13 +78,17 @@ def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
         ),
     ],
 )
-def test_facts(begun: Begun, labels: list[float], facts: list[Any], expected: dict[str, set[str]]) -> None:
+def test_facts(
+    begun: Begun, labels: list[float], facts: list[Any], expected: dict[str, set[str]]
+) -> None:
     pairs = [
         {"text1": f"a{n}", "text2": f"b{n}", "label": label, **more}
         for n, (label, more) in enumerate(zip(labels, facts, strict=True))
     ]
     found = counts(reported(begun(pairs, n=len(pairs))))
-    assert {name: {*values} for name, values in found.items()} == {"label": {*found["label"]}} | expected
+    assert {name: {*values} for name, values in found.items()} == {
+        "label": {*found["label"]}
+    } | expected
 
 
 def test_default_sample(begun: Begun) -> None:
@@ -127,7 +137,10 @@ def sheet(results: dict[str, list[str]], **more: Any) -> list[dict[str, Any]]:
     """Queries with results to judge; the candidate A found the first one, and B the last one."""
     return [
         {"text1": query, "text2": text, "label": 0.5, **ABOUT}
-        | {"rank of A": 1 if text == texts[0] else None, "rank of B": 1 if text == texts[-1] else None}
+        | {
+            "rank of A": 1 if text == texts[0] else None,
+            "rank of B": 1 if text == texts[-1] else None,
+        }
         | more
         for query, texts in results.items()
         for text in texts
@@ -135,7 +148,10 @@ def sheet(results: dict[str, list[str]], **more: Any) -> list[dict[str, Any]]:
 
 
 def test_results_of_a_query_are_judged_together(begun: Begun) -> None:
-    results = {f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)} | {"q0": ["q1", "q2"], "q1": ["q0", "q2"]}
+    results = {f"q{n}": [f"one{n}", f"other{n}"] for n in range(6)} | {
+        "q0": ["q1", "q2"],
+        "q1": ["q0", "q2"],
+    }
     rows = sheet(results)
     review, seen = begun(rows), dict[str, set[str]]()
     with review.serve(["ann"], port=0) as server:
@@ -179,7 +195,10 @@ def test_results_with_grades_are_judged_one_by_one(begun: Begun) -> None:
             ann.say("4")
     assert len(queries) == 12
     assert len([*groupby(queries)]) == 6  # one query after the other
-    assert review.report().settings.question == "Does the second text answer the first, or ask the same?"
+    assert (
+        review.report().settings.question
+        == "Does the second text answer the first, or ask the same?"
+    )
 
 
 def test_a_query_is_undone_skipped_and_sent_again_as_a_whole(begun: Begun) -> None:
@@ -257,11 +276,15 @@ def test_each_pair_has_its_number_of_people(begun: Begun) -> None:
 
 
 def test_everyone_judges_each_distinct_pair_in_an_own_order(begun: Begun) -> None:
-    turned = [{"text1": row["text2"], "text2": row["text1"], "label": row["label"]} for row in rows(40)]
+    turned = [
+        {"text1": row["text2"], "text2": row["text1"], "label": row["label"]} for row in rows(40)
+    ]
     review = begun([*rows(40), *turned], n=1000)
     for person in ("ann", "bob"):
         judge_all(review, person=person)
-    orders = [review.judgements().filter(person=person)["pair_id"].to_list() for person in ("ann", "bob")]
+    orders = [
+        review.judgements().filter(person=person)["pair_id"].to_list() for person in ("ann", "bob")
+    ]
     assert len(orders[0]) == 40
     assert {*orders[0]} == {*orders[1]}
     assert orders[0] != orders[1]
@@ -271,7 +294,9 @@ NUMBER = 6
 PAIRS = [{"text1": f"one {n}", "text2": f"other {n}", "label": 1} for n in range(NUMBER)]
 ACTIONS = st.lists(
     st.tuples(
-        st.sampled_from(["say", "resend", "late tab", "undo", "skip", "take up", "restart", "nonsense"]),
+        st.sampled_from(
+            ["say", "resend", "late tab", "undo", "skip", "take up", "restart", "nonsense"]
+        ),
         st.booleans(),
     ),
     max_size=25,

@@ -51,9 +51,13 @@ def test_judging_all_pairs(server: ReviewServer, review: Review) -> None:
     for number in range(12):
         assert state["progress"]["done"] == number
         output = json.dumps(state["pair"])
-        assert not any(word in output for word in ("closer_comment", "example.org", "label", "random", "a/b"))
+        assert not any(
+            word in output for word in ("closer_comment", "example.org", "label", "random", "a/b")
+        )
         seen.add(state["pair"]["id"])
-        state = ann.say("yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00")
+        state = ann.say(
+            "yes" if number % 2 else "no", relation="related", note="why \u2028 \ud83d\ude00"
+        )
         assert state["last"]["origin"]["repo"] == "a/b"  # shown after the judgement
         assert state["progress"]["seconds_each"] == 1
     assert state["pair"] is None
@@ -116,7 +120,9 @@ def test_links_from_other_sites_lead_only_to_the_page(
     lasting: tuple[ReviewServer, Review], path: str, mode: str, status: int
 ) -> None:
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode}
-    assert requests.get(f"{lasting[0].url}{path}", headers=headers, timeout=30).status_code == status
+    assert (
+        requests.get(f"{lasting[0].url}{path}", headers=headers, timeout=30).status_code == status
+    )
 
 
 def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
@@ -133,7 +139,9 @@ def test_page_and_headers(lasting: tuple[ReviewServer, Review]) -> None:
     assert "editor" not in answer.text.lower()  # no text of the dataset is in the page
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-store"
-    assert not {"set-cookie", "access-control-allow-origin", "server"} & {*map(str.lower, answer.headers)}
+    assert not {"set-cookie", "access-control-allow-origin", "server"} & {
+        *map(str.lower, answer.headers)
+    }
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,10 @@ def test_other_requests_are_refused(
     server, review = lasting
     ann, _ = people(server)
     body = json.dumps(ann.judgement(ann.state(), "yes"))
-    mine = {"Content-Type": "application/json", "Authorization": str(ann.session.headers["Authorization"])}
+    mine = {
+        "Content-Type": "application/json",
+        "Authorization": str(ann.session.headers["Authorization"]),
+    }
     answer = requests.post(f"{server.url}/api/judge", data=body, headers=mine | headers, timeout=30)
     assert answer.status_code == status
     assert answer.headers["x-frame-options"] == "DENY"
@@ -184,7 +195,15 @@ def _bodies() -> list[tuple[bytes, int]]:
     return [
         *(
             (text, 422)
-            for text in (*texts, b"", b"{", b"null", b"\xff", deep, texts[0].replace(b"1}", b"NaN}"))
+            for text in (
+                *texts,
+                b"",
+                b"{",
+                b"null",
+                b"\xff",
+                deep,
+                texts[0].replace(b"1}", b"NaN}"),
+            )
         ),
         (b" " * ((16 << 10) + 1), 413),
     ]
@@ -197,7 +216,10 @@ def test_invalid_bodies_change_nothing(
     server, review = lasting
     ann, _ = people(server)
     answer = ann.session.post(
-        f"{server.url}/api/judge", data=body, headers={"Content-Type": "application/json"}, timeout=30
+        f"{server.url}/api/judge",
+        data=body,
+        headers={"Content-Type": "application/json"},
+        timeout=30,
     )
     assert answer.status_code == status
     assert "Traceback" not in answer.text
@@ -206,13 +228,16 @@ def test_invalid_bodies_change_nothing(
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"]
+    "path",
+    ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"],
 )
 def test_other_paths(lasting: tuple[ReviewServer, Review], path: str) -> None:
     server, _ = lasting
     host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as raw:
-        raw.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+        raw.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode()
+        )
         answer = b""
         while more := raw.recv(65536):
             answer += more
@@ -250,7 +275,9 @@ def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
         body = ann.judgement(ann.state(), "yes")
         assert ann.post("judge", body).status_code == 200
         acknowledged.append(body["key"])
-    copy = Path(shutil.copy(tmp_path / "d.review", tmp_path / "copy.review"))  # without files beside it
+    copy = Path(
+        shutil.copy(tmp_path / "d.review", tmp_path / "copy.review")
+    )  # without files beside it
     assert [*Review(copy).judgements()["key"]] == acknowledged
     pending = ann.judgement(ann.state(), "no")
     threading.Timer(0.002, served.process.kill).start()  # during judgements
@@ -265,7 +292,10 @@ def test_killed_server_keeps_judgements(tmp_path: Path) -> None:
     assert served.links["ann"] == link
     ann = Reviewer(link)
     # The page repeats unanswered requests with the same key, which may have been saved.
-    assert ann.post("judge", pending).status_code in (200, 422 if pending["key"] in acknowledged else 200)
+    assert ann.post("judge", pending).status_code in (
+        200,
+        422 if pending["key"] in acknowledged else 200,
+    )
     while ann.state()["pair"] is not None:
         ann.say("yes")
     served.kill()

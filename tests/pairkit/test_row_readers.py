@@ -53,7 +53,9 @@ def test_sheets_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         read_table(path)
 
 
-def test_blank_lines_of_a_text_file_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_blank_lines_of_a_text_file_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = put(tmp_path, "a.txt", b"one\n\n two\n\n")
     assert [*open_source(path).values()] == [(1, "one"), (3, " two")]
     assert "blank lines left out: 2" in caplog.text
@@ -74,7 +76,13 @@ def test_lists_of_positives() -> None:
     assert found["train"].rows() == [("q", "a", ["c"]), ("q", "b", ["c"]), ("s", "e", ["f"])]
     assert [found.place("train", row).rpartition(":")[2] for row in range(3)] == ["1", "1", "3"]
     pairs = read(rows, bad_rows="skip")["train"].select("text1", "text2", "label")
-    assert pairs.rows() == [("q", "a", 1), ("q", "b", 1), ("q", "c", 0), ("s", "e", 1), ("s", "f", 0)]
+    assert pairs.rows() == [
+        ("q", "a", 1),
+        ("q", "b", 1),
+        ("q", "c", 0),
+        ("s", "e", 1),
+        ("s", "f", 0),
+    ]
 
 
 def test_single_texts(tmp_path: Path) -> None:
@@ -83,7 +91,10 @@ def test_single_texts(tmp_path: Path) -> None:
         assert read_rows(source)["train"].to_dicts() == [{"text": "one"}]
     titles = put(tmp_path, "b.csv", b"id,title\n1,one\n")
     found = read_rows(titles, columns={"text": "title"})
-    assert (found["train"].to_dicts(), found.place("train", 0)) == ([{"text": "one"}], f"{titles}:2")
+    assert (found["train"].to_dicts(), found.place("train", 0)) == (
+        [{"text": "one"}],
+        f"{titles}:2",
+    )
     with pytest.raises(DataError, match="found the columns id, title"):
         read_rows(titles)
     with pytest.raises(DataError, match=r"or give columns=\{'text': 'text'\}"):
@@ -149,7 +160,11 @@ LINE = st.lists(st.sampled_from(["a", "b c"]) | QUOTED_CELL | CELL, min_size=1, 
     st.booleans(),
 )
 def test_a_whole_table_has_the_rows_that_are_read_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory, name: str, lines: list[list[str]], end: str, well_formed: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    lines: list[list[str]],
+    end: str,
+    well_formed: bool,
 ) -> None:
     path = tmp_path_factory.getbasetemp() / name
     separator = "\t" if name == "a.tsv" else ","
@@ -172,7 +187,9 @@ def test_rows_with_generated_texts(llms: list[object], count: int) -> None:
     rows = pl.DataFrame({"text": ["a"] * 4, "llms": llms, "prompt_hashes": [["x"]] * 4})
     columns = {"text": "text"}
     assert read_rows(rows, columns=columns).written == {"train": count}
-    assert read_rows(rows.drop("prompt_hashes"), columns=columns).written == {"train": 0}  # another column
+    assert read_rows(rows.drop("prompt_hashes"), columns=columns).written == {
+        "train": 0
+    }  # another column
 
 
 MANY = pl.DataFrame(
@@ -219,7 +236,9 @@ def test_decompression_bombs(
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table(columns), path, compression="zstd")
     for packed in (path, tmp_path / "a.parquet.gz"):
-        packed.write_bytes(path.read_bytes() if packed == path else gzip.compress(path.read_bytes()))
+        packed.write_bytes(
+            path.read_bytes() if packed == path else gzip.compress(path.read_bytes())
+        )
         with pytest.raises(DataError, match=says):
             read_table(packed)
 
@@ -279,7 +298,11 @@ def test_rows_without_bytes(tmp_path: Path) -> None:
         read_table(path)
 
 
-SCHEMA = {"name": pl.String, "llms": pl.List(pl.String), "votes": pl.List(pl.Struct({"judge": pl.String}))}
+SCHEMA = {
+    "name": pl.String,
+    "llms": pl.List(pl.String),
+    "votes": pl.List(pl.Struct({"judge": pl.String})),
+}
 
 
 def table(rows: int) -> pl.DataFrame:
@@ -308,4 +331,6 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     path.write_bytes(b"before")
     with pytest.raises(DataError, match="damaged"):
         stream_parquet(path, frames(), SCHEMA)
-    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("t.parquet", b"before")]
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
+        ("t.parquet", b"before")
+    ]

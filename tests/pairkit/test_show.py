@@ -71,7 +71,14 @@ def test_texts_are_not_markup() -> None:
     console = Console(file=io.StringIO(), width=100)
     console.print(pairkit.show(dataset))
     picture = console.file.getvalue()
-    for words in ("[/s], row 0", "[/a]/b#1", "[/b] \ufffd[31m", "[red]", "dup[bot]", "http://x/[/y]"):
+    for words in (
+        "[/s], row 0",
+        "[/a]/b#1",
+        "[/b] \ufffd[31m",
+        "[red]",
+        "dup[bot]",
+        "http://x/[/y]",
+    ):
         assert words in picture
 
 
@@ -100,9 +107,9 @@ def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path: Path) -> 
     (sheet,) = pairkit.export(rows, tmp_path, format="csv")
     assert pairkit.read(sheet).splits["train"].to_dicts() == rows
     sheet.write_text("text1,text2\n'=1,'tis\n")  # a user's own
-    assert pairkit.read(sheet, columns={"anchor": "text1", "positive": "text2"}).splits["train"].row(0)[
-        :2
-    ] == (*("'=1", "'tis"),)
+    assert pairkit.read(sheet, columns={"anchor": "text1", "positive": "text2"}).splits[
+        "train"
+    ].row(0)[:2] == (*("'=1", "'tis"),)
 
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
@@ -118,7 +125,9 @@ def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
         [f"'{text}", "b", "1", "-1", "", "1"],
         ["1=1", " -", "0", "2", f"'{text}", "1"],
     ]
-    (sheet,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True)
+    (sheet,) = pairkit.export(
+        PairDataset({"train": frame}, "x"), tmp_path / "b", format="csv", raw=True
+    )
     with sheet.open(encoding="utf-8", newline="") as file:
         assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
     (lines,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "c")
@@ -145,7 +154,10 @@ WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
     [
         *(("cluster", 7, "7"), ("cluster", None, None), ("number1", 7, "7")),
         *(("confidence", "0.5", 0.5), ("confidence", "much", None)),
-        *(("evidence", WHOLE, WHOLE), ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"})),
+        *(
+            ("evidence", WHOLE, WHOLE),
+            ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
+        ),
         *(("cluster", [1], DROPPED), ("repo", {"a": 1}, DROPPED), ("repo", b"\xff", DROPPED)),
         *(("evidence", "it was said", DROPPED), ("evidence", {"kind": "x", "url": "y"}, DROPPED)),
         ("evidence", WHOLE | {"who": [1]}, DROPPED),

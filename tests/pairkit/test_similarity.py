@@ -66,7 +66,10 @@ def test_every_letter_and_digit_is_in_a_term(text: str) -> None:
 
 def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
     """Rows of (day of the first, day of the second, label)."""
-    times = [(f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y) for one, other, y in rows]
+    times = [
+        (f"2020-01-{one:02}T00:00:00Z", f"2020-01-{other:02}T00:00:00Z", y)
+        for one, other, y in rows
+    ]
     return pl.DataFrame(times, schema=["created_at1", "created_at2", "label"], orient="row")
 
 
@@ -104,8 +107,23 @@ DIFFERENT = [
         "gpt-3 | gpt-4",
         "iPhone 4 | iPhone 5",
     ),
-    *("it is | it is not", "isn't | is", "$5 | €5", "5% | 5", "a != b | a = b", "? | !", "MX-10 | MX-100"),
-    *("the rapist | therapist", "resume | résumé", "we'll | well", "是 | 不是", "12:30 | 1230", "1 2 | 12"),
+    *(
+        "it is | it is not",
+        "isn't | is",
+        "$5 | €5",
+        "5% | 5",
+        "a != b | a = b",
+        "? | !",
+        "MX-10 | MX-100",
+    ),
+    *(
+        "the rapist | therapist",
+        "resume | résumé",
+        "we'll | well",
+        "是 | 不是",
+        "12:30 | 1230",
+        "1 2 | 12",
+    ),
 ]
 
 
@@ -171,7 +189,9 @@ def test_groups_are_connected_components(ties: list[tuple[int, int]]) -> None:
             near[member] = merged
     for one in range(16):
         assert groups.find(one) == min(near[one])
-        assert all((groups.find(one) == groups.find(other)) == (other in near[one]) for other in range(16))
+        assert all(
+            (groups.find(one) == groups.find(other)) == (other in near[one]) for other in range(16)
+        )
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)
@@ -179,7 +199,9 @@ PAIRS = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=30)
 
 @settings(max_examples=40)
 @given(PAIRS, PAIRS)
-def test_connected_equals_union_find(some: list[tuple[int, int]], more: list[tuple[int, int]]) -> None:
+def test_connected_equals_union_find(
+    some: list[tuple[int, int]], more: list[tuple[int, int]]
+) -> None:
     expected, groups = Groups(range(20)), singletons(20)
     for pairs in (some, more):
         for one, other in pairs:
@@ -202,7 +224,9 @@ def test_score() -> None:
     """As Lucene: idf * tf / (tf + k1 * (1 - b + b * length / mean length)); lengths 2, 3, 1, 0."""
     scores = Bm25(BOATS).scores("RED red")
     idf = log(1 + (4 - 2 + 0.5) / (2 + 0.5))
-    by_hand = [idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))]
+    by_hand = [
+        idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / 1.5)) for tf, length in ((1, 2), (2, 3))
+    ]
     assert scores == pytest.approx([*by_hand, 0, 0], abs=1e-6)
     for text in ("green", "", "!"):
         assert Bm25(BOATS).scores(text).tolist() == [0, 0, 0, 0]
@@ -300,7 +324,9 @@ def test_template(seeds: list[int], slots: int, values: int, random_: random.Ran
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40), st.integers(0, 3000))
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 59)), max_size=40), st.integers(0, 3000)
+)
 def test_texts_on_disk(kinds: list[tuple[int, int]], in_memory: int) -> None:
     texts = [changed(text(kind), place) for kind, place in kinds]
     expected = near_identical(texts)

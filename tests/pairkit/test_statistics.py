@@ -28,7 +28,9 @@ JUDGES = [
 
 
 def test_alpha() -> None:
-    units = [[answer for answer in unit if answer is not None] for unit in zip(*JUDGES, strict=True)]
+    units = [
+        [answer for answer in unit if answer is not None] for unit in zip(*JUDGES, strict=True)
+    ]
     assert krippendorff_alpha(units).value == pytest.approx(0.743, abs=5e-4)
     assert krippendorff_alpha(units, "interval").value == pytest.approx(0.849, abs=5e-4)
     low, high = krippendorff_alpha(units).interval or (0, 0)

@@ -37,20 +37,33 @@ from pairkit.base.system.machine import is_out_of_memory
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_full_disk() -> None:
     path = Path("/dev/full")
-    with pytest.raises(ConfigError, match="No space left"), write_errors(path), path.open("wb") as file:
+    with (
+        pytest.raises(ConfigError, match="No space left"),
+        write_errors(path),
+        path.open("wb") as file,
+    ):
         file.write(b"x" * 10_000)
 
 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ("Error while serializing: I/O error: No space left on device (os error 28)", "No space left"),
-        ("[enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652", "most likely no space"),
+        (
+            "Error while serializing: I/O error: No space left on device (os error 28)",
+            "No space left",
+        ),
+        (
+            "[enforce fail at inline_container.cc:672] . unexpected pos 9760 vs 9652",
+            "most likely no space",
+        ),
         ("288000 requested and 30688 written", "most likely no space"),  # an OSError of numpy
     ],
 )
 def test_disk_errors_wrapped_by_libraries(message: str, reason: str) -> None:
-    with pytest.raises(ConfigError, match=rf"a: can't be written \({reason}"), write_errors(Path("a")):
+    with (
+        pytest.raises(ConfigError, match=rf"a: can't be written \({reason}"),
+        write_errors(Path("a")),
+    ):
         raise OSError(message) if "requested" in message else RuntimeError(message)
 
 
@@ -172,7 +185,9 @@ def test_busy_database(store: Path) -> None:
         second.execute("BEGIN IMMEDIATE")
 
 
-@pytest.mark.parametrize(("kind", "mode"), [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")])
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")]
+)
 def test_write_ahead_log_only_on_local_disks(
     store: Path, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +209,10 @@ def test_write_ahead_log_only_on_local_disks(
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     message = r"engine='ray' needs ray, .* 'aoe-toolkit\[ray\]'"
-    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(ConfigError, match=message):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        pytest.raises(ConfigError, match=message),
+    ):
         joined(f"127.0.0.1:{listening.getsockname()[1]}").__enter__()
 
 
@@ -217,7 +235,9 @@ vars(RAY).update({name: type(name, (RayError, *more), {}) for name, more in KIND
         (RayError(), WorkerLost, "RayError"),
     ],
 )
-def test_errors_of_tasks_and_workers(raised: Exception, expected: type[Exception], words: str) -> None:
+def test_errors_of_tasks_and_workers(
+    raised: Exception, expected: type[Exception], words: str
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise raised
 

@@ -36,14 +36,29 @@ SAME: dict[str, tuple[str, bytes]] = {
     "bars": ("a.csv", SEMICOLONS.replace(";", "|").encode()),
     "line ends of Macintosh": ("a.csv", PLAIN.replace("\n", "\r").encode()),
     "doubled carriage returns": ("a.csv", PLAIN.replace("\n", "\r\r\n").encode()),
-    "blanks around names": ("a.csv", PLAIN.replace(HEAD, " text1 ,text2\t,\u200blabel\ufeff\n").encode()),
-    "blanks after separators": ("a.csv", PLAIN.replace(",", ", ").replace("ße,  ", "ße, ").encode()),
+    "blanks around names": (
+        "a.csv",
+        PLAIN.replace(HEAD, " text1 ,text2\t,\u200blabel\ufeff\n").encode(),
+    ),
+    "blanks after separators": (
+        "a.csv",
+        PLAIN.replace(",", ", ").replace("ße,  ", "ße, ").encode(),
+    ),
     "all cells in quotes": ("a.tsv", QUOTED.encode()),
     "blank rows at the end": ("a.csv", f"{PLAIN}\n,,\n \n".encode()),
     "a separator after each row": ("a.csv", PLAIN.replace("\n", ",\n").encode()),
-    "a separator after rows only": ("a.csv", PLAIN.replace("1\n", "1,\n").replace("0\n", "0,,\n").encode()),
-    "a form of Google": ("a.csv", ("Zeit," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')).encode()),
-    "an index of pandas": ("a.csv", ("," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')).encode()),
+    "a separator after rows only": (
+        "a.csv",
+        PLAIN.replace("1\n", "1,\n").replace("0\n", "0,,\n").encode(),
+    ),
+    "a form of Google": (
+        "a.csv",
+        ("Zeit," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')).encode(),
+    ),
+    "an index of pandas": (
+        "a.csv",
+        ("," + PLAIN.replace("\nA", "\n5,A").replace('\n"', '\n4,"')).encode(),
+    ),
     "thousands of columns": (
         "a.csv",
         (HEAD[:-1] + "".join(f",c{n}" for n in range(3000)) + PLAIN[len(HEAD) - 1 :]).encode(),
@@ -54,7 +69,10 @@ SAME: dict[str, tuple[str, bytes]] = {
     "compressed JSON lines": ("a.jsonl.gz", gzip.compress(LINES.encode())),
     "JSON lines of datasets": ("a.json", LINES.encode()),
     "an array": ("a.json", json.dumps(OBJECTS).encode("utf-8-sig")),
-    "an array in an object": ("a.json", json.dumps({"n": 1, "data": OBJECTS}, indent=1).encode("utf-16")),
+    "an array in an object": (
+        "a.json",
+        json.dumps({"n": 1, "data": OBJECTS}, indent=1).encode("utf-16"),
+    ),
     "the only array of objects": ("a.json", json.dumps({"ids": [1], "messages": OBJECTS}).encode()),
 }
 
@@ -79,17 +97,29 @@ def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path: Path) -> None:
 
 
 TEXTS: dict[str, tuple[str, str, list[str]]] = {
-    "line breaks and quotation marks in a cell": ("a.csv", 'text,n\n"a\r\n""b""\n",1\n', ['a\r\n"b"\n']),
+    "line breaks and quotation marks in a cell": (
+        "a.csv",
+        'text,n\n"a\r\n""b""\n",1\n',
+        ['a\r\n"b"\n'],
+    ),
     "an inch mark": ("a.csv", 'text,n\n5" pipe,1\n', ['5" pipe']),
     "a carriage return in a cell": ("a.csv", 'text,n\n"a\rb",1\n', ["a\rb"]),
     "a NUL": ("a.csv", "text,n\na\0b,1\n", ["a\0b"]),
     "typographic quotation marks": ("a.csv", "text,n\n“a” b,1\n", ["“a” b"]),
     "plain quotation marks in TSV": ("a.tsv", 'text\tn\n"a" b\t1\n"c\t2\n', ['"a" b', '"c']),
-    "plain quotation marks between tabs in CSV": ("a.csv", 'text\tn\n"a" b\t1\n"c\t2\n', ['"a" b', '"c']),
+    "plain quotation marks between tabs in CSV": (
+        "a.csv",
+        'text\tn\n"a" b\t1\n"c\t2\n',
+        ['"a" b', '"c'],
+    ),
     "texts in quotation marks in TSV": ("a.tsv", 'text\tn\n"Yes."\t1\n', ['"Yes."']),
     "quotes only where TSV needs them": ("a.tsv", 'text\tn\n"a ""b"""\t1\nc\t2\n', ['a "b"', "c"]),
     "two columns of one name": ("a.csv", "text,text,n\na,b,c\n", ["a"]),
-    "half of a surrogate pair": ("a.json", '[{"text": "a\\ud83d\\ude00", "n": 1}]', ["a\U0001f600"]),
+    "half of a surrogate pair": (
+        "a.json",
+        '[{"text": "a\\ud83d\\ude00", "n": 1}]',
+        ["a\U0001f600"],
+    ),
     "thousands of empty columns": ("a.csv", f"text,n{',' * 99_999}\na,1{',' * 99_999}\n", ["a"]),
     "a list of positives": ("a.csv", 'text,n\na,"[""b"", ""c""]"\n', ["a", "a"]),
     "numbers and texts": ("a.jsonl", '{"text": 7, "n": 1}\n{"text": "b", "n": 2}\n', ["7", "b"]),
@@ -99,18 +129,32 @@ TEXTS: dict[str, tuple[str, str, list[str]]] = {
 @pytest.mark.parametrize("case", TEXTS)
 def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
     name, content, texts = TEXTS[case]
-    read = pairkit.read(put(tmp_path, name, content.encode()), columns={"anchor": "text", "positive": "n"})
+    read = pairkit.read(
+        put(tmp_path, name, content.encode()), columns={"anchor": "text", "positive": "n"}
+    )
     assert read["train"]["text1"].to_list() == texts
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", HEAD + '"He said \\"yes\\"",b,1\n', r':2: text after a quoted cell; .* as "", not as \\"'),
+        (
+            "a.csv",
+            HEAD + '"He said \\"yes\\"",b,1\n',
+            r':2: text after a quoted cell; .* as "", not as \\"',
+        ),
         ("a.csv", HEAD + "a,b,1\nc, d,e,1\n", r":3: 4 cells, expected 3, .* quote texts with ','"),
-        ("a.csv", HEAD + 'a,b,1\n"c,d,0\ne,f,1\n', r":3: lines 3 to 4: a quotation mark opens a cell"),
+        (
+            "a.csv",
+            HEAD + 'a,b,1\n"c,d,0\ne,f,1\n',
+            r":3: lines 3 to 4: a quotation mark opens a cell",
+        ),
         ("a.csv", HEAD + "a,b,1\n" + HEAD, ":3: repeats the first row"),
-        ("a.csv", PLAIN.encode("utf-16-le").decode("latin-1"), ":1: has NUL characters, as in UTF-16"),
+        (
+            "a.csv",
+            PLAIN.encode("utf-16-le").decode("latin-1"),
+            ":1: has NUL characters, as in UTF-16",
+        ),
         (
             "a.csv",
             "a,same,score,b\nA text of several words.,Another of several words.,1,2\n",
@@ -129,7 +173,11 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ("a.csv", HEAD + "a,b,1\n ,b,1\n", ":3: text1 is empty; fill it, .*bad_rows='skip'"),
         ("a.csv", "", ": is empty; expected a line"),
         ("a.txt", "", r": unknown file type '\.txt'; .* name a table in a text file \.csv"),
-        ("a.csv", "text1 ,Text 2,label\na,b,1\n", ": found the columns text1, Text 2, label, expected"),
+        (
+            "a.csv",
+            "text1 ,Text 2,label\na,b,1\n",
+            ": found the columns text1, Text 2, label, expected",
+        ),
         ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*bad_rows='skip'"),
         ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
         ("a.jsonl", LINES + '{"text1": "a"\n', ":3: not JSON"),
@@ -149,22 +197,60 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
             ":1: the column text2 has lists",
         ),
         ("a.csv", ",".join(map(str, range(20_000))), ": has more than 10,000 columns"),
-        ("a.jsonl", LINES + '{"text1": "\\ud83d x", "text2": "b"}\n', ":3: not JSON .lone surrogate"),
+        (
+            "a.jsonl",
+            LINES + '{"text1": "\\ud83d x", "text2": "b"}\n',
+            ":3: not JSON .lone surrogate",
+        ),
         ("a.json", '[\n{"text1": "a"},\n]', ":[23]: not JSON"),  # Python 3.13 names the comma
-        ("a.json", '{"text1": "a"}', ": found an object with the keys text1; expected an array of rows"),
-        ("a.json", '{"rows": [{"row_idx": 0, "row": {}}]}', ": is an answer of the Hub's dataset viewer"),
-        ("a.json", '{"a": [{}], "b": [{}]}', ": found an object with the keys a, b; expected an array"),
-        ("a.json", '[{"text1": "\\ud800", "text2": "b", "label": 1}]', ": not readable as json .*surrogates"),
+        (
+            "a.json",
+            '{"text1": "a"}',
+            ": found an object with the keys text1; expected an array of rows",
+        ),
+        (
+            "a.json",
+            '{"rows": [{"row_idx": 0, "row": {}}]}',
+            ": is an answer of the Hub's dataset viewer",
+        ),
+        (
+            "a.json",
+            '{"a": [{}], "b": [{}]}',
+            ": found an object with the keys a, b; expected an array",
+        ),
+        (
+            "a.json",
+            '[{"text1": "\\ud800", "text2": "b", "label": 1}]',
+            ": not readable as json .*surrogates",
+        ),
         ("a.json", '{"text1": {"0": "a"}}', ": found an object .* pandas: orient='records'"),
         ("a.jsonl", '["a", "b"]\n', """:1: list, expected a JSON object, such as {"anchor": …"""),
-        ("a.csv", "PK\3\4", ": is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it"),
-        ("a.csv", "Export,,\n" + HEAD, ": found the columns Export, column_2.* delete rows above the header"),
-        ("a.csv", "id,text1,text2,dup\n", r": found .* columns=\{'text1': 'text1', .* 'label': 'NAME'\}"),
-        ("a.jsonl", '{"answer": "reject", "_task_hash": 1}', ": has answers of Prodigy.* 'label': 'answer'"),
+        (
+            "a.csv",
+            "PK\3\4",
+            ": is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it",
+        ),
+        (
+            "a.csv",
+            "Export,,\n" + HEAD,
+            ": found the columns Export, column_2.* delete rows above the header",
+        ),
+        (
+            "a.csv",
+            "id,text1,text2,dup\n",
+            r": found .* columns=\{'text1': 'text1', .* 'label': 'NAME'\}",
+        ),
+        (
+            "a.jsonl",
+            '{"answer": "reject", "_task_hash": 1}',
+            ": has answers of Prodigy.* 'label': 'answer'",
+        ),
         ("a.xlsx", "PK", ": not readable as a spreadsheet"),
     ],
 )
-def test_messages_name_row_and_remedy(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_messages_name_row_and_remedy(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
     path = put(tmp_path, name, content.encode())
     with pytest.raises(PairkitError, match=rf"a\.\w+{message}") as raised:
         pairkit.read(path)
@@ -173,12 +259,16 @@ def test_messages_name_row_and_remedy(tmp_path: Path, name: str, content: str, m
 
 def test_missing_values_are_counted(tmp_path: Path) -> None:
     words = ("nan", "None", "NULL", "\\N", "#N/A", "<NA>", "#REF!", " ")
-    path = put(tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode())
+    path = put(
+        tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode()
+    )
     left_out = pairkit.read(path, bad_rows="skip")
     assert left_out["train"]["text2"].to_list() == ["none"]
     assert left_out.bad_rows is not None
     assert left_out.bad_rows["reason"].to_list() == ["placeholder_text2"] * 7 + ["empty_text2"]
-    labels = put(tmp_path, "b.csv", (HEAD + "a,b,0,8\na,b,n/a\na,b,1,0\n").replace(",", ";").encode())
+    labels = put(
+        tmp_path, "b.csv", (HEAD + "a,b,0,8\na,b,n/a\na,b,1,0\n").replace(",", ";").encode()
+    )
     labels.write_text(labels.read_text().replace("0;8", "0,8").replace("1;0", "1,0"))
     read = pairkit.read(labels, bad_rows="skip")
     assert read["train"]["label"].round(2).to_list() == pytest.approx([0.8, 1])
@@ -197,9 +287,7 @@ def spreadsheet(path: Path, sheets: dict[str, list[tuple[Any, ...]]]) -> Path:
     with zipfile.ZipFile(path, "w") as file:
         for number, (name, rows) in enumerate(sheets.items(), 1):
             listed += f'<sheet name="{name}" sheetId="{number}" r:id="r{number}"/>'
-            parts += (
-                f'<Relationship Id="r{number}" Type="{LINKS}/worksheet" Target="worksheets/{number}.xml"/>'
-            )
+            parts += f'<Relationship Id="r{number}" Type="{LINKS}/worksheet" Target="worksheets/{number}.xml"/>'
             cells = ""
             for row, values in enumerate(rows, 1):
                 cells += f'<row r="{row}">'

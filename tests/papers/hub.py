@@ -34,7 +34,9 @@ def table(**columns: int) -> Dataset:
     return Dataset.from_dict({name: texts(ROWS, seed) for name, seed in columns.items()})
 
 
-def classes(first: str, second: str, names: Sequence[str], seed: int, *, hidden: bool = False) -> Dataset:
+def classes(
+    first: str, second: str, names: Sequence[str], seed: int, *, hidden: bool = False
+) -> Dataset:
     """Pairs of texts with classes; hidden ones are -1."""
     features = Features({first: _TEXT, second: _TEXT, "label": ClassLabel(names=[*names])})
     labels = [-1 if hidden else row % len(names) for row in range(ROWS)]
@@ -85,7 +87,9 @@ def load_dataset(name: str, config: str | None = None) -> DatasetDict:
 
 def few_rows(monkeypatch: Any) -> None:
     """Expect few rows in the files of the papers' suites, instead of the published numbers."""
-    fewer = {task: tuple((name, PROBED) for name, _ in files) for task, files in transfer._FILES.items()}
+    fewer = {
+        task: tuple((name, PROBED) for name, _ in files) for task, files in transfer._FILES.items()
+    }
     monkeypatch.setattr(transfer, "_FILES", fewer)
     monkeypatch.setattr(nli, "_ROWS", dict.fromkeys(nli._ROWS, PROBED))
     monkeypatch.setattr(retrieval, "_FILES", {"test": (retrieval._FILES["test"][0], ROWS)})
@@ -98,7 +102,9 @@ def write_data(folder: Path) -> Path:
     for file in folder.rglob("*.tsv"):
         head, *lines = file.read_text().splitlines()
         draw = random.Random(file.name)
-        write_table(file, head, ((*line.split("\t")[:-2], *draw.sample(known, 2)) for line in lines))
+        write_table(
+            file, head, ((*line.split("\t")[:-2], *draw.sample(known, 2)) for line in lines)
+        )
     for part in ("train", "dev"):
         scored = zip((row % 6 for row in range(ROWS)), texts(ROWS, 6), texts(ROWS, 7), strict=True)
         write_table(folder / f"stsb/stsb-{part}.tsv", "score\tsentence1\tsentence2", scored)
@@ -106,7 +112,9 @@ def write_data(folder: Path) -> Path:
         labels = (("NUM", "HUM") if "TREC" in name else (0, 1)) * PROBED
         columns = ["sentence1", "sentence2"] if "mrpc" in name else ["text"]
         head = "\t".join(["coarse" if "TREC" in name else "label", *columns])
-        write_table(folder / name, head, zip(labels, *[texts(PROBED, 8)] * len(columns), strict=False))
+        write_table(
+            folder / name, head, zip(labels, *[texts(PROBED, 8)] * len(columns), strict=False)
+        )
     for name in nli._ROWS:
         rows = zip(_NLI * ROWS, texts(PROBED, 3), texts(PROBED, 2), strict=False)
         write_table(folder / f"nli/{name}.tsv.gz", "label\tpremise\thypothesis", rows)
@@ -129,7 +137,9 @@ def write_labelled(folder: Path) -> None:
 
 def write_models(folder: Path) -> None:
     """Tiny models at the Hub ids, as paths below `folder`, which has to be the current one."""
-    bert = save_bert(folder / "google-bert/bert-base-uncased", layers=1, dim=136, spread=0.2, length=512)
+    bert = save_bert(
+        folder / "google-bert/bert-base-uncased", layers=1, dim=136, spread=0.2, length=512
+    )
     save_generator(bert, folder / "distilbert/distilbert-base-uncased")
     save_generator(bert, folder / "distilbert/distilroberta-base")
     (folder / "FacebookAI").mkdir()

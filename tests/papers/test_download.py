@@ -64,7 +64,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         files[f"msr_paraphrase_{part}.txt"] = b"Quality\t#1 ID\t#2 ID\t#1\t#2\n1\t2\t3\tone\ttwo\n"
     for name in ("test_2016", "val"):
         for number in range(1, 6):
-            files[f"captions/{name}.{number}.en.gz"] = gzip.compress(f"A  dog {number}\nA cat\n".encode())
+            files[f"captions/{name}.{number}.en.gz"] = gzip.compress(
+                f"A  dog {number}\nA cat\n".encode()
+            )
     for name, data in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(data)
@@ -94,7 +96,9 @@ def load_dataset(name: str, _: Any = None) -> DatasetDict:
         return DatasetDict(train=rows, validation=rows, test=rows)
     text, label = Value("string"), ClassLabel(names=["entailment", "neutral", "contradiction"])
     columns = {"premise": ["a", "b", "c"], "hypothesis": ["x"] * 3, "label": [2, -1, 0]}
-    rows = Dataset.from_dict(columns, Features({"premise": text, "hypothesis": text, "label": label}))
+    rows = Dataset.from_dict(
+        columns, Features({"premise": text, "hypothesis": text, "label": label})
+    )
     splits = (
         ["train", "validation_matched", "validation_mismatched"]
         if "multi" in name
@@ -106,7 +110,10 @@ def load_dataset(name: str, _: Any = None) -> DatasetDict:
 def test_the_downloaded_files_are_those_of_the_suites(served: Path, tmp_path: Path, monkeypatch):
     data = tmp_path / "data"
     app(["data", "--data-dir", str(data)], standalone_mode=False)
-    sizes = {task: tuple((name, SIZES[task]) for name, _ in files) for task, files in transfer._FILES.items()}
+    sizes = {
+        task: tuple((name, SIZES[task]) for name, _ in files)
+        for task, files in transfer._FILES.items()
+    }
     monkeypatch.setattr(transfer, "_FILES", sizes)
     monkeypatch.setattr(nli, "_ROWS", dict.fromkeys(nli._ROWS, 2))
     monkeypatch.setattr(retrieval, "_FILES", {"test": (retrieval._FILES["test"][0], 2)})

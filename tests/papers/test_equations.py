@@ -44,7 +44,9 @@ def ranked(scores: Tensor, labels: Tensor, tau: float, sign: int) -> float:
 def printed_contrast(first: Tensor, second: Tensor, targets: list[list[int]]) -> float:
     """arXiv Eq. 2 and ACL Eq. 4: a sum over the positives `targets` of each first text."""
     cosines = unit(first) @ unit(second).T / TAU
-    return float(sum(cosines[i].logsumexp(0) - cosines[i, j] for i, own in enumerate(targets) for j in own))
+    return float(
+        sum(cosines[i].logsumexp(0) - cosines[i, j] for i, own in enumerate(targets) for j in own)
+    )
 
 
 def ours(first: Tensor, second: Tensor, texts: list[list[int]], **options: object) -> float:
@@ -69,7 +71,9 @@ def test_the_angle_is_a_similarity_of_the_whole_vectors():
     rotated = torch.cat([c - d, c + d], dim=-1)  # by 45 degrees, times the root of 2
     assert torch.allclose(found, math.sqrt(2) * cosine(first, rotated).abs())
     assert torch.allclose(angle_reference(first, first), torch.ones(6, dtype=torch.float64))
-    assert torch.allclose(angle_reference(rotated, second), torch.full((6,), 2**0.5, dtype=torch.float64))
+    assert torch.allclose(
+        angle_reference(rotated, second), torch.full((6,), 2**0.5, dtype=torch.float64)
+    )
     assert not torch.allclose(found, angle_reference(second, first))
     assert (printed < 0).any()  # ACL Eq. 2 takes the logarithm of it
 
@@ -77,7 +81,9 @@ def test_the_angle_is_a_similarity_of_the_whole_vectors():
 def test_equation_7_ranks_the_other_way_round():
     first, second = pairs()
     labels, scores = torch.tensor([1.0, 0, 1, 0, 1, 0]), angle_reference(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(ranked(scores, labels, TAU, -1))
+    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(
+        ranked(scores, labels, TAU, -1)
+    )
     reversed_loss = ranked(scores, labels, TAU, 1)  # as printed
     assert reversed_loss == pytest.approx(ranking_loss(-scores, labels, 1 / TAU).item())
     better = scores + labels  # positives score higher
@@ -87,7 +93,9 @@ def test_equation_7_ranks_the_other_way_round():
 def test_equation_1_is_ours():
     (first, second), labels = pairs(), torch.tensor([1.0, 0, 0.5, 0, 1, 0.5])
     scores = cosine(first, second)
-    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(ranked(scores, labels, TAU, -1))
+    assert ranking_loss(scores, labels, 1 / TAU).item() == pytest.approx(
+        ranked(scores, labels, TAU, -1)
+    )
 
 
 def test_the_contrast_is_a_mean_instead_of_a_sum():
@@ -100,15 +108,24 @@ def test_copies_of_a_positive():
     first, second = pairs(4)
     second = first + second
     second[1] = second[0]
-    texts = [[0, 10], [1, 10], [2, 12], [3, 13]]  # the second texts of the first two pairs are the same
+    texts = [
+        [0, 10],
+        [1, 10],
+        [2, 12],
+        [3, 13],
+    ]  # the second texts of the first two pairs are the same
     assigned = printed_contrast(first, second, [[0, 1], [0, 1], [2], [3]])
     found = {
-        rule: ours(first, second, texts, duplicates=rule) for rule in ("positive", "exclude", "negative")
+        rule: ours(first, second, texts, duplicates=rule)
+        for rule in ("positive", "exclude", "negative")
     }
     assert found["positive"] == pytest.approx(assigned / 6)
-    assert found["negative"] == pytest.approx(printed_contrast(first, second, [[0], [1], [2], [3]]) / 4)
+    assert found["negative"] == pytest.approx(
+        printed_contrast(first, second, [[0], [1], [2], [3]]) / 4
+    )
     left_out = sum(
-        printed_contrast(first[[i]], second[kept], [[0]]) for i, kept in ((0, [0, 2, 3]), (1, [1, 2, 3]))
+        printed_contrast(first[[i]], second[kept], [[0]])
+        for i, kept in ((0, [0, 2, 3]), (1, [1, 2, 3]))
     )
     left_out += sum(printed_contrast(first[[i]], second, [[i]]) for i in (2, 3))
     assert found["exclude"] == pytest.approx(left_out / 4)
@@ -127,6 +144,8 @@ def test_hard_negatives_are_candidates_beyond_equation_4():
         settings = ObjectiveSettings(
             weights=Weights(contrastive=1), tau=Taus(contrastive=TAU), hard_negatives=hard
         )
-        losses[hard] = Objective(settings, dim=8, kind="triplet")(vectors, None, numbers)["loss"].item()
+        losses[hard] = Objective(settings, dim=8, kind="triplet")(vectors, None, numbers)[
+            "loss"
+        ].item()
     assert losses[False] == pytest.approx(printed)
     assert losses[True] > printed

@@ -22,7 +22,9 @@ from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
 RUN: dict[str, Any] = {
-    "origin": {"settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}},
+    "origin": {
+        "settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}
+    },
     "result": {"dev_metric": "spearman", "dev_before": 0.5, "dev": 0.7},
     "history": [
         {"step": 10, "loss": 9.0, "cosent": 3.0, "angle": 3.0, "learning_rate": 1e-5},
@@ -47,7 +49,10 @@ def files(folder: Path) -> dict[str, bytes]:
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty graded pairs; one text would be a formula to matplotlib, one holds what its font lacks."""
     choose = random.Random(0)
-    texts = [" ".join(choose.choices(WORDS, k=6)) for _ in range(78)] + ["$x^{2$ costs $5", "語\x1b[2J file"]
+    texts = [" ".join(choose.choices(WORDS, k=6)) for _ in range(78)] + [
+        "$x^{2$ costs $5",
+        "語\x1b[2J file",
+    ]
     rows = [f"{n % 11 / 2}\t{texts[2 * n]}\t{texts[2 * n + 1]}" for n in range(40)]
     path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
     path.write_text("\n".join(["score\tsentence1\tsentence2", *rows]) + "\n")
@@ -59,7 +64,9 @@ def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path)
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
     names = [
-        f"{name}.{suffix}" for name in ("densities", "halves-bert", "pairs") for suffix in ("png", "svg")
+        f"{name}.{suffix}"
+        for name in ("densities", "halves-bert", "pairs")
+        for suffix in ("png", "svg")
     ]
     assert sorted(files(out)) == sorted([*names, "figures.json"])
     assert "curves of bert" in printed["left_out"]
@@ -69,7 +76,9 @@ def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path)
             ElementTree.fromstring(data)
     record = json.loads(before["figures.json"])
     rows = [line.split("\t") for line in pairs.read_text().splitlines()[1:]]
-    vectors = Encoder.load(bert, precision="fp32").encode([text for row in rows for text in row[1:]])
+    vectors = Encoder.load(bert, precision="fp32").encode(
+        [text for row in rows for text in row[1:]]
+    )
     one, other = vectors[::2].astype(float), vectors[1::2].astype(float)
     cosines = (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
     panel = record["densities"]["models"]["bert"]
@@ -81,7 +90,9 @@ def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path)
     assert found["original"]["imaginary"]["values"] == pytest.approx(apart, rel=1e-4)
     again = tmp_path / "again"
     make_figures(replace(request, kind="halves"), again, lambda _: None)
-    assert {name: before[name] for name in before if "halves-" in name}.items() <= files(again).items()
+    assert {name: before[name] for name in before if "halves-" in name}.items() <= files(
+        again
+    ).items()
     (out / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match=r"has notes\.txt, which isn't part of a set of figures"):
         make_figures(request, out, lambda _: None)
@@ -91,7 +102,12 @@ def test_figures_of_a_dataset(tmp_path: Path):
     (tmp_path / "data").mkdir()
     for split, long in (("train", 600), ("test", 4)):
         rows = [
-            {"text1": "a b c", "text2": "a b d" if label else "e f g", "label": label, "repo": f"r/{label}"}
+            {
+                "text1": "a b c",
+                "text2": "a b d" if label else "e f g",
+                "label": label,
+                "repo": f"r/{label}",
+            }
             for label in (0, 1, 1, 0)
         ]
         rows[0]["text1"] = "word " * long
@@ -113,15 +129,24 @@ def test_curves_of_runs(tmp_path: Path):
     assert printed["files"] == ["curves.png", "curves.svg"]
     found = read_curves(models[0])
     assert (found.loss.x.tolist(), found.loss.y.tolist()) == ([10, 20], [9, 7])
-    assert list(found.parts) == ["cosent", "angle"]  # in_batch had no weight; the learning rate is no part
+    assert list(found.parts) == [
+        "cosent",
+        "angle",
+    ]  # in_batch had no weight; the learning rate is no part
     assert found.dev is not None
     assert (found.dev.metric, found.dev.best_step) == ("spearman", 15)
-    assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == ([0, 15, 20], [0.5, 0.7, 0.6])
+    assert (found.dev.curve.x.tolist(), found.dev.curve.y.tolist()) == (
+        [0, 15, 20],
+        [0.5, 0.7, 0.6],
+    )
     none = write_run(tmp_path / "none", result={"dev_metric": None}, dev_history=[], best_step=None)
     assert read_curves(none).dev is None
     with pytest.raises(ConfigError, match="only model folders of `aoe train` have curves"):
         read_curves("minilm")
-    for changes, message in (({"history": []}, "the history is empty"), ({"history": 3}, "no readable")):
+    for changes, message in (
+        ({"history": []}, "the history is empty"),
+        ({"history": 3}, "no readable"),
+    ):
         with pytest.raises(DataError, match=message):
             read_curves(write_run(tmp_path / "bad", **changes))
 
@@ -138,11 +163,17 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
 
 @pytest.mark.parametrize(
     ("labels", "expected"),
-    [([0, 1, 1], [0, 1]), (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]), (np.arange(1, 2, 0.1), None)],
+    [
+        ([0, 1, 1], [0, 1]),
+        (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]),
+        (np.arange(1, 2, 0.1), None),
+    ],
 )
 def test_groups_by_gold_score(labels: Any, expected: list[float] | None):
     at = levels(np.asarray(labels, float))
-    assert at.tolist() == pytest.approx(np.linspace(1, 1.9, 6).tolist() if expected is None else expected)
+    assert at.tolist() == pytest.approx(
+        np.linspace(1, 1.9, 6).tolist() if expected is None else expected
+    )
     assert nearest(np.array([0.49, 0.5]), np.array([0.0, 1.0])).tolist() == [0, 1]
     assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
 
@@ -152,7 +183,9 @@ def made(dim: int = 8) -> Pairs:
     rows = np.arange(60).reshape(-1, 2)
     texts = [str(n) for n in range(30)]
     labels = np.linspace(0, 5, 30)
-    return Pairs("made", texts, texts, labels, draw.normal(size=(60, dim)), rows, np.linspace(-1, 1, 30))
+    return Pairs(
+        "made", texts, texts, labels, draw.normal(size=(60, dim)), rows, np.linspace(-1, 1, 30)
+    )
 
 
 def test_halves_of_the_pairs_in_the_zone():

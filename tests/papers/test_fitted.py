@@ -80,7 +80,10 @@ def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path):
     path = written(tmp_path / name, text)
     assert is_word_vectors(str(path))
     vectors, places = read_word_vectors(path)
-    assert (vectors.shape, places[". ."]) == ((4, 2), 3)  # a word may hold spaces; of two the first counts
+    assert (vectors.shape, places[". ."]) == (
+        (4, 2),
+        3,
+    )  # a word may hold spaces; of two the first counts
     embed = WordVectors(path)
     assert embed(["A it", "it's", "none known"]).tolist() == [[0.5, 0.5], [1, 1.5], [0, 0]]
 

@@ -58,7 +58,9 @@ def full(root: Path, tmp_path: Path, monkeypatch) -> Reproduce:
     monkeypatch.setattr("papers.reproduce.training_data.subprocess.run", without_llms)
     monkeypatch.setattr("papers.reproduce.scoring.mteb_tasks", lambda *_: [])
     monkeypatch.setattr("papers.reproduce.scoring.evaluate_mteb", lambda *_, **__: {"STS12": 0.5})
-    monkeypatch.setattr("papers.suites.probe.predict", lambda *parts: 0 * parts[-1][1])  # slow, and not new
+    monkeypatch.setattr(
+        "papers.suites.probe.predict", lambda *parts: 0 * parts[-1][1]
+    )  # slow, and not new
     hub.few_rows(monkeypatch)
 
     def run(name: str, *only: str) -> dict[str, Any]:
@@ -79,7 +81,11 @@ def check(name: str, found: dict[str, Any], rows: list[str]) -> None:
     for row in found["rows"]:
         columns = set(row["figures"]) - {"dev"}
         assert columns
-        assert not published[row["row"]] or columns & set(published[row["row"]]) or name == "unsupervised"
+        assert (
+            not published[row["row"]]
+            or columns & set(published[row["row"]])
+            or name == "unsupervised"
+        )
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -96,7 +102,9 @@ def test_every_row_runs_on_data_of_the_hub(name: str, full: Reproduce):
 
 def test_mteb_is_named_before_a_model_is_loaded(monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb", None)  # as if it were not installed
-    with pytest.raises(ConfigError, match=r"suite mteb needs mteb.*pip install 'aoe-toolkit\[mteb\]'"):
+    with pytest.raises(
+        ConfigError, match=r"suite mteb needs mteb.*pip install 'aoe-toolkit\[mteb\]'"
+    ):
         Scoring(read_recipe("mteb").at("full").evaluate, Folders(None, Path("w")))
 
 
@@ -128,12 +136,15 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     **{(name, "AnglE"): BERT | ANGLE for name in ("mrpc", "qqp", "qnli")},
     ("retrieval", "AnglE"): BERT | ANGLE | PAIRS,
     ("retrieval", "AoE"): BERT | AOE | {"data": ("sentence-transformers/nli-for-simcse:triplet",)},
-    ("nli", "SBERT, own settings"): BERT | {"pooling": "avg", "lr": 2e-5, "batch": (16, 1), "epochs": 1},
+    ("nli", "SBERT, own settings"): BERT
+    | {"pooling": "avg", "lr": 2e-5, "batch": (16, 1), "epochs": 1},
     ("nli", "SimCSE, own settings"): BERT
     | {"max_length": 32, "batch": (512, 1), "epochs": 3, "duplicates": "negative"},
     ("nli", "AnglE"): BERT | ANGLE | PAIRS,
     ("nli", "AoE"): BERT | AOE,
-    ("nli-llama", "AnglE"): LLAMA_NLI | ANGLE | {"weights": {"cosent": 1, "in_batch": 35, "angle": 1}},
+    ("nli-llama", "AnglE"): LLAMA_NLI
+    | ANGLE
+    | {"weights": {"cosent": 1, "in_batch": 35, "angle": 1}},
     ("nli-llama", "AnglE, quoted prompt"): {"prompts": 'Summarize sentence "{text}" in one word:"'},
     ("nli-llama", "AoE"): LLAMA_NLI | AOE | {"prompts": "Summarize sentence {text} in one word:"},
     ("stsb-llama", "AoE"): LLAMA | AOE,

@@ -27,7 +27,9 @@ from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.tiny import WORDS, save_generator, save_words
 
-TEXT_METHODS = [name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")]
+TEXT_METHODS = [
+    name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
+]
 
 
 def softplus(x: float) -> float:
@@ -36,7 +38,9 @@ def softplus(x: float) -> float:
 
 def batch_of(*lengths: int) -> TextBatch:
     """Texts of [CLS], so many tokens, and [SEP]."""
-    ids = [[2, *range(10 * row, 10 * row + length), 3] for row, length in enumerate(lengths, start=1)]
+    ids = [
+        [2, *range(10 * row, 10 * row + length), 3] for row, length in enumerate(lengths, start=1)
+    ]
     numbers = torch.arange(len(lengths))
     tokens = torch.tensor([token for text in ids for token in text])
     return TextBatch(tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None])
@@ -65,7 +69,9 @@ def test_a_killed_training_continues_to_the_same_weights(
     data: Any = texts
     backbone, options = shallow, dict[str, str]()
     if name in ("infersent", "consert-joint"):
-        data = [{"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))]
+        data = [
+            {"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))
+        ]
     if name == "infersent":
         backbone = tmp_path / "bilstm"
         write_bilstm(save_words(tmp_path / "words.txt"), backbone, size=8)
@@ -78,7 +84,12 @@ def test_a_killed_training_continues_to_the_same_weights(
 
     def train(out: str) -> aoe_train.Trained:
         settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made().encoder)}
-        how: dict[str, Any] = {"batch_size": 8, "epochs": 2, "settings": settings, "progress": False}
+        how: dict[str, Any] = {
+            "batch_size": 8,
+            "epochs": 2,
+            "settings": settings,
+            "progress": False,
+        }
         return aoe_train.train(data, backbone=backbone, out=tmp_path / out, objective=made(), **how)
 
     whole = train("whole")
@@ -126,21 +137,29 @@ def test_ct_by_hand():
     # Scores: [[1, 0, 2], [2, 2, 0], [2, 1, 2]]; one negative each: (0, 1), (1, 2), (2, 0)
     same = softplus(-1) + softplus(-2) + softplus(-2)
     other = softplus(0) + softplus(0) + softplus(2)
-    assert tension_loss(first, second, torch.arange(3), 1).item() == pytest.approx((same + other) / 6)
+    assert tension_loss(first, second, torch.arange(3), 1).item() == pytest.approx(
+        (same + other) / 6
+    )
     every = other + softplus(2) + softplus(2) + softplus(1)
-    assert tension_loss(first, second, torch.arange(3), 7).item() == pytest.approx((same + every) / 9)
+    assert tension_loss(first, second, torch.arange(3), 7).item() == pytest.approx(
+        (same + every) / 9
+    )
     copies = tension_loss(first[[0, 0]], first[[0, 0]], torch.tensor([4, 4]), 7)
     assert copies.item() == pytest.approx(softplus(-1))  # a copy of a text is not a negative
 
 
 def test_isbert_by_hand():
-    local = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])  # two tokens of one text, one of the other
+    local = torch.tensor(
+        [[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]
+    )  # two tokens of one text, one of the other
     vectors = torch.tensor([[1.0, 1.0], [3.0, 0.0]])
     # Scores: own 1, 2 and 3; others' 3, 0 and 2
     same = (softplus(-1) + softplus(-2) + softplus(-3)) / 3
     others = (softplus(3) + softplus(0) + softplus(2)) / 3
     owners = torch.tensor([0, 0, 1])
-    assert information_loss(local, vectors, owners, torch.arange(2)).item() == pytest.approx(same + others)
+    assert information_loss(local, vectors, owners, torch.arange(2)).item() == pytest.approx(
+        same + others
+    )
     copies = information_loss(local, vectors, owners, torch.zeros(2, dtype=torch.long))
     assert copies.item() == pytest.approx(same)
 
@@ -149,7 +168,9 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     torch.manual_seed(0)
     filters, tokens = NGrams([1, 3, 5], 8), torch.randn(7, 8)
     together = filters(tokens, torch.tensor([0, 0, 0, 1, 2, 2, 2]))
-    alone = [filters(part, torch.zeros(len(part), dtype=torch.long)) for part in tokens.split([3, 1, 3])]
+    alone = [
+        filters(part, torch.zeros(len(part), dtype=torch.long)) for part in tokens.split([3, 1, 3])
+    ]
     torch.testing.assert_close(together, torch.cat(alone))
     width = filters[1]  # of three tokens: ReLU(w . h + b), zeros beyond the ends
     padded = torch.cat([torch.zeros(1, 8), tokens[:3], torch.zeros(1, 8)])
@@ -183,7 +204,9 @@ def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing: bool, bert
     batch = batch_of(2, 5, 5)
     torch.manual_seed(1)
     with features_cut(model, batch.lengths, 0.5):
-        handle = model.backbone.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+        handle = model.backbone.encoder.register_forward_pre_hook(
+            lambda _, given: seen.append(given[0])
+        )
         batch.vectors(model)
         handle.remove()
     states = seen[0] if not packing else torch.split(seen[0][0], batch.lengths.tolist())
@@ -196,7 +219,10 @@ def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing: bool, bert
 def test_infersent_by_hand():
     one, other = torch.tensor([1.0, 2.0]), torch.tensor([3.0, -1.0])
     assert features(one, other).tolist() == [1, 2, 3, -1, 2, 3, 3, -2]
-    assert classes(torch.zeros(2, 1, dtype=torch.long), torch.tensor([1.0, 0.0])).tolist() == [[1], [0]]
+    assert classes(torch.zeros(2, 1, dtype=torch.long), torch.tensor([1.0, 0.0])).tolist() == [
+        [1],
+        [0],
+    ]
     assert classes(torch.tensor([[4, 5, -1]]), None).tolist() == [[1, 0, -100]]
 
 
@@ -212,7 +238,9 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     nothing = fill_template(batch_of(0), first)
     model = encoder.model
     expected = nothing.states(model)[-first.mask]
-    torch.testing.assert_close(template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4
+    )
     (shift,) = template_bias(model, fill_template(batch_of(3), first), first)
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
@@ -227,7 +255,9 @@ def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     assert torch.equal(edited[~mask], ids[~mask])
     assert torch.equal(replaced == 1, (edited != ids) & (ids != -100))
     assert (replaced[ids == -100] == -100).all()
-    with pytest.raises(RemoteError, match="none: no such folder, and the Hub lacks it or can't be reached"):
+    with pytest.raises(
+        RemoteError, match="none: no such folder, and the Hub lacks it or can't be reached"
+    ):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
     (tmp_path / "generator" / "model.safetensors").unlink()
     with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
@@ -239,11 +269,15 @@ def test_phase_by_polar_form_and_as_a_ranking():
     vectors = torch.randn(5, 2, 6, generator=generator, dtype=torch.float64).requires_grad_()
     one, other = vectors.detach().unbind(1)
     z, w = (side[:, :3].numpy() + 1j * side[:, 3:].numpy() for side in (one, other))
-    square = np.average(np.sin((np.angle(z) - np.angle(w)) / 2) ** 2, axis=1, weights=np.abs(z) * np.abs(w))
+    square = np.average(
+        np.sin((np.angle(z) - np.angle(w)) / 2) ** 2, axis=1, weights=np.abs(z) * np.abs(w)
+    )
     scores = 1.01 - np.sqrt(square + 1e-4)
     assert phase_similarity(one, other).numpy() == pytest.approx(scores)
     labels = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5])
-    terms = [math.exp(scores[j] - scores[i]) for i in range(5) for j in range(5) if labels[i] > labels[j]]
+    terms = [
+        math.exp(scores[j] - scores[i]) for i in range(5) for j in range(5) if labels[i] > labels[j]
+    ]
     assert Phase()(vectors, labels).item() == pytest.approx(math.log(1 + sum(terms)))
     assert torch.autograd.gradcheck(lambda given: Phase(0.2)(given, labels), vectors)
 

@@ -21,8 +21,14 @@ SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     choose = random.Random(0)
-    drawn = [(choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"])) for _ in range(60)]
-    rows = [f"the {size} {who} is eating the {size} apple and the {who} is running" for who, size in drawn]
+    drawn = [
+        (choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"]))
+        for _ in range(60)
+    ]
+    rows = [
+        f"the {size} {who} is eating the {size} apple and the {who} is running"
+        for who, size in drawn
+    ]
     path = tmp_path / "texts.txt"
     path.write_text("\n".join([*rows, " ".join(rows[:6])]))
     return path
@@ -56,7 +62,9 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts: Path, bert: Path
     assert run["corpus"]["sequences"] > 61
     assert run["inputs"].keys() == {str(texts)}
     assert run["result"] == result
-    batch = AutoTokenizer.from_pretrained(out)(["a dog"], return_tensors="pt", return_token_type_ids=False)
+    batch = AutoTokenizer.from_pretrained(out)(
+        ["a dog"], return_tensors="pt", return_token_type_ids=False
+    )
     assert AutoModel.from_pretrained(out)(**batch).pooler_output.shape == (1, 32)
 
 
@@ -65,16 +73,23 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts: Path, bert: Path
     [
         ({"lr": 1e30, "steps": 30}, "the loss became nan"),
         ({"lr": 3, "steps": 30, "log_steps": 1}, r"the loss rose from 5\.\d+ to \d+"),
-        ({"lr": 1e30, "steps": 5, "log_steps": 100}, "the loss became nan"),  # no entry but the first
+        (
+            {"lr": 1e30, "steps": 5, "log_steps": 100},
+            "the loss became nan",
+        ),  # no entry but the first
     ],
     ids=["no number", "far above its beginning", "after the last entry"],
 )
 def test_a_diverged_run_stops(texts: Path, bert: Path, changes: dict[str, float], sign: str):
     run = settings(texts, bert, **changes)
-    with pytest.raises(ConfigError, match=rf"diverged at step \d+: {sign}.* --fresh .* --set lr=") as caught:
+    with pytest.raises(
+        ConfigError, match=rf"diverged at step \d+: {sign}.* --fresh .* --set lr="
+    ) as caught:
         pretrain(run, progress=False)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(f"its newest checkpoint is {max(run.out.parent.glob('ran.work/c*-*'))}")
+    assert str(caught.value).endswith(
+        f"its newest checkpoint is {max(run.out.parent.glob('ran.work/c*-*'))}"
+    )
     assert not run.out.exists()
 
 
@@ -82,7 +97,9 @@ def test_a_diverged_run_stops(texts: Path, bert: Path, changes: dict[str, float]
 def test_a_killed_run_continues_to_the_same_weights(
     texts: Path, bert: Path, monkeypatch, checkpointing: bool
 ):
-    undisturbed = settings(texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing)
+    undisturbed = settings(
+        texts, bert, out=texts.with_name("whole"), gradient_checkpointing=checkpointing
+    )
     expected = pretrain(undisturbed, progress=False)
     broken = settings(texts, bert, gradient_checkpointing=checkpointing)
     step = Trainer.training_step
@@ -112,7 +129,9 @@ def test_a_killed_run_continues_to_the_same_weights(
 def test_embeddings_of_another_encoder_and_fresh(texts: Path, bert: Path):
     sizes = SIZES.model_copy(update={"dim": 999})
     how = {"tokenizer": None, "init_from": bert, "sizes": sizes, "lr": 1e-9, "weight_decay": 0}
-    model = AutoModel.from_pretrained(pretrain(settings(texts, bert, steps=1, **how), progress=False)["out"])
+    model = AutoModel.from_pretrained(
+        pretrain(settings(texts, bert, steps=1, **how), progress=False)["out"]
+    )
     torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
     with pytest.raises(ConfigError, match="already exists"):
         pretrain(settings(texts, bert, steps=1), progress=False)

@@ -28,7 +28,12 @@ ROWS = {  # as counted in the papers
 }
 NO_SCORES = ["AoE, Table 6", "AoE, Table 7", "AoE, Table 8", "AoE, appendix D", "AnglE, Table 1"]
 EVERY = [f"{source}: {row}" for source, table in PUBLISHED.items() for row in table.rows]
-MISPRINTED = {"SBERT, BERT-base", "SBERT", "BERT, average", "Avg. BERT"}  # their means, by a few hundredths
+MISPRINTED = {
+    "SBERT, BERT-base",
+    "SBERT",
+    "BERT, average",
+    "Avg. BERT",
+}  # their means, by a few hundredths
 
 
 def test_no_row_is_left_out():
@@ -58,7 +63,11 @@ def columns_of(recipe: str) -> set[str]:
     """The columns of a recipe's table at scale full."""
     columns: set[str] = set()
     for column in read_recipe(recipe).at("full").evaluate:
-        own = SUITES[column.suite].tasks if column.suite in SUITES else PUBLISHED["AoE, Table 1"].columns[:-1]
+        own = (
+            SUITES[column.suite].tasks
+            if column.suite in SUITES
+            else PUBLISHED["AoE, Table 1"].columns[:-1]
+        )
         columns |= {column.name} if column.name else {*(column.tasks or own)}
         columns |= {"mean"} if column.mean else set()
     return columns

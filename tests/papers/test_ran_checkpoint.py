@@ -51,7 +51,9 @@ def test_outputs_follow_the_published_equations():
     check(model, reference)
     with torch.no_grad():
         logits = model(torch.tensor([TEXTS[-1]])).logits[0]
-    np.testing.assert_allclose(logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4)
+    np.testing.assert_allclose(
+        logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4
+    )
 
 
 def test_our_style_differs_only_in_norm_and_start():
@@ -104,9 +106,15 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda v: v.pop("rannet/ran-1/cell-glu/dense-t/bias"), "missing .*ran-1/cell-glu/dense-t/bias"),
+        (
+            lambda v: v.pop("rannet/ran-1/cell-glu/dense-t/bias"),
+            "missing .*ran-1/cell-glu/dense-t/bias",
+        ),
         (lambda v: v.update({"rannet/global_step": np.zeros(1)}), "unknown .*global_step"),
-        (lambda v: v.update({"rannet/mlm-matching/bias": np.zeros(7)}), r"make \(7,\), expected \(20,\)"),
+        (
+            lambda v: v.update({"rannet/mlm-matching/bias": np.zeros(7)}),
+            r"make \(7,\), expected \(20,\)",
+        ),
         (lambda v: v.pop("rannet/token-embedding/embeddings"), "no variables of a RAN"),
     ],
 )
@@ -136,10 +144,16 @@ def checkpoint(tmp_path: Path) -> Path:
     ("damage", "words"),
     [
         (lambda index, data: data.unlink(), "data-00000-of-00001: not readable"),
-        (lambda index, data: data.write_bytes(data.read_bytes()[:-1]), "not shape .* within the file"),
+        (
+            lambda index, data: data.write_bytes(data.read_bytes()[:-1]),
+            "not shape .* within the file",
+        ),
         (lambda index, data: index.unlink(), r"ran\.ckpt\.index: not readable"),
         (lambda index, data: index.write_bytes(b""), "not the index of a TensorFlow checkpoint"),
-        (lambda index, data: index.write_bytes(b"x" * 100), "not the index of a TensorFlow checkpoint"),
+        (
+            lambda index, data: index.write_bytes(b"x" * 100),
+            "not the index of a TensorFlow checkpoint",
+        ),
         (lambda index, data: os.truncate(index, 17 << 20), "larger than 16 MiB"),
     ],
 )

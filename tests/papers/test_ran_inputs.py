@@ -63,7 +63,9 @@ def test_whole_words_are_hidden_up_to_the_share(ids: np.ndarray, seed: int, shar
 
 def test_shares_of_masked_random_and_unchanged_tokens():
     ids = np.array(
-        TOKENIZER("the old crash not the new error of a large compiler", add_special_tokens=False).input_ids
+        TOKENIZER(
+            "the old crash not the new error of a large compiler", add_special_tokens=False
+        ).input_ids
     )
     counts = np.zeros(3)
     for row in range(3000):
@@ -80,7 +82,9 @@ def test_masks_depend_on_seed_epoch_and_row():
     np.testing.assert_array_equal(first[0], first[1])
     for key in ((2, 2, 3), (1, 3, 3), (1, 2, 4)):
         assert not np.array_equal(first[0], mask_words(ids, VOCABULARY, MaskSettings(), key))
-    shown, labels = mask_words(np.array(SPECIAL), VOCABULARY, MaskSettings(), (0, 0, 0))  # which stay
+    shown, labels = mask_words(
+        np.array(SPECIAL), VOCABULARY, MaskSettings(), (0, 0, 0)
+    )  # which stay
     assert shown.tolist() == SPECIAL
     assert (labels == IGNORED).all()
     with pytest.raises(ConfigError, match="no mask token"):
@@ -108,7 +112,9 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
 
 
 @settings(max_examples=40)
-@given(st.lists(st.text("the cat zx", max_size=40), max_size=8), st.integers(8, 20), st.integers(8, 30))
+@given(
+    st.lists(st.text("the cat zx", max_size=40), max_size=8), st.integers(8, 20), st.integers(8, 30)
+)
 def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_length: int):
     texts = [*texts, "dog"]
     corpus = tokenize_corpus(texts, TOKENIZER, length=length, text_length=text_length)
@@ -134,7 +140,10 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
     assert load_tokenizer(tmp_path / "vocab.txt", lowercase=False)("Cat").input_ids == [9]
     assert (tokenizer.pad_token_id, tokenizer.mask_token_id) == (0, 4)
     tokenizer.save_pretrained(tmp_path / "saved")
-    for again in (load_tokenizer(tmp_path / "saved"), AutoTokenizer.from_pretrained(tmp_path / "saved")):
+    for again in (
+        load_tokenizer(tmp_path / "saved"),
+        AutoTokenizer.from_pretrained(tmp_path / "saved"),
+    ):
         assert again("the cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
 
 
@@ -171,7 +180,9 @@ def test_inputs_without_tokens_or_padding_are_refused(tmp_path: Path, llama: Pat
 def model() -> RanForMaskedLM:
     torch.manual_seed(0)
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 4}
-    config = ran.RanConfig(vocab_size=30, window_size=8, min_window_size=3, initializer_range=0.5, **sizes)
+    config = ran.RanConfig(
+        vocab_size=30, window_size=8, min_window_size=3, initializer_range=0.5, **sizes
+    )
     return RanForMaskedLM(config).eval()
 
 

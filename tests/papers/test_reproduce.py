@@ -138,7 +138,9 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root: Path, recipe: Reci
 
 def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root: Path):
     own = 'seed = 42\nscales.small = { data = ["{data}/a.tsv", "{data}/b.tsv"], labels = { yes = 1 } }'
-    made = modified(root, 'method = "ct"', f'method = "infersent"\nbackbone = "{{data}}/ran"\n{own}')
+    made = modified(
+        root, 'method = "ct"', f'method = "infersent"\nbackbone = "{{data}}/ran"\n{own}'
+    )
     of_scale = {"encoder": {"pooling": "cls"}}
     at = made.scales["small"].model_copy(update={"settings": of_scale})
     runs, _ = plan(made.model_copy(update={"scales": {"small": at}}), "small", FOLDERS)
@@ -164,14 +166,19 @@ def test_samples_of_rows_and_single_texts(root: Path):
     assert found.dev == str(data / "dev.tsv")
     assert training_data(source, folders) == found
     whole = source.model_copy(update={"rows": None})
-    assert training_data(whole, folders) == TrainingData(str(data / "train.tsv"), str(data / "dev.tsv"))
+    assert training_data(whole, folders) == TrainingData(
+        str(data / "train.tsv"), str(data / "dev.tsv")
+    )
     assert pl.read_parquet(training_data(whole, folders, Texts()).train)["text"].is_unique().all()
     table(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
     chosen = training_data(
         whole, folders, Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
     ).train
     assert pl.read_parquet(chosen)["text"].to_list() == ["first text", "second text"]
-    table(data / "triplets.jsonl", json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}))
+    table(
+        data / "triplets.jsonl",
+        json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}),
+    )
     bare = training_data(Source(train="{data}/triplets.jsonl"), folders, Texts()).train
     assert sorted(pl.read_parquet(bare)["text"]) == ["a", "b", "c", "d"]
     for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
@@ -191,7 +198,11 @@ def test_samples_of_rows_and_single_texts(root: Path):
 def test_reproduce_writes_a_table_and_skips_finished_runs(root: Path, recipe: Recipe, monkeypatch):
     messages: list[str] = []
     found = reproduce(recipe, options(root), say=messages.append)
-    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [("none", 1), ("CoSENT", 2), ("CT", 2)]
+    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
+        ("none", 1),
+        ("CoSENT", 2),
+        ("CT", 2),
+    ]
     cosent = found["rows"][1]["figures"]
     assert cosent["held"]["paper"] == 81.5
     assert cosent["held"]["deviation"] is not None
@@ -228,7 +239,9 @@ def test_a_damaged_record_is_repeated_with_the_same_scores(root: Path, recipe: R
 def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recipe):
     messages: list[str] = []
     hot = options(root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
-    with pytest.raises(PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
+    with pytest.raises(
+        PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "
+    ):
         reproduce(recipe, hot, say=messages.append)
     assert any(words.startswith("none, seed 0: held") for words in messages)
     text = (root / "out" / "table.md").read_text()
@@ -246,7 +259,9 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recip
         ('settings.encoder.pooling = "cls"', False),  # as it is in any case
     ],
 )
-def test_rows_without_training_can_change_how_texts_are_encoded(root: Path, row: str, differs: bool):
+def test_rows_without_training_can_change_how_texts_are_encoded(
+    root: Path, row: str, differs: bool
+):
     made = modified(root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
     found = reproduce(made, options(root, only=("none", "other")), say=no_output)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
@@ -264,12 +279,20 @@ def test_averaged_word_vectors_are_a_row(root: Path):
     ("old", "new", "says"),
     [
         ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
-        ('name = "held"', 'name = "held"\nmetric = "roc"', "metric 'roc': dev.tsv has spearman, pearson"),
+        (
+            'name = "held"',
+            'name = "held"\nmetric = "roc"',
+            "metric 'roc': dev.tsv has spearman, pearson",
+        ),
         ('name = "held"', 'name = "held"\nmean = true', "a column with a name has one task"),
         ('"Tiny"', "3", "title"),
         ('name = "CT"', 'name = "CoSENT"', "two runs have the same or similar names"),
         ("seeds = [0, 1]", "sedes = [0, 1]", "unknown setting"),
-        ("paper = { held = 81.5 }", 'paper = "AoE, Table 1: X"', "no published scores 'AoE, Table 1: X'"),
+        (
+            "paper = { held = 81.5 }",
+            'paper = "AoE, Table 1: X"',
+            "no published scores 'AoE, Table 1: X'",
+        ),
         ('"ct"', '"bow"', "CT: method 'bow': expected one of"),
         ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
     ],
@@ -305,7 +328,9 @@ def test_prepare_runs_only_our_own_commands(tmp_path: Path, monkeypatch):
     with pytest.raises(ConfigError, match="`rm -r x` is not one of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), folders, no_output)
     messages: list[str] = []
-    source = Source(train="x", prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),))
+    source = Source(
+        train="x", prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),)
+    )
     with pytest.raises(DataError, match=r"`gis pair .*` failed with exit code [23]"):
         prepare(source, folders, messages.append)
     done = subprocess.CompletedProcess[str]([], 0)
@@ -316,11 +341,19 @@ def test_prepare_runs_only_our_own_commands(tmp_path: Path, monkeypatch):
 
 
 def test_mean_and_deviation_by_hand(recipe: Recipe):
-    records = [Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))]
+    records = [
+        Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))
+    ]
     (row,) = summary(recipe, records, ["held"])
     assert row["figures"]["held"]["mean"] == pytest.approx(85)
     assert row["figures"]["held"]["deviation"] == pytest.approx(50**0.5)
-    found = {"scale": "small", "backbone": "b", "about": "", "changed": [], "left_out": {"X": "why"}}
+    found = {
+        "scale": "small",
+        "backbone": "b",
+        "about": "",
+        "changed": [],
+        "left_out": {"X": "why"},
+    }
     page = markdown(recipe, {**found, "rows": [row]})
     assert "85.00 ± 7.07 (81.50)" in page
     assert "* X is skipped: why" in page
@@ -340,7 +373,14 @@ def test_differences_are_tested_over_the_seeds(root: Path):
     rows = summary(made, records, ["first", "held"])
     expected = stats.ttest_rel(scores["CT"], scores["CoSENT"]).pvalue
     assert [row["p"] for row in rows] == [None, None, pytest.approx(expected)]
-    found = {"scale": "small", "backbone": "b", "about": "", "changed": [], "left_out": {}, "rows": rows}
+    found = {
+        "scale": "small",
+        "backbone": "b",
+        "about": "",
+        "changed": [],
+        "left_out": {},
+        "rows": rows,
+    }
     page = markdown(made, found)
     assert f"| {expected:.2g} | 3 |" in page
     assert "p: paired t-test of held against CoSENT over the seeds." in page
@@ -377,7 +417,9 @@ def test_list_dry_run_and_usage_errors(root: Path, monkeypatch, capsys):
 def test_sigterm_ends_the_command(root: Path, place: str):
     """While data is read, and while a model is trained."""
     given = ("--data-dir", "data", "--out", "out", "--only", "CoSENT", "--set", "optim.epochs=400")
-    process = forked.begin("papers", "reproduce", "tiny.toml", *given, cwd=root, err=str(root / "err"))
+    process = forked.begin(
+        "papers", "reproduce", "tiny.toml", *given, cwd=root, err=str(root / "err")
+    )
     while not [*root.glob(place)]:
         assert process.is_alive(), (root / "err").read_text()
         time.sleep(0.01)

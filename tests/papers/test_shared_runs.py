@@ -40,7 +40,7 @@ def training(root: Path) -> list[Path]:  # noqa: F811
 
 
 @pytest.mark.slow
-def test_the_table_of_workers_of_which_one_is_killed_is_that_of_one_process(root: Path, recipe: Recipe):  # noqa: F811
+def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root: Path, recipe: Recipe):  # noqa: F811
     reproduce(recipe, options(root, assignments=ASSIGNED), say=no_output)
     process = begin(root, "--workers", "2")
     while not training(root):
@@ -48,12 +48,16 @@ def test_the_table_of_workers_of_which_one_is_killed_is_that_of_one_process(root
         time.sleep(0.01)
     (claimed,) = {path.name.removesuffix(".work") for path in training(root)[:1]}
     started = [
-        child for child in psutil.Process(process.pid).children() if "spawn_main" in str(child.cmdline())
+        child
+        for child in psutil.Process(process.pid).children()
+        if "spawn_main" in str(child.cmdline())
     ]
     assert len(started) == 2
     lock = root / "shared"
     holders = [
-        child for child in started if any(f"claims/{claimed}/" in file.path for file in child.open_files())
+        child
+        for child in started
+        if any(f"claims/{claimed}/" in file.path for file in child.open_files())
     ]
     holders[0].kill()
     process.join(300)
@@ -114,14 +118,20 @@ def test_records_of_two_machines_make_one_table(root: Path, recipe: Recipe, tmp_
         shutil.copy(record, root / "out/runs")
     monkeypatch.setattr(aoe_train, "train", None)
     found = reproduce(recipe, options(root), say=no_output)
-    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [("none", 1), ("CoSENT", 2), ("CT", 2)]
+    assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
+        ("none", 1),
+        ("CoSENT", 2),
+        ("CT", 2),
+    ]
 
 
 @pytest.mark.parametrize(
     ("listed", "count", "found"),
     [("2,5", 8, ["2", "5"]), (None, 3, ["0", "1", "2"]), (None, 0, [None]), ("", 0, [None])],
 )
-def test_each_worker_has_a_gpu(listed: str | None, count: int, found: list[str | None], monkeypatch):
+def test_each_worker_has_a_gpu(
+    listed: str | None, count: int, found: list[str | None], monkeypatch
+):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)

@@ -51,7 +51,10 @@ def folds(y: np.ndarray) -> list[Part]:
 
 def chosen(regs: Sequence[float], x: np.ndarray, y: np.ndarray) -> float:
     scores = [
-        round(100 * np.mean([(fit(c, x[a], y[a]).predict(x[b]) == y[b]).mean() for a, b in folds(y)]), 2)
+        round(
+            100 * np.mean([(fit(c, x[a], y[a]).predict(x[b]) == y[b]).mean() for a, b in folds(y)]),
+            2,
+        )
         for c in regs
     ]
     return regs[int(np.argmax(scores))]
@@ -85,7 +88,9 @@ def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length: floa
         warnings.simplefilter("error")
         found = predict(train, dev, test)
     if length == 1.0:
-        scores = [round(100 * fit(c, *train).score(dev[0].astype(float), dev[1]), 2) for c in NARROW]
+        scores = [
+            round(100 * fit(c, *train).score(dev[0].astype(float), dev[1]), 2) for c in NARROW
+        ]
         best = fit(NARROW[int(np.argmax(scores))], *train)
         assert found.tolist() == best.predict(test[0].astype(float)).tolist()
 
@@ -109,11 +114,18 @@ def test_weighted_detection_equals_repeated_examples(rows: list[tuple[bool, bool
 
 GOOD = ["a fine film", "good", "well done indeed , it is"]
 BAD = ["a dull film", "bad", "", "café closed , a pity"]
-SST = {"train": [("good film", 1), ("bad", 0), ("fine", 1)], "dev": [("dull", 0)], "test": [("a pity", 0)]}
+SST = {
+    "train": [("good film", 1), ("bad", 0), ("fine", 1)],
+    "dev": [("dull", 0)],
+    "test": [("a pity", 0)],
+}
 TREC = {"train": [("NUM", "How far ?"), ("HUM", "Who is José ?")], "test": [("DESC", "Why ?")]}
 SIZES = {"SST2": (3, 1, 1), **dict.fromkeys(("TREC", "MRPC"), (2, 1))}
 SIZES |= dict.fromkeys(("MR", "CR", "SUBJ", "MPQA"), (7,))
-MRPC = {"train": [(1, "it rains a lot", "rain"), (0, 'he said "no"', "cows")], "test": [(1, "a b", "b")]}
+MRPC = {
+    "train": [(1, "it rains a lot", "rain"), (0, 'he said "no"', "cows")],
+    "test": [(1, "a b", "b")],
+}
 
 
 def write(path: Path, lines: list[str], encoding: str = "utf-8") -> None:
@@ -148,7 +160,11 @@ def originals(folder: Path) -> Path:
     for part, some in SST.items():
         write(folder / f"SST/binary/sentiment-{part}", [f"{text}\t{label}" for text, label in some])
     for part, name in (("train", "train_5500"), ("test", "TREC_10")):
-        write(folder / f"TREC/{name}.label", [f"{kind}:x {text}" for kind, text in TREC[part]], "latin-1")
+        write(
+            folder / f"TREC/{name}.label",
+            [f"{kind}:x {text}" for kind, text in TREC[part]],
+            "latin-1",
+        )
     for part, pairs in MRPC.items():
         lines = [f"{label}\t1\t2\t{one}\t{other}" for label, one, other in pairs]
         write(folder / f"MRPC/msr_paraphrase_{part}.txt", ["Quality\t#1 ID\t#2 ID\t#1\t#2", *lines])
@@ -176,10 +192,22 @@ def seen(folder: Path, name: str) -> list[tuple[object, list[int]]]:
 @pytest.mark.parametrize("name", transfer.TASKS)
 def test_all_layouts_give_the_same_examples(name: str, tmp_path: Path):
     packed = seen(tables(tmp_path / "packed"), name)
-    assert packed == seen(tables(tmp_path / "plain", ""), name) == seen(originals(tmp_path / "own"), name)
+    assert (
+        packed
+        == seen(tables(tmp_path / "plain", ""), name)
+        == seen(originals(tmp_path / "own"), name)
+    )
     if name == "MR":  # ordered by words and class, a full stop for no text
         (((texts,), classes),) = packed
-        assert texts == [".", "bad", "good", "a dull film", "a fine film", "café closed , a pity", GOOD[2]]
+        assert texts == [
+            ".",
+            "bad",
+            "good",
+            "a dull film",
+            "a fine film",
+            "café closed , a pity",
+            GOOD[2],
+        ]
         assert classes == [0, 0, 1, 0, 1, 0, 1]
 
 
@@ -255,11 +283,15 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
         part, n = parts[name]
         assert n == len(test[1])
         assert part is not None
-        assert part.scores()["accuracy"] == pytest.approx(np.mean(predict(train, dev, test) == test[1]))
+        assert part.scores()["accuracy"] == pytest.approx(
+            np.mean(predict(train, dev, test) == test[1])
+        )
     (inference / "nli/snli-train.tsv").unlink()
     some, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
     assert "SNLI" in missing
-    assert re.search(r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", compare_with_published("nli", some))
+    assert re.search(
+        r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", compare_with_published("nli", some)
+    )
     for suite, error, words in (
         ("sts", DataError, "contains none of the tasks"),
         ("glue", ConfigError, "--suite glue: expected sts, transfer, nli, retrieval"),
@@ -270,14 +302,27 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
         aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path, progress=False)
 
 
-def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(inference: Path, monkeypatch, capsys):
+def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(
+    inference: Path, monkeypatch, capsys
+):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
-    given = ["--suite", "nli", "--task", "TaxiNLI", "--data-dir", str(inference), "--no-cache", "--json"]
+    given = [
+        "--suite",
+        "nli",
+        "--task",
+        "TaxiNLI",
+        "--data-dir",
+        str(inference),
+        "--no-cache",
+        "--json",
+    ]
     with serving() as server:
         app(["evaluate", "--model", "m", "--endpoint", server.url, *given], standalone_mode=False)
     assert 0 < json.loads(capsys.readouterr().out)["TaxiNLI"]["accuracy"] < 1
     assert {asked["model"] for asked in server.asked} == {"m"}
-    assert "taxinli-mnli 0\nso what 0" in [text for asked in server.asked for text in asked["input"]]
+    assert "taxinli-mnli 0\nso what 0" in [
+        text for asked in server.asked for text in asked["input"]
+    ]
     assert set(server.keys) == {None}
 
 
@@ -290,7 +335,9 @@ def test_published_files():
 
 
 def captions(images: int) -> CaptionTask:
-    return CaptionTask("captions", [tuple(f"{image} {n}" for n in range(5)) for image in range(images)])
+    return CaptionTask(
+        "captions", [tuple(f"{image} {n}" for n in range(5)) for image in range(images)]
+    )
 
 
 def scores(task: CaptionTask, vectors: np.ndarray) -> dict[str, float]:
@@ -314,7 +361,8 @@ def by_hand(vectors: np.ndarray) -> dict[str, float]:
         first = hits.index(True) + 1
         gold = [[float(query < row < query + 5) for row in others]]
         figures = {
-            "strict_accuracy": set(ranked[:5]) == {*range(query, query + 5)},  # as the paper words it
+            "strict_accuracy": set(ranked[:5])
+            == {*range(query, query + 5)},  # as the paper words it
             **{f"recall@{k}": sum(hits[:k]) / 4 for k in (1, 5, 10)},
             "ndcg@10": ndcg_score(gold, [cosines[others]], k=10),
             "mrr@10": 1 / first if first <= 10 else 0,
@@ -345,7 +393,9 @@ def test_ties_rank_captions_of_other_images_first():
 
 def test_files_of_captions(tmp_path: Path):
     head = "image\t" + "\t".join(f"caption{n}" for n in range(1, 6))
-    rows = ["\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))]) for image in range(1014)]
+    rows = [
+        "\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))]) for image in range(1014)
+    ]
     for split, name, images in (("test", "test", 1000), ("validation", "val", 1014)):
         write(tmp_path / f"flickr30k/flickr30k-{name}.tsv.gz", [head, *rows[:images]])
         ((task,), _) = find_tasks("retrieval", tmp_path, split=split)

@@ -15,7 +15,16 @@ from tests import forked
 from tests.aoe_train import conftest
 from tests.aoe_train.tiny import write_texts
 from tests.contract.conftest import Done
-from tests.contract.train_command import DEV, MIXTURE, begin_ranks, command, difference, environ, fill, run
+from tests.contract.train_command import (
+    DEV,
+    MIXTURE,
+    begin_ranks,
+    command,
+    difference,
+    environ,
+    fill,
+    run,
+)
 from tests.two_nodes import two_nodes
 
 bert, minilm = conftest.bert, conftest.minilm
@@ -66,7 +75,14 @@ def test_killed_run_continues_to_the_same_bytes(folder: Path, trained: Done) -> 
 
 @pytest.mark.slow
 def test_killed_mixture_continues_to_the_same_bytes(folder: Path) -> None:
-    arguments = (*MIXTURE, *DEV, "--dev-data", "other=triplets.jsonl", "--set", "log.checkpoint_steps=2")
+    arguments = (
+        *MIXTURE,
+        *DEV,
+        "--dev-data",
+        "other=triplets.jsonl",
+        "--set",
+        "log.checkpoint_steps=2",
+    )
     forked.run(*command(*arguments, out="mixed"), cwd=folder, environ=environ())
     killed_after(2, folder, *arguments, out="cut-mixture")
     assert not (folder / "cut-mixture").exists()

@@ -94,7 +94,9 @@ def test_a_killed_build_continues_to_the_same_bytes(
 
 
 @pytest.mark.parametrize("kind", ["stalled", "secondary_403"])
-def test_ctrl_c_does_not_wait_for_a_server_that_hangs_or_lets_wait(tmp_path: Path, kind: str) -> None:
+def test_ctrl_c_does_not_wait_for_a_server_that_hangs_or_lets_wait(
+    tmp_path: Path, kind: str
+) -> None:
     plan = FaultPlan(stall_s=60, retry_after_s=600, rules=(Rule(kind=kind, probability=1),))
     with serve(SAMPLE, faults=plan) as server:
         flags = ("--repos", REPO, "--api-url", server.url, "--work", str(tmp_path / "w"))
@@ -145,7 +147,9 @@ def test_an_added_hour_reuses_the_other_hours(threads: Any, tmp_path: Path) -> N
     assert files(replaced.out) == files(build(whole, tmp_path / "third").out) != files(scratch.out)
 
 
-@pytest.mark.parametrize("places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "places", [("judged",), pytest.param(("hours", "judged"), marks=pytest.mark.slow)]
+)
 def test_a_killed_archive_continues_to_the_same_bytes(
     built: Any, source: Path, tmp_path: Path, places: tuple[str, ...]
 ) -> None:
@@ -181,11 +185,17 @@ def _with_mark(mark: str) -> Iterator[int]:
 def test_ctrl_c_ends_an_archive_in_one_line(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "gis"
     driver = subprocess.Popen(
-        command(source, out, "--workers", "2"), stderr=subprocess.PIPE, text=True, start_new_session=True
+        command(source, out, "--workers", "2"),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     while not list((tmp_path / "gis.work").glob("hours/*.parquet")) and driver.poll() is None:
         time.sleep(0.01)
     os.killpg(driver.pid, signal.SIGINT)  # like a terminal
-    assert driver.communicate(timeout=300)[1] == "interrupted; run the same command again to continue\n"
+    assert (
+        driver.communicate(timeout=300)[1]
+        == "interrupted; run the same command again to continue\n"
+    )
     assert driver.returncode == 130
     assert not out.exists()

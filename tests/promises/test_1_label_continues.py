@@ -27,7 +27,9 @@ from tests.llm_labeler.test_judge_command import judged
 
 
 @pytest.mark.parametrize(
-    ("kills", "texts"), [(1, 12), pytest.param(20, 400, marks=pytest.mark.slow)], ids=["one", "twenty"]
+    ("kills", "texts"),
+    [(1, 12), pytest.param(20, 400, marks=pytest.mark.slow)],
+    ids=["one", "twenty"],
 )
 def test_kills_lose_nothing(tmp_path: Path, kills: int, texts: int) -> None:
     source = sentences(tmp_path / "s.txt", texts)
@@ -78,7 +80,9 @@ def test_a_faulty_ensemble_loses_no_answer_and_repeats_no_question(tmp_path: Pat
 
 def test_sentences_in_memory_are_resumed_like_a_file(tmp_path: Path) -> None:
     asked: list[str] = []
-    first = generate_from(TEXTS, tmp_path / "out", asked, max_requests=3, settings={"llm.mine.local": True})
+    first = generate_from(
+        TEXTS, tmp_path / "out", asked, max_requests=3, settings={"llm.mine.local": True}
+    )
     assert (len(asked), first.asked.stopped) == (3, "max_requests")
     assert any("max_requests=" in note for note in first.messages)
     second = generate_from([*TEXTS], tmp_path / "out", asked, settings={"llm.mine.local": True})

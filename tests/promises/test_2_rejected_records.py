@@ -42,7 +42,11 @@ def test_unusable_rows_are_counted_and_the_rest_is_labelled(tmp_path: Path) -> N
     with serve() as server:
         done = generate(path, tmp_path / "out", *one_llm(tmp_path, server.base_url))
     assert done.code == 0, done.err
-    assert done.result["dropped"] == {"text_empty": 1, "text_too_long": 1, "text_unusable_characters": 1}
+    assert done.result["dropped"] == {
+        "text_empty": 1,
+        "text_too_long": 1,
+        "text_unusable_characters": 1,
+    }
     assert "odd.txt:2: not used, too_long" in done.err
     texts = pl.concat(pairkit.read(tmp_path / "out").splits.values())["text1"]
     assert set(texts) == {"The nurse is kind.", orders}

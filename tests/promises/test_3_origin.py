@@ -23,7 +23,11 @@ from tests.aoe_train.tiny import save_bert, write_pairs
 from tests.contract.conftest import SAMPLE
 
 quiet: dict[str, Any] = {"progress": False}
-TEXTS = [f"the {size} dog is near the {place}" for size in ("big", "small") for place in ("house", "river")]
+TEXTS = [
+    f"the {size} dog is near the {place}"
+    for size in ("big", "small")
+    for place in ("house", "river")
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +53,13 @@ class Maker:
     settings_at: tuple[str, ...]
     input_at: str
 
-    def run(self, place: Path, out: Path, n: int = 0, settings: Mapping[str, Any] | None = None) -> Any:
+    def run(
+        self, place: Path, out: Path, n: int = 0, settings: Mapping[str, Any] | None = None
+    ) -> Any:
         """Make the result; returns its run.json."""
-        self.make(place, n, out=out, settings=self.changed if settings is None else settings, **quiet)
+        self.make(
+            place, n, out=out, settings=self.changed if settings is None else settings, **quiet
+        )
         return json.loads((out / "run.json").read_text())
 
     def files(self, out: Path) -> dict[str, bytes]:
@@ -101,7 +109,9 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_the_recorded_settings_make_the_same_result_again(maker: Maker, place: Path, tmp_path: Path) -> None:
+def test_the_recorded_settings_make_the_same_result_again(
+    maker: Maker, place: Path, tmp_path: Path
+) -> None:
     run = maker.run(place, tmp_path / "first")
     settings = maker.settings(run)
     assert maker.changed.items() <= settings.items()
@@ -137,7 +147,10 @@ def test_rows_of_issues_name_both_issues_and_the_evidence(place: Path, tmp_path:
     texts = dict(issues.select("url", "text").iter_rows())
     rows = rows_of(tmp_path / "out")
     for row in rows.iter_rows(named=True):
-        urls = [f"https://github.com/{row['repo']}/issues/{row[name]}" for name in ("number1", "number2")]
+        urls = [
+            f"https://github.com/{row['repo']}/issues/{row[name]}"
+            for name in ("number1", "number2")
+        ]
         assert urls == [row["url1"], row["url2"]]
         assert [texts[url] for url in urls] == [row["text1"], row["text2"]]
         if row["label"]:

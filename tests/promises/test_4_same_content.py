@@ -39,7 +39,9 @@ def tracker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def names(folder: Path) -> str:
-    return ",".join(sorted(str(path.parent.relative_to(folder)) for path in folder.glob("*/*/repo.json")))
+    return ",".join(
+        sorted(str(path.parent.relative_to(folder)) for path in folder.glob("*/*/repo.json"))
+    )
 
 
 def test_import_and_crawls_give_the_same_verdicts(tracker: Path, tmp_path: Path) -> None:
@@ -64,13 +66,17 @@ def test_an_update_gives_the_same_verdicts(tmp_path: Path) -> None:
             before = crawled(server.url, HOME, work, "--strategy", strategy)
         with serve(whole) as server:
             updated = crawled(server.url, HOME, work, "--strategy", strategy, "--update")
-            fresh = crawled(server.url, HOME, tmp_path / f"{strategy}-fresh", "--strategy", strategy)
+            fresh = crawled(
+                server.url, HOME, tmp_path / f"{strategy}-fresh", "--strategy", strategy
+            )
         assert updated == {key: fresh.get(key, updated[key]) for key in updated}
         assert updated.keys() >= fresh.keys()
         assert len(updated) > len(before)
 
 
-def test_the_order_of_archived_events_does_not_change_pairs(built: Any, threads: Any, tmp_path: Path) -> None:
+def test_the_order_of_archived_events_does_not_change_pairs(
+    built: Any, threads: Any, tmp_path: Path
+) -> None:
     lines = world(threads)
     shuffled = sorted(lines, key=lambda line: line[::-1])
     write_hours(tmp_path / "hours", [*shuffled, *lines[::7]], HOURS[::2])

@@ -45,7 +45,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_url: str) -> Path:
     gis_builder.detect(folder / "1.work", **quiet)
     events = lines_of(events_of(7, next(iter(saved_threads(folder / "1.work").values()))))
     write_hours(folder / "hours", events, ["2015-01-01-0", "2015-01-01-1"])
-    llm_labeler.generate(TEXTS[:9], llm="wordnet", out=folder / "l", work=folder / "label.work", **quiet)
+    llm_labeler.generate(
+        TEXTS[:9], llm="wordnet", out=folder / "l", work=folder / "label.work", **quiet
+    )
     review = pairkit.review(folder / "0.tsv", folder / "0.review", n=20, grades=True)
     judge_all(review, lambda text: str(len(text) % 6))
     return folder
@@ -73,14 +75,18 @@ CALLS: dict[str, Callable[..., Any]] = {
         at / "0.tsv", out, store=at / "0.review", relabel=bool(n), **more
     ),
     "pairkit.audit": lambda _, out, n, **more: pairkit.audit(
-        [{"text1": text, "text2": "a b", "label": 1} for text in (TEXTS[n], f"{TEXTS[n]}!")], out, **more
+        [{"text1": text, "text2": "a b", "label": 1} for text in (TEXTS[n], f"{TEXTS[n]}!")],
+        out,
+        **more,
     ),
     "pairkit.export": lambda at, out, n, **more: pairkit.export(at / f"{n}.tsv", out, **more),
     "pairkit.merge": lambda at, out, n, **more: pairkit.merge([at / f"{n}.tsv"], out, **more),
     "pairkit.extract": lambda at, out, n, **more: pairkit.extract(
         [{"question": text, "answer": f"it's {text}"} for text in TEXTS[n:]], out, **quiet, **more
     ),
-    "pairkit.report": lambda at, out, n, **more: pairkit.report(at / f"{n}.tsv", out, **quiet, **more),
+    "pairkit.report": lambda at, out, n, **more: pairkit.report(
+        at / f"{n}.tsv", out, **quiet, **more
+    ),
     "pairkit.split": lambda at, out, n, **more: pairkit.split(at / f"{n}.tsv", out, **more),
     "pairkit.write": lambda at, out, n, **more: pairkit.write(at / f"{n}.tsv", out, **more),
     "gis_builder.archive": archive,
@@ -111,7 +117,12 @@ CALLS: dict[str, Callable[..., Any]] = {
         at / "bert", out=out, dtype=("fp32", "bf16")[n], **quiet, **more
     ),
     "aoe_train.index": lambda at, out, n, **more: aoe_train.index(
-        at / f"{n}.txt", model=at / "bert", out=out, quantize=("float32", "int8")[n], **quiet, **more
+        at / f"{n}.txt",
+        model=at / "bert",
+        out=out,
+        quantize=("float32", "int8")[n],
+        **quiet,
+        **more,
     ),
     "aoe_train.mine": lambda at, out, n, **more: aoe_train.mine(
         at / "triplets.jsonl", model=at / "bert", out=out, num_negatives=1 + n, **quiet, **more
@@ -129,7 +140,12 @@ ENDINGS = {
     "gis_builder.render": ".parquet",
     "aoe_train.encode": ".npy",
 }
-WRITING_NOTHING = {"gis_builder.plan", "gis_builder.read_hours", "llm_labeler.plan", "aoe_train.plan"}
+WRITING_NOTHING = {
+    "gis_builder.plan",
+    "gis_builder.read_hours",
+    "llm_labeler.plan",
+    "aoe_train.plan",
+}
 
 
 def with_out() -> set[str]:
@@ -164,12 +180,17 @@ def test_a_finished_result_is_kept_unless_fresh(place: Path, tmp_path: Path, nam
 
 def test_texts_are_added_to_an_index(place: Path, tmp_path: Path) -> None:
     how: dict[str, Any] = {"model": place / "bert", "out": tmp_path / "index", **quiet}
-    assert aoe_train.index([{"text": text, "id": n} for n, text in enumerate(TEXTS[:50])], **how).rows == 50
+    assert (
+        aoe_train.index([{"text": text, "id": n} for n, text in enumerate(TEXTS[:50])], **how).rows
+        == 50
+    )
     more = aoe_train.index([{"text": text, "open": True} for text in TEXTS[48:53]], **how)
     assert (more.rows, more.encoded, more.missing) == (53, 3, 48)
     first = [aoe_train.search(how["out"], text, top=1)[0].row for text in (TEXTS[7], TEXTS[48])]
     assert [(row["id"], row["open"]) for row in first] == [(7, None), (None, True)]
-    assert "48 of the texts are not in this input; remove_missing=True removes them" in more.notes()[1]
+    assert (
+        "48 of the texts are not in this input; remove_missing=True removes them" in more.notes()[1]
+    )
     with pytest.raises(ConfigError, match="other types"):
         aoe_train.index([{"text": "a dog", "open": date(2020, 1, 1)}], **how)
     assert aoe_train.index(TEXTS[50:53], **how, remove_missing=True).rows == 3

@@ -48,7 +48,11 @@ def another(value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     return (
-        value + 17 if isinstance(value, int | float) else ("zebra",) if isinstance(value, tuple) else "zebra"
+        value + 17
+        if isinstance(value, int | float)
+        else ("zebra",)
+        if isinstance(value, tuple)
+        else "zebra"
     )
 
 
@@ -67,12 +71,22 @@ def test_a_new_default_is_in_help_and_documentation(
         value = another(parameter.default)
         declared = inspect.signature(function)
         changed = declared.parameters[parameter.name].replace(default=value)
-        every = [changed if each.name == parameter.name else each for each in declared.parameters.values()]
-        monkeypatch.setattr(function, "__signature__", declared.replace(parameters=every), raising=False)
+        every = [
+            changed if each.name == parameter.name else each
+            for each in declared.parameters.values()
+        ]
+        monkeypatch.setattr(
+            function, "__signature__", declared.replace(parameters=every), raising=False
+        )
     else:
         return
     shown = {True: "on", False: ""}.get(
-        value, "zebra" if value == ("zebra",) else f"{value:g}" if isinstance(value, float) else str(value)
+        value,
+        "zebra"
+        if value == ("zebra",)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value),
     )
     new = renewed(function, parameter.name)
     assert shown in new.default_text
@@ -82,7 +96,9 @@ def test_a_new_default_is_in_help_and_documentation(
 
 
 @pytest.mark.parametrize(("function", "parameter"), OPTIONS)
-def test_each_text_is_a_sentence_of_its_own(function: Callable[..., Any], parameter: Parameter) -> None:
+def test_each_text_is_a_sentence_of_its_own(
+    function: Callable[..., Any], parameter: Parameter
+) -> None:
     assert SENTENCE.match(parameter.text), parameter.text
     assert not re.search(r"\bSee `|\bAs for `", parameter.text), parameter.text
     lines = " ".join(documentation(function).split())
@@ -105,11 +121,15 @@ def test_an_option_has_the_same_name_in_python_and_in_the_shell(package: str) ->
 
 
 @pytest.mark.parametrize(("script", "package"), PACKAGES.items())
-def test_help_shows_every_option(script: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_shows_every_option(
+    script: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     for command in command_line(package).registered_commands:
         name = command.name or command.callback.__name__.replace("_", "-")
-        shown = " ".join(CliRunner().invoke(command_line(package), [name, "--help-all"]).output.split())
+        shown = " ".join(
+            CliRunner().invoke(command_line(package), [name, "--help-all"]).output.split()
+        )
         for parameter in command.cls.declared.values():
             assert " ".join(parameter.help.replace("`", "").split()) in shown.replace("`", "")
 
@@ -122,7 +142,9 @@ def test_defaults_in_words_are_those_of_the_code() -> None:
 
 
 def test_a_page_shows_a_new_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parents[2] / "docs" / "scripts")])
+    monkeypatch.setattr(
+        sys, "path", [*sys.path, str(Path(__file__).parents[2] / "docs" / "scripts")]
+    )
     reference = importlib.import_module("reference")
     before = reference.pages()
     for function in functions("aoe_train"):

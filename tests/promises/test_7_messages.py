@@ -15,9 +15,17 @@ from tests.conftest import command_line
 from tests.contract.conftest import ROOT, run_pairs
 
 PACKAGES = ("gis_builder", "llm_labeler", "aoe_train", "pairkit")
-SKIPPED = {"secrets", "detection", "options.py", "commands.py", "cli.py"}  # patterns, and the shell's own
+SKIPPED = {
+    "secrets",
+    "detection",
+    "options.py",
+    "commands.py",
+    "cli.py",
+}  # patterns, and the shell's own
 FLAG = re.compile(r"(?<![^\s(])--(?:no-(?=lora|grades|cache))?([a-z][a-z-]+)")
-DECLARATION = re.compile(r"--[a-z-]+(?:[ /]-{1,2}[a-z-]+)*|(?:aoe|gis|label|pairs|torchrun|pip|zcat) .*")
+DECLARATION = re.compile(
+    r"--[a-z-]+(?:[ /]-{1,2}[a-z-]+)*|(?:aoe|gis|label|pairs|torchrun|pip|zcat) .*"
+)
 
 
 def messages(source: str) -> Iterator[tuple[int, str]]:
@@ -67,8 +75,14 @@ def test_messages_name_declared_options_once(package: str) -> None:
 @pytest.mark.parametrize(
     ("message", "in_python"),
     [
-        ("give --fresh to replace it, or another --out", "give fresh=True to replace it, or another out="),
-        ("give --columns text=NAME,b=1, or none", "give columns={'text': 'NAME', 'b': '1'}, or none"),
+        (
+            "give --fresh to replace it, or another --out",
+            "give fresh=True to replace it, or another out=",
+        ),
+        (
+            "give --columns text=NAME,b=1, or none",
+            "give columns={'text': 'NAME', 'b': '1'}, or none",
+        ),
         ("--suite foo: expected sts", "suite='foo': expected sts"),
         ("use --engine=ray (--no-lora: --lr 2e-5)", "use engine='ray' (lora=False: lr=2e-5)"),
         ("--data PAIRS, --model --labels 'not so=1'", "data=PAIRS, model= labels='not so=1'"),
@@ -88,5 +102,7 @@ def test_the_same_error_in_python_and_in_the_shell(tmp_path: Path) -> None:
     pairkit.split(pairs, out, split_sizes=(1, 0, 0))
     with pytest.raises(ConfigError, match="give fresh=True to replace it"):
         pairkit.split(pairs, out, split_sizes=(1, 0, 0), seed=7)
-    done = run_pairs("split", str(pairs), "--out", str(out), "--split-sizes", "1,0,0", "--seed", "7")
+    done = run_pairs(
+        "split", str(pairs), "--out", str(out), "--split-sizes", "1,0,0", "--seed", "7"
+    )
     assert (done.code, "give --fresh to replace it" in done.error) == (2, True)

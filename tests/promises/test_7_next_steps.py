@@ -32,7 +32,9 @@ RUNS = {  # a command, and the first words of each of its next steps
     "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs' --dry-run": [
         "label generate"
     ],
-    "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs'": ["aoe train"],
+    "label generate --data table.csv --columns text=said --llm wordnet --out 'our pairs'": [
+        "aoe train"
+    ],
     "label generate --data train.tsv --columns text=sentence1 --llm wordnet --out pairs": [
         *("label report", "aoe train")
     ],
@@ -48,7 +50,9 @@ RUNS = {  # a command, and the first words of each of its next steps
     f"{TRAIN} --data train.tsv --accept-on train.tsv": [],
     "aoe index sentences.txt --model bert --out index": ["aoe serve", "aoe duplicates"],
     "aoe sample-pairs --data sentences.txt --model bert --model wide --out to-judge": JUDGE[1:],
-    "aoe sample-pairs --data sentences.txt --queries q.txt --model bert --model wide --out judged": JUDGE[1:],
+    "aoe sample-pairs --data sentences.txt --queries q.txt --model bert --model wide --out judged": JUDGE[
+        1:
+    ],
     "aoe mine --data positives.csv --model bert --out negatives": ["aoe train"],
     "aoe mine --data few.csv --model bert --out negatives": [],
     "aoe distill sentences.txt --model bert --out static": [],
@@ -65,7 +69,9 @@ def place(tmp_path: Path) -> Path:
     write_triplets(tmp_path / "triplets.jsonl", 60, 3)
     lines = (tmp_path / "train.tsv").read_text().splitlines()
     for name in ("bad.tsv", "-bad.tsv"):
-        (tmp_path / name).write_text("\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n")
+        (tmp_path / name).write_text(
+            "\n".join([*lines, "\tno second text\t1", "one\ttwo\t"]) + "\n"
+        )
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
     (tmp_path / "q.txt").write_text("\n".join(f"is the {word} near" for word in WORDS[5:45]))
     answers = [f"about {text}, or not" for text in SENTENCES]
@@ -78,7 +84,9 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("line", RUNS)
 def test_next_steps_run(place: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aoe_train.training.train_plan._PROBES", 1)  # a dry run times a real model's steps
+    monkeypatch.setattr(
+        "aoe_train.training.train_plan._PROBES", 1
+    )  # a dry run times a real model's steps
 
     def run(words: list[str]) -> str:
         environ = environment(AOE_CACHE=str(place / "cache"), HF_HUB_OFFLINE="1")
@@ -95,6 +103,8 @@ def test_next_steps_run(place: Path, line: str, monkeypatch: pytest.MonkeyPatch)
     for words in steps:
         if words[:2] in (["pairs", "review"], ["aoe", "serve"]):  # which wait for people
             tree(words[0]).commands[words[1]].make_context(words[1], words[2:])
-            assert all((place / word).exists() for word in words[2:] if "/" in word or word == "index")
+            assert all(
+                (place / word).exists() for word in words[2:] if "/" in word or word == "index"
+            )
         elif words[0] in SCRIPTS and not words[-1].endswith(".review"):  # not yet judged
             run([*words, *(["--dry-run"] if words[1] == "train" else [])])

@@ -13,11 +13,27 @@ import pairkit
 
 # Letters or words to compose texts of, what joins them, and a polite ending, by which two reports differ.
 LANGUAGES = {
-    "zh": ("无法保存文件磁盘已满打开编辑器窗口崩溃网络连接超时用户登录失败菜单显示错误", "", "谢谢"),
-    "ja": ("ファイルを保存できない画面が真白になる設定消えた印刷時文字化け接続切断起動遅", "", "です"),
+    "zh": (
+        "无法保存文件磁盘已满打开编辑器窗口崩溃网络连接超时用户登录失败菜单显示错误",
+        "",
+        "谢谢",
+    ),
+    "ja": (
+        "ファイルを保存できない画面が真白になる設定消えた印刷時文字化け接続切断起動遅",
+        "",
+        "です",
+    ),
     "th": ("เปิดไฟล์ไม่ได้หน้าจอดับเครือข่ายหลุดบันทึกข้อมูลพิมพ์ผิดพลาดรหัสผ่าน", "", "ครับ"),
-    "ko": ("파일 저장 오류 화면 종료 연결 실패 설정 삭제 인쇄 글자 느림 시작 창 메뉴 로그인", " ", "감사"),
-    "en": ("file save error screen close network fail setting delete print slow start menu", " ", "thanks"),
+    "ko": (
+        "파일 저장 오류 화면 종료 연결 실패 설정 삭제 인쇄 글자 느림 시작 창 메뉴 로그인",
+        " ",
+        "감사",
+    ),
+    "en": (
+        "file save error screen close network fail setting delete print slow start menu",
+        " ",
+        "thanks",
+    ),
 }
 
 
@@ -25,7 +41,9 @@ def tickets(language: str) -> pl.DataFrame:
     """240 tickets, of which n and n + 120 are twins; every fourth of the first is a duplicate of another."""
     units, blank, ending = LANGUAGES[language]
     drawn = random.Random(language)
-    bodies = [blank.join(drawn.choices(units.split() if blank else units, k=60)) for _ in range(120)]
+    bodies = [
+        blank.join(drawn.choices(units.split() if blank else units, k=60)) for _ in range(120)
+    ]
     rows = [
         {
             "id": number,
@@ -42,7 +60,9 @@ def tickets(language: str) -> pl.DataFrame:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_twins_share_a_split_and_are_no_negatives(language: str, tmp_path: Path) -> None:
     tickets(language).write_csv(tmp_path / "tickets.csv")
-    gis_builder.import_tracker(tmp_path / "tickets.csv", tmp_path / "work", repo="own/desk", progress=False)
+    gis_builder.import_tracker(
+        tmp_path / "tickets.csv", tmp_path / "work", repo="own/desk", progress=False
+    )
     gis_builder.detect(tmp_path / "work", progress=False)
     made = gis_builder.pair(tmp_path / "work", tmp_path / "pairs", progress=False)
     assert not made.statistics["rejected_issues"]

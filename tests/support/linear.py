@@ -8,13 +8,17 @@ from time import process_time
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_MAX_GROWTH = 8.0  # for four times the input, which takes 4 times as long if linear, 16 times if quadratic
+_MAX_GROWTH = (
+    8.0  # for four times the input, which takes 4 times as long if linear, 16 times if quadratic
+)
 _TRIES = 5
 _NOISE_S = 1e-3  # shorter times are noise of clock and scheduler
 _ENOUGH_S = 0.05  # a shorter input that takes this long shows the growth as well
 
 
-def assert_linear(run: Callable[[_T], object], make: Callable[[int], _T], size: int = 65_536) -> None:
+def assert_linear(
+    run: Callable[[_T], object], make: Callable[[int], _T], size: int = 65_536
+) -> None:
     """Fail if `run` takes more than linearly longer for `make(size)` than for `make(size // 4)`.
 
     The fastest of several tries counts; making the input is not measured. An eighth of `size` suffices if
@@ -30,7 +34,9 @@ def assert_linear(run: Callable[[_T], object], make: Callable[[int], _T], size: 
         if fastest_large <= _MAX_GROWTH * max(fastest_small, _NOISE_S):
             return
     growth = fastest_large / max(fastest_small, _NOISE_S)
-    raise AssertionError(f"four times the input took {growth:.1f} times as long, at most {_MAX_GROWTH:g}")
+    raise AssertionError(
+        f"four times the input took {growth:.1f} times as long, at most {_MAX_GROWTH:g}"
+    )
 
 
 def repeated(unit: str, before: str = "", after: str = "") -> Callable[[int], str]:

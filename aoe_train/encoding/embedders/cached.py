@@ -37,7 +37,9 @@ _SCHEMA = Schema(
 )
 _QUERY_KEYS = 500  # per query; SQLite allows at least 999
 _TEXTS, _CHARACTERS = 2048, 400_000  # per transaction: seconds of work, which a kill may lose
-PROBE_TEXT = "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
+PROBE_TEXT = (
+    "Nine clerks quietly filed the yellow maps, and a model is known again by how it reads this."
+)
 _TOLERANCE = 0.045  # relative change of a vector by other batches or precision: a cosine of 0.999
 
 
@@ -87,7 +89,9 @@ class CachedEmbedder(EmbedderWrapper):
         found = cast("np.ndarray", matrix)  # there is at least one text
         return found if len(rows) == len(texts) else found[[rows[text] for text in texts]]
 
-    def _cached(self, rows: Mapping[str, int], prompt: str | None) -> tuple[np.ndarray | None, list[str]]:
+    def _cached(
+        self, rows: Mapping[str, int], prompt: str | None
+    ) -> tuple[np.ndarray | None, list[str]]:
         """A matrix (text, dim) with the cached vectors, and the texts that are not cached."""
         texts = list(rows)
         if self._store is None:

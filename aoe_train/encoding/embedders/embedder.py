@@ -207,7 +207,9 @@ class QuantizedEmbedder(EmbedderWrapper):
         self._dim = checked_dim(self._dim, whole.shape[1])
         vectors = cut_to(whole, self._dim)
         ranges = value_ranges([vectors]) if self._quantize == "int8" else None
-        return restored(quantized(vectors, self._quantize, ranges), self._quantize, self._dim, ranges)
+        return restored(
+            quantized(vectors, self._quantize, ranges), self._quantize, self._dim, ranges
+        )
 
 
 def in_sizes(

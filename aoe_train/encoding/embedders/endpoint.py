@@ -52,7 +52,9 @@ class EndpointEmbedder:
         self._connection = ServerConnection(
             address, key, timeout_s=_TIMEOUT_S, plain_http=endpoint.plain_http
         )
-        Channel(self._connection, os.environ)  # checks early whether the key may be sent to this address
+        Channel(
+            self._connection, os.environ
+        )  # checks early whether the key may be sent to this address
         self._where = f"{model} at {address.url}"
         self.identity = hashlib.sha256(json.dumps([f"{address.url}/", model]).encode()).hexdigest()
         self._dim: int | None = None
@@ -91,18 +93,24 @@ class EndpointEmbedder:
         vectors = _read(body, len(texts), self._where)
         dim = vectors.shape[1]
         if dim != (self._dim or dim):
-            raise BadReply(f"{self._where}: vectors of {dim} dimensions, after vectors of {self._dim}")
+            raise BadReply(
+                f"{self._where}: vectors of {dim} dimensions, after vectors of {self._dim}"
+            )
         self._dim = dim
         return vectors
 
 
 def _check(text: str) -> None:
     if not text.strip():
-        raise DataError(f"a text is empty ({text!r}), and endpoints refuse empty texts; leave it out")
+        raise DataError(
+            f"a text is empty ({text!r}), and endpoints refuse empty texts; leave it out"
+        )
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"{text[:_SHOWN]!r} contains half a surrogate pair, which can't be sent") from error
+        raise DataError(
+            f"{text[:_SHOWN]!r} contains half a surrogate pair, which can't be sent"
+        ) from error
 
 
 class _Vector(BaseModel):
@@ -137,12 +145,16 @@ def _read(body: bytes, n: int, where: str) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def _explain_refusal(refused: RefusedCall, where: str, key: Key | None, texts: list[str]) -> PairkitError:
+def _explain_refusal(
+    refused: RefusedCall, where: str, key: Key | None, texts: list[str]
+) -> PairkitError:
     """The error for an HTTP error status."""
     refusal = refused.refusal
     reply = f"HTTP {refusal.status}: {refusal.message}"
     if refusal.cause == "account":
-        return RemoteError(f"{where}: the account is exhausted ({reply}); add credit, then run it again")
+        return RemoteError(
+            f"{where}: the account is exhausted ({reply}); add credit, then run it again"
+        )
     if refusal.cause == "key":
         refused_key = f"the key in {key.source}" if key else "a request without a key"
         # The message of a 401 may contain part of the key.
@@ -153,7 +165,9 @@ def _explain_refusal(refused: RefusedCall, where: str, key: Key | None, texts: l
         )
     if refusal.status == 429:
         wait_s = refused.retry_after_s or _WAIT_S
-        return RateLimited(f"{where}: rate limit ({reply}); run the command again in {wait_s:g} s", wait_s)
+        return RateLimited(
+            f"{where}: rate limit ({reply}); run the command again in {wait_s:g} s", wait_s
+        )
     if refusal.cause == "model" or 300 <= refusal.status < 400:
         target = one_line(refused.headers.get("location", "").partition("?")[0])
         moved = f"; its redirect to {target} is not followed" if target else ""

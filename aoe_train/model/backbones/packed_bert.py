@@ -79,7 +79,9 @@ class _SelfAttention(nn.Module):
             part.view(*x.shape[:-1], -1, size).transpose(1, 2)
             for part in of_one_input((self.query, self.key, self.value), x)
         )
-        output, _ = packed_attention(self, query, key, value, None, packed=packed, scaling=size**-0.5)
+        output, _ = packed_attention(
+            self, query, key, value, None, packed=packed, scaling=size**-0.5
+        )
         return output.reshape(x.shape)
 
 
@@ -100,7 +102,9 @@ class _Layer(nn.Module):
         attention = _SelfAttention(config)
         output = _Output(config, config.hidden_size)
         self.attention = nn.ModuleDict({"self": attention, "output": output})
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
+        self.intermediate = nn.ModuleDict(
+            {"dense": nn.Linear(config.hidden_size, config.intermediate_size)}
+        )
         self.output = _Output(config, config.intermediate_size)
         self.output.dense.input_lower_bound = LEAST_OF_GELU  # type: ignore[assignment]  # read by `Int8Linear`
 
@@ -138,7 +142,9 @@ class PackedBert(nn.Module):
         layers: Any = self.encoder["layer"]
         for layer in layers:
             states = (
-                [*states, layer(states[-1], packed)] if output_hidden_states else [layer(states[-1], packed)]
+                [*states, layer(states[-1], packed)]
+                if output_hidden_states
+                else [layer(states[-1], packed)]
             )
         return _States(states[-1], tuple(states) if output_hidden_states else None)
 
@@ -182,7 +188,10 @@ def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert 
     """The network without its weights; None unless it needs exactly weights of these shapes."""
     ends = {
         "embeddings.word_embeddings.weight": (config.vocab_size, config.hidden_size),
-        "embeddings.position_embeddings.weight": (config.max_position_embeddings, config.hidden_size),
+        "embeddings.position_embeddings.weight": (
+            config.max_position_embeddings,
+            config.hidden_size,
+        ),
         "embeddings.token_type_embeddings.weight": (config.type_vocab_size, config.hidden_size),
         f"encoder.layer.{config.num_hidden_layers - 1}.output.dense.weight": (
             config.hidden_size,
@@ -195,4 +204,8 @@ def _empty_model(config: Any, shapes: dict[str, tuple[int, ...]]) -> PackedBert 
         return None
     with torch.device("meta"):
         model = PackedBert(config, pooler="pooler.dense.weight" in shapes)
-    return model if {name: tuple(part.shape) for name, part in model.named_parameters()} == shapes else None
+    return (
+        model
+        if {name: tuple(part.shape) for name, part in model.named_parameters()} == shapes
+        else None
+    )

@@ -86,7 +86,9 @@ def read_static(folder: Path, dtype: torch.dtype) -> tuple[StaticTable, PreTrain
         with panics_as_errors("on its own rules"):
             raw = Tokenizer.from_file(str(module / "tokenizer.json"))
     except Exception as error:  # tokenizers raises plain Exception
-        raise DataError(f"no tokenizer ({error}); {_REMEDY}", path=module / "tokenizer.json") from error
+        raise DataError(
+            f"no tokenizer ({error}); {_REMEDY}", path=module / "tokenizer.json"
+        ) from error
     raw.post_processor = None  # it would add special tokens
     table = _read_table(module / _WEIGHTS)
     highest = max(raw.get_vocab(with_added_tokens=True).values(), default=-1)
@@ -110,7 +112,9 @@ def check_static(settings: EncoderSettings) -> None:
     }
     for name, is_set in unsupported.items():
         if is_set:
-            raise ConfigError(f"encoder.{name}: a static model averages its tokens' vectors; leave it out")
+            raise ConfigError(
+                f"encoder.{name}: a static model averages its tokens' vectors; leave it out"
+            )
 
 
 def refuse_static(backbone: Any, action: str) -> None:
@@ -139,9 +143,13 @@ def _read_table(path: Path) -> Float[Tensor, "token dim"]:
     if rows is not None:
         rows = rows.long()
         if rows.ndim != 1 or not len(rows) or int(rows.min()) < 0 or int(rows.max()) >= len(table):
-            raise DataError(f"mapping: expected the index of a row for each token; {_REMEDY}", path=path)
+            raise DataError(
+                f"mapping: expected the index of a row for each token; {_REMEDY}", path=path
+            )
         if len(rows) * table.shape[1] > _MAX_NUMBERS:
-            raise DataError(f"mapping: more than {_MAX_NUMBERS:,} numbers in total; {_REMEDY}", path=path)
+            raise DataError(
+                f"mapping: more than {_MAX_NUMBERS:,} numbers in total; {_REMEDY}", path=path
+            )
         table = table[rows]
     table = table.float()
     if weights is not None:

@@ -87,7 +87,9 @@ def _by_lengths(
 
 def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
     """Whether to use torch's attention."""
-    if query.device.type != "cpu" or query.dtype == torch.float16:  # float16 can't hold sums of exponentials
+    if (
+        query.device.type != "cpu" or query.dtype == torch.float16
+    ):  # float16 can't hold sums of exponentials
         return True
     is_long = packed.lengths[0] >= _TORCH_FASTER_FROM and query.dtype == torch.float32
     return is_long and torch.is_inference_mode_enabled()
@@ -151,9 +153,12 @@ class _Attention(torch.autograd.Function):
         gradient = gradients[0].to(query.dtype)
         deltas = (gradient * out).sum(-1, keepdim=True, dtype=_sum_dtype(out))
         to_query, to_key, to_value = (
-            torch.empty_like(part, memory_format=torch.contiguous_format) for part in (query, key, value)
+            torch.empty_like(part, memory_format=torch.contiguous_format)
+            for part in (query, key, value)
         )
-        for number, (bucket, normaliser) in enumerate(zip(packed.buckets, normalisers, strict=True)):
+        for number, (bucket, normaliser) in enumerate(
+            zip(packed.buckets, normalisers, strict=True)
+        ):
             q, k, v = (bucket.heads(part) for part in (query, key, value))
             # Zeros: padding must not contribute to gradients.
             g, delta = (bucket.heads(part, zeros=True) for part in (gradient, deltas))
@@ -193,7 +198,9 @@ def _sum_dtype(values: Tensor) -> torch.dtype:
     return torch.promote_types(values.dtype, torch.float32)
 
 
-def _scores(bucket: Bucket, query: Tensor, key: Tensor, *, causal: bool, window: int | None) -> Tensor:
+def _scores(
+    bucket: Bucket, query: Tensor, key: Tensor, *, causal: bool, window: int | None
+) -> Tensor:
     scores = torch.bmm(query, key.transpose(1, 2))
     bias = bucket.bias(causal=causal, window=window, dtype=scores.dtype)
     if bias is not None:

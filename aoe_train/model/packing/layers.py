@@ -31,7 +31,9 @@ def draw_seed() -> int:
 
 
 @uncompiled
-def keep_mask(shape: torch.Size | tuple[int, ...], p: float, seed: int) -> tuple[torch.Tensor, float]:
+def keep_mask(
+    shape: torch.Size | tuple[int, ...], p: float, seed: int
+) -> tuple[torch.Tensor, float]:
     """Which elements are kept (int8: 1 or 0), and the expected share of these: `1 - p` to within 1/512.
 
     A random byte is compared with a threshold, so `p` is rounded to 256ths; dividing by the exact share keeps
@@ -91,7 +93,9 @@ def _backward_product(left: Tensor, right: Tensor) -> Tensor:
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype
+    ) -> Tensor:
         rows = x.reshape(-1, x.shape[-1]).to(dtype)
         cast = weight.to(dtype)
         ctx.save_for_backward(rows, cast)
@@ -177,7 +181,9 @@ class UsedRows(nn.Embedding):
         if self.training:
             return nn.functional.embedding(row, self.weight)
         trained = nn.functional.embedding(row.clamp(min=0), self.weight)
-        return torch.where((row >= 0)[..., None], trained, nn.functional.embedding(input, self.rest))
+        return torch.where(
+            (row >= 0)[..., None], trained, nn.functional.embedding(input, self.rest)
+        )
 
     def whole(self) -> Float[Tensor, "token dim"]:
         """The whole embedding with its current weights."""
@@ -200,7 +206,9 @@ class UsedRows(nn.Embedding):
 def train_used_rows(backbone: Any, used: np.ndarray) -> bool:
     """Train only the embedding rows `used`; False for one that is frozen, sparse, tied or a subclass."""
     embedding = backbone.get_input_embeddings()
-    output = backbone.get_output_embeddings() if hasattr(backbone, "get_output_embeddings") else None
+    output = (
+        backbone.get_output_embeddings() if hasattr(backbone, "get_output_embeddings") else None
+    )
     others = [module for module in backbone.modules() if module is not embedding]
     tied = any(getattr(module, "weight", None) is embedding.weight for module in [*others, output])
     if (

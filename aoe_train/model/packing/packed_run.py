@@ -41,7 +41,11 @@ def position_offset(backbone: Any) -> int:
 
 @only_callees_compiled
 def run_packed(
-    backbone: Any, input_ids: Int[Tensor, " token"], lengths: list[int] | Sequences, *, layers: bool = False
+    backbone: Any,
+    input_ids: Int[Tensor, " token"],
+    lengths: list[int] | Sequences,
+    *,
+    layers: bool = False,
 ) -> tuple[Float[Tensor, "token dim"], ...]:
     """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
     packed = lengths if isinstance(lengths, Sequences) else Sequences(lengths, input_ids.device)
@@ -81,12 +85,16 @@ def can_pack(backbone: Any) -> bool:
     try:
         generator = torch.Generator().manual_seed(0)
         lengths = sorted([3, 5, 5, 9, *_beyond_window(backbone.config)])
-        ids = [torch.randint(5, backbone.config.vocab_size, (n,), generator=generator) for n in lengths]
+        ids = [
+            torch.randint(5, backbone.config.vocab_size, (n,), generator=generator) for n in lengths
+        ]
         ids = [part.to(backbone.device) for part in ids]
         with one_thread():
             (packed,) = run_packed(backbone, torch.cat(ids), lengths)
             single = _single(backbone, ids)
-            tolerance = _TOLERANCE if packed.dtype == torch.float32 else _rounding(backbone, ids, single)
+            tolerance = (
+                _TOLERANCE if packed.dtype == torch.float32 else _rounding(backbone, ids, single)
+            )
     except (TypeError, KeyError, AttributeError, ValueError, RuntimeError, IndexError):
         return False
     finally:
@@ -99,14 +107,18 @@ def _single(backbone: Any, ids: list[Int[Tensor, " token"]]) -> Float[Tensor, "t
     return torch.cat([backbone(input_ids=part[None]).last_hidden_state[0] for part in ids])
 
 
-def _difference(vectors: Float[Tensor, "token dim"], reference: Float[Tensor, "token dim"]) -> float:
+def _difference(
+    vectors: Float[Tensor, "token dim"], reference: Float[Tensor, "token dim"]
+) -> float:
     """The largest distance of a token's two vectors, relative to the length of its reference."""
     vectors = vectors.float()
     reference = reference.float()
     return float(((vectors - reference).norm(dim=-1) / reference.norm(dim=-1)).max())
 
 
-def _rounding(backbone: Any, ids: list[Int[Tensor, " token"]], single: Float[Tensor, "token dim"]) -> float:
+def _rounding(
+    backbone: Any, ids: list[Int[Tensor, " token"]], single: Float[Tensor, "token dim"]
+) -> float:
     """The tolerance in half precision, where transformers' own implementations differ by some percent."""
     implementation = "sdpa" if backbone.config._attn_implementation == "eager" else "eager"
     with _attention(backbone, implementation):

@@ -76,7 +76,9 @@ class Bucket:
         shift = torch.arange(self.size, device=self.device) * self.length - starts
         return _from_starts(shift, self.sizes, self.tokens)
 
-    def grid(self, packed: Float[Tensor, "token head dim"]) -> Float[Tensor, "sequence position head dim"]:
+    def grid(
+        self, packed: Float[Tensor, "token head dim"]
+    ) -> Float[Tensor, "sequence position head dim"]:
         """This bucket's tokens, padded with zeros."""
         tokens = packed[self.first : self.first + self.tokens]
         shape = (self.size, self.length, *packed.shape[1:])
@@ -100,7 +102,9 @@ class Bucket:
         return rows.view(-1, self.length, dim)
 
     def put_heads(
-        self, grid: Float[Tensor, "sequence_head position dim"], packed: Float[Tensor, "token head dim"]
+        self,
+        grid: Float[Tensor, "sequence_head position dim"],
+        packed: Float[Tensor, "token head dim"],
     ) -> None:
         """Write the grid back to this bucket's tokens."""
         tokens = packed[self.first : self.first + self.tokens]
@@ -153,7 +157,9 @@ class Bucket:
             visible = visible & (distance.abs() < window)
         visible = visible | (at[None, :, None] >= sizes)
         width = self.length if self.device.type == "cpu" else -(-self.length // _ALIGNED) * _ALIGNED
-        bias = torch.zeros(*visible.shape[:-1], width, dtype=dtype, device=self.device)[..., : self.length]
+        bias = torch.zeros(*visible.shape[:-1], width, dtype=dtype, device=self.device)[
+            ..., : self.length
+        ]
         return bias.masked_fill_(~visible, -torch.inf)[:, None]
 
 
@@ -178,7 +184,9 @@ class Sequences:
         ends = torch.cumsum(sizes, 0)
         self.positions: Int[Tensor, " token"] = _from_starts(sizes - ends, sizes, tokens)
         # Attributes, not properties, so that torch.compile treats them as inputs that change with each batch.
-        self.bounds: Int[Tensor, " sequence+1"] = torch.nn.functional.pad(ends, (1, 0)).to(torch.int32)
+        self.bounds: Int[Tensor, " sequence+1"] = torch.nn.functional.pad(ends, (1, 0)).to(
+            torch.int32
+        )
         self.longest = longest
         self.flash = has_flash(self.device)
 
@@ -205,7 +213,9 @@ def _from_starts(
     shift: Int[Tensor, " sequence"], sizes: Int[Tensor, " sequence"], total: int
 ) -> Int[Tensor, " token"]:
     """Each token's index plus its sequence's shift, without waiting for the device."""
-    return torch.arange(total, device=sizes.device) + torch.repeat_interleave(shift, sizes, output_size=total)
+    return torch.arange(total, device=sizes.device) + torch.repeat_interleave(
+        shift, sizes, output_size=total
+    )
 
 
 def best_cuts(lengths: list[int], start_cost: int, limit: int) -> list[int]:

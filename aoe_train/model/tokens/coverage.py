@@ -24,7 +24,9 @@ def language_warning(tokenizer: Any, texts: Sequence[str], name: str) -> str | N
     encodings = raw_tokenizer(tokenizer).encode_batch(sample, add_special_tokens=False)
     pieces = [piece for encoding in encodings for piece in encoding.tokens]
     unknown = pieces.count(tokenizer.unk_token)
-    tokens = unknown + sum(any(map(str.isalpha, piece)) for piece in pieces if piece != tokenizer.unk_token)
+    tokens = unknown + sum(
+        any(map(str.isalpha, piece)) for piece in pieces if piece != tokenizer.unk_token
+    )
     if len(characters) < _FEW or not tokens:
         return None
     latin = sum(character <= _LAST_LATIN for character in characters)

@@ -47,7 +47,9 @@ class SpecialTokens(NamedTuple):
 def raw_tokenizer(tokenizer: PreTrainedTokenizerFast) -> Tokenizer:
     """The tokenizer's Rust part, without truncation and padding, which transformers sets in each call."""
     if not tokenizer.is_fast:
-        raise ConfigError(f"{type(tokenizer).__name__} has no tokenizer.json; use one with a fast tokenizer")
+        raise ConfigError(
+            f"{type(tokenizer).__name__} has no tokenizer.json; use one with a fast tokenizer"
+        )
     raw = tokenizer.backend_tokenizer
     raw.no_truncation()
     raw.no_padding()
@@ -58,7 +60,9 @@ def special_tokens_of(raw: Tokenizer) -> SpecialTokens:
     """The special tokens that a tokenizer adds to the letter a."""
     with panics_as_errors("on the letter 'a'"):
         encoding = raw.encode("a")
-    text_tokens = [index for index, sequence in enumerate(encoding.sequence_ids) if sequence is not None]
+    text_tokens = [
+        index for index, sequence in enumerate(encoding.sequence_ids) if sequence is not None
+    ]
     if not text_tokens:
         raise ConfigError(
             "the tokenizer has no token for the letter 'a', not even an unknown one; use another tokenizer"
@@ -91,7 +95,9 @@ def prompt_tokens(raw: Tokenizer, words: str) -> PromptTokens:
     special = special_tokens_of(raw)
     if prompt.after:
         prefix, suffix = _prefix_and_suffix(raw, prompt)
-        return PromptTokens("", [], SpecialTokens([*special.before, *prefix], [*suffix, *special.after]))
+        return PromptTokens(
+            "", [], SpecialTokens([*special.before, *prefix], [*suffix, *special.after])
+        )
     return PromptTokens(prompt.before, _ids(raw, prompt.before), special)
 
 
@@ -101,7 +107,11 @@ def with_prompt(tokenizer: PreTrainedTokenizerFast, words: str) -> PreTrainedTok
     around = _prefix_and_suffix(raw, read_prompt(words))
     special = special_tokens_of(raw)
     steps = _post_processor(raw)
-    named = {name: entry["ids"] for step in steps for name, entry in step.get("special_tokens", {}).items()}
+    named = {
+        name: entry["ids"]
+        for step in steps
+        for name, entry in step.get("special_tokens", {}).items()
+    }
     prefix = len(named.get(_PREFIX, ()))
     suffix = len(named.get(_SUFFIX, ()))
     special = SpecialTokens(special.before[: len(special.before) - prefix], special.after[suffix:])
@@ -122,7 +132,9 @@ def _prefix_and_suffix(raw: Tokenizer, prompt: Prompt) -> SpecialTokens:
     if _ids(raw, "a a") != anchor * 2:  # spaces are characters, as in byte-level BPE
         return SpecialTokens(_ids(raw, before), _ids(raw, after))
     joined = _ids(raw, "a" + after)
-    if joined[: len(anchor)] == anchor:  # tokenised as the continuation of a word, without inserting a space
+    if (
+        joined[: len(anchor)] == anchor
+    ):  # tokenised as the continuation of a word, without inserting a space
         return SpecialTokens(_ids(raw, before.strip(" ")), joined[len(anchor) :])
     return SpecialTokens(_ids(raw, before.strip(" ")), _ids(raw, after))
 
@@ -135,12 +147,16 @@ def _post_processor(raw: Tokenizer) -> list[dict[str, Any]]:
     """The post-processing steps, as in tokenizer.json."""
     if raw.post_processor is None:
         return []
-    whole = json.loads(raw.post_processor.__getstate__())  # `raw.to_str` would also serialise the vocabulary
+    whole = json.loads(
+        raw.post_processor.__getstate__()
+    )  # `raw.to_str` would also serialise the vocabulary
     steps: list[dict[str, Any]] = whole["processors"] if whole["type"] == "Sequence" else [whole]
     return steps
 
 
-def _template(raw: Tokenizer, special: SpecialTokens, around: SpecialTokens) -> processors.PostProcessor:
+def _template(
+    raw: Tokenizer, special: SpecialTokens, around: SpecialTokens
+) -> processors.PostProcessor:
     """[special tokens] prefix TEXT suffix [special tokens]; keeps a ByteLevel step, which trims offsets."""
     parts = {
         "special_before": special.before,
@@ -160,10 +176,16 @@ def _template(raw: Tokenizer, special: SpecialTokens, around: SpecialTokens) -> 
         single=single, pair=f"{single} {single.replace('$A', '$B')}", special_tokens=entries
     )
     trims = [step for step in _post_processor(raw) if step.get("trim_offsets")]
-    return processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if trims else template
+    return (
+        processors.Sequence([processors.ByteLevel(trim_offsets=True), template])
+        if trims
+        else template
+    )
 
 
-def generic_tokenizer(tokenizer: PreTrainedTokenizerFast, raw: Tokenizer) -> PreTrainedTokenizerFast:
+def generic_tokenizer(
+    tokenizer: PreTrainedTokenizerFast, raw: Tokenizer
+) -> PreTrainedTokenizerFast:
     """`raw` in a class that loads tokenizer.json as it is; others replace template and normalizer."""
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=raw,

@@ -54,7 +54,9 @@ def _check_overlap(limit: int, mode: LongText, overlap: int) -> None:
             f"overlap {overlap} with long_text {mode!r}: only chunks can overlap; use long_text chunks"
         )
     if not 0 <= overlap <= limit // 2:
-        raise ConfigError(f"overlap {overlap}: expected 0 to {limit // 2}, half of a chunk's {limit} tokens")
+        raise ConfigError(
+            f"overlap {overlap}: expected 0 to {limit // 2}, half of a chunk's {limit} tokens"
+        )
 
 
 def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
@@ -111,7 +113,9 @@ class TokenStore:
         """Tokenise `texts`, or load them from the cache."""
         raw = raw_tokenizer(tokenizer)
         distinct, numbers = _distinct_prompts(prompts, len(texts))
-        cuts = [_Cut(prompt_tokens(raw, words), max_length, long_text, overlap) for words in distinct]
+        cuts = [
+            _Cut(prompt_tokens(raw, words), max_length, long_text, overlap) for words in distinct
+        ]
         end_tokens = None if include_prompt else _end_tokens(tokenizer, distinct)
         left_out = [cut.prompt_length(end_tokens) for cut in cuts]
         job = _Job(texts, numbers, raw, cuts, left_out, progress, empty=empty)
@@ -169,13 +173,21 @@ def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> 
     waiting = list(range(len(texts)))
     characters = _CHARACTERS
     while waiting:
-        needed = {index: max(count, _MIN_TOKENS) for index in waiting if (count := kept[index]) is not None}
+        needed = {
+            index: max(count, _MIN_TOKENS)
+            for index in waiting
+            if (count := kept[index]) is not None
+        }
         starts = [
             texts[index][: characters * needed[index]] if index in needed else texts[index]
             for index in waiting
         ]
         encodings.update(zip(waiting, _encode(raw, starts), strict=True))
-        cut = [index for index, start in zip(waiting, starts, strict=True) if len(start) < len(texts[index])]
+        cut = [
+            index
+            for index, start in zip(waiting, starts, strict=True)
+            if len(start) < len(texts[index])
+        ]
         if characters == _CHARACTERS:
             _refuse_surrogates([texts[index] for index in cut])
         # Tokens near the cut may differ from those of the whole text, so twice as many are needed.
@@ -188,7 +200,9 @@ def _encode_starts(raw: Tokenizer, texts: list[str], kept: list[int | None]) -> 
 
 def _refuse_surrogates(texts: list[str]) -> None:
     if invalid := next(filter(_SURROGATE.search, texts), None):
-        raise DataError(f"text {invalid[:60]!r} contains half a surrogate pair; fix or drop its rows")
+        raise DataError(
+            f"text {invalid[:60]!r} contains half a surrogate pair; fix or drop its rows"
+        )
 
 
 def _encode(raw: Tokenizer, texts: list[str]) -> list[Encoding]:
@@ -279,7 +293,9 @@ def _tokenise(job: _Job) -> Iterator[_Tokens]:
         counts: list[int] = []
         truncated = 0
         cuts = [job.cuts[number] for number in job.prompts[block].tolist()]
-        joined = [cut.prompt_tokens.text + text for cut, text in zip(cuts, texts[block], strict=True)]
+        joined = [
+            cut.prompt_tokens.text + text for cut, text in zip(cuts, texts[block], strict=True)
+        ]
         encodings = _encode_starts(job.raw, joined, [cut.max_tokens for cut in cuts])
         for cut, encoding in zip(cuts, encodings, strict=True):
             text_pieces, is_truncated = cut.pieces(encoding.ids)
@@ -322,7 +338,9 @@ def _on_disk(job: _Job, folder: Path) -> TokenStore:
     store = _in_memory(job)
     with write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(mkdtemp(prefix=".partial-", dir=folder.parent))  # another run may write the same files
+        partial = Path(
+            mkdtemp(prefix=".partial-", dir=folder.parent)
+        )  # another run may write the same files
         for name in _MAPPED:
             np.save(partial / f"{name}.npy", getattr(store, name))
         np.save(partial / _TRUNCATED, store.truncated)
@@ -339,7 +357,9 @@ def _mapped(folder: Path) -> TokenStore | None:
     """The saved arrays; None if they are missing or damaged."""
     try:
         # As plain arrays, because indexing a memmap is slow.
-        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _MAPPED}
+        arrays = {
+            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _MAPPED
+        }
         return TokenStore(**arrays, truncated=int(np.load(folder / _TRUNCATED)))
     except (OSError, ValueError, EOFError):
         return None
@@ -350,11 +370,15 @@ def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[st
     if isinstance(prompts, str):
         return [prompts], np.broadcast_to(np.int64(0), count)
     if len(prompts) != count:
-        raise ConfigError(f"{len(prompts)} prompts for {count} texts; give one for all, or one for each")
+        raise ConfigError(
+            f"{len(prompts)} prompts for {count} texts; give one for all, or one for each"
+        )
     if isinstance(prompts, TextSelection):
         return list(prompts.values), prompts.indices
     index: dict[str, int] = {}
-    numbers = np.fromiter((index.setdefault(words, len(index)) for words in prompts), np.int64, count)
+    numbers = np.fromiter(
+        (index.setdefault(words, len(index)) for words in prompts), np.int64, count
+    )
     return list(index) or [""], numbers
 
 
@@ -362,7 +386,9 @@ def _key(texts: Sequence[str], prompts: np.ndarray, *settings: object) -> str:
     """Hex SHA-256 of texts, their prompts, and settings."""
     digest = hashlib.sha256(repr((_LAYOUT, *settings)).encode())
     for start in range(0, len(texts), _CALL_TEXTS):
-        encoded = [text.encode(errors="surrogatepass") for text in texts[start : start + _CALL_TEXTS]]
+        encoded = [
+            text.encode(errors="surrogatepass") for text in texts[start : start + _CALL_TEXTS]
+        ]
         digest.update(np.fromiter(map(len, encoded), np.int64, len(encoded)).tobytes())
         digest.update(np.ascontiguousarray(prompts[start : start + _CALL_TEXTS]).tobytes())
         digest.update(b"".join(encoded))

@@ -42,7 +42,9 @@ def candidate_vectors(
         collection = vectors.collection(purpose)
         searched = IndexVectors(collection.transform(documents))
         weight = RECIPES[purpose].weight
-        yield CandidateVectors(f"{model}, {purpose}", searched, collection.transform(queries), weight)
+        yield CandidateVectors(
+            f"{model}, {purpose}", searched, collection.transform(queries), weight
+        )
 
 
 class Asked(NamedTuple):
@@ -53,7 +55,9 @@ class Asked(NamedTuple):
     groups: np.ndarray  # of each query
     document_groups: np.ndarray
 
-    def results(self, vectors: Sequence[CandidateVectors], top: int) -> Mapping[str, list[list[int]]]:
+    def results(
+        self, vectors: Sequence[CandidateVectors], top: int
+    ) -> Mapping[str, list[list[int]]]:
         """What each candidate finds first for each query, without near-duplicates of the query."""
         count = min(candidates_to_fuse("both", top) + 1, len(self.document_groups))
         found = defaultdict[str, list[list[int]]](list)
@@ -63,7 +67,9 @@ class Asked(NamedTuple):
             for query, of_query in enumerate(zip(*near, strict=True), start):
                 is_same = self.document_groups == self.groups[query]
                 by_words = np.where(is_same, 0, self.words.scores(self.queries[query]))
-                for (name, documents, queries, weight), places in zip(vectors, of_query, strict=True):
+                for (name, documents, queries, weight), places in zip(
+                    vectors, of_query, strict=True
+                ):
                     kept = places[~is_same[places]]
                     both, *_ = fuse(documents, queries[query], kept, by_words, weight, top)
                     found[name].append(kept[:top].tolist())

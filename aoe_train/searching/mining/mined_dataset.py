@@ -59,16 +59,23 @@ class MineSettings(Settings):
         "is a model, else BM25's.",
     )
     relative_margin: float | None = setting(
-        None, "Minimum difference as a share of the positive's score; 0.05 is NV-Retriever's 95 %.", lt=1
+        None,
+        "Minimum difference as a share of the positive's score; 0.05 is NV-Retriever's 95 %.",
+        lt=1,
     )
     candidates: Literal["all", "positives"] | None = setting(
         None,
         "Texts that can become negatives: all, or positives (second texts only). Default: all if pairs "
         "have labels, else positives.",
     )
-    transitive: bool = setting(True, "Also exclude positives of positives, and texts of the same cluster.")
+    transitive: bool = setting(
+        True, "Also exclude positives of positives, and texts of the same cluster."
+    )
     duplicate_threshold: float = setting(
-        DEFAULT_THRESHOLD, "Jaccard similarity of word triples that makes texts near-duplicates.", gt=0, le=1
+        DEFAULT_THRESHOLD,
+        "Jaccard similarity of word triples that makes texts near-duplicates.",
+        gt=0,
+        le=1,
     )
     scores: bool = setting(False, "Add the scores of the positive and of each negative.")
     seed: int = setting(42, "Seed of every random choice.")
@@ -148,7 +155,9 @@ class KnownPositives:
     def has_further(self, anchor: int, positive: int) -> bool:
         """Whether the family has texts other than near-duplicates of these two."""
         units = {int(self.unit[anchor]), int(self.unit[positive])}
-        return int(self._family_sizes[self.family[anchor]]) > int(self._unit_sizes[list(units)].sum())
+        return int(self._family_sizes[self.family[anchor]]) > int(
+            self._unit_sizes[list(units)].sum()
+        )
 
     def _positive_units(self, text: int) -> list[int]:
         unit = int(self.unit[text])
@@ -220,7 +229,8 @@ def read_mining_dataset(
     positives = [pair for columns in rows.values() for pair in _pairs_labelled(*columns, 1)]
     if not positives:
         raise DataError(
-            "no positives; expected pairs labelled 1, or the columns anchor and positive", path=pairs.source
+            "no positives; expected pairs labelled 1, or the columns anchor and positive",
+            path=pairs.source,
         )
     distinct = list(numbers)
     known = KnownPositives(
@@ -254,7 +264,9 @@ def _rows(frame: pl.DataFrame, numbers: dict[str, int]) -> _Rows:
     return *sides, frame["label"].cast(pl.Int64).to_numpy()  # type: ignore[return-value]
 
 
-def _corpus(source: Source, numbers: dict[str, int], columns: Mapping[str, str] | None) -> list[int]:
+def _corpus(
+    source: Source, numbers: dict[str, int], columns: Mapping[str, str] | None
+) -> list[int]:
     rows = read_rows(source, columns=columns)
     report_bad_rows(rows.bad_rows)
     indices: list[int] = []
@@ -291,7 +303,11 @@ def _clusters(pairs: PairDataset, rows: Mapping[str, _Rows]) -> Iterator[tuple[i
 
 
 def _corpus_by_split(
-    corpus: list[int], texts: Sequence[str], known: KnownPositives, rows: Mapping[str, _Rows], seed: int
+    corpus: list[int],
+    texts: Sequence[str],
+    known: KnownPositives,
+    rows: Mapping[str, _Rows],
+    seed: int,
 ) -> dict[str, Indices]:
     """The texts of a corpus by split."""
     split_of = np.full(len(texts), NOWHERE)  # by unit
@@ -301,7 +317,9 @@ def _corpus_by_split(
     indices = np.unique(corpus)
     units = known.unit[indices]
     new_units = np.unique(units[split_of[units] == NOWHERE])
-    draws = np.fromiter((keyed_unit(seed, "split", texts[unit]) for unit in new_units.tolist()), np.float64)
+    draws = np.fromiter(
+        (keyed_unit(seed, "split", texts[unit]) for unit in new_units.tolist()), np.float64
+    )
     split_of[new_units] = draw_splits(draws, [len(first) for first, *_ in rows.values()])
     return {name: indices[split_of[units] == number] for number, name in enumerate(rows)}
 
@@ -313,7 +331,9 @@ def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Indices:
 def _part(first: Indices, second: Indices, labels: Indices, candidates: Indices) -> MiningSplit:
     rows = list(_pairs_labelled(first, second, labels, 1))
     distinct = list(dict.fromkeys(rows))
-    negatives = frozenset((min(pair), max(pair)) for pair in _pairs_labelled(first, second, labels, 0))
+    negatives = frozenset(
+        (min(pair), max(pair)) for pair in _pairs_labelled(first, second, labels, 0)
+    )
     counts = {NOT_POSITIVE: len(labels) - len(rows), REPEATED: len(rows) - len(distinct)}
     dropped = {reason: count for reason, count in counts.items() if count}
     anchors, positives = _as_pairs(distinct).T

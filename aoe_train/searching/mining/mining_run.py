@@ -47,7 +47,10 @@ def finished(out: Path, run: Mapping[str, Any], *, fresh: bool) -> dict[str, Any
 
 
 def _write(
-    out: Path, splits: Mapping[str, pl.DataFrame], run: Mapping[str, Any], statistics: Mapping[str, Any]
+    out: Path,
+    splits: Mapping[str, pl.DataFrame],
+    run: Mapping[str, Any],
+    statistics: Mapping[str, Any],
 ) -> None:
     configs = {_CONFIG: splits}
     card = dataset_card(
@@ -89,7 +92,9 @@ def run_mining(
     }
     if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
         shards = {split: out / shard(_CONFIG, split) for split in dataset.parts}
-        return {split: pl.read_parquet(path) for split, path in shards.items() if path.exists()}, statistics
+        return {
+            split: pl.read_parquet(path) for split, path in shards.items() if path.exists()
+        }, statistics
     with _working(out, work) as folder:
         vectors = None if encoder is None else embed(encoder, identity, dataset, folder, show)
         mined = {
@@ -139,7 +144,9 @@ def _statistics(mined: Mapping[str, MinedSplit]) -> dict[str, Any]:
         },
         "dropped_rows": _summed(split.dropped for split in splits),
         "turned_down_candidates": _summed(split.turned_down for split in splits),
-        "false_negatives": _false_negatives(sum((split.false_negatives for split in splits), Counter())),
+        "false_negatives": _false_negatives(
+            sum((split.false_negatives for split in splits), Counter())
+        ),
     }
 
 

@@ -51,7 +51,11 @@ class MiningVectors(NamedTuple):
 
 
 def embed(
-    encoder: Encoder, identity: Mapping[str, Any], dataset: MiningDataset, work: Path, show: Listener
+    encoder: Encoder,
+    identity: Mapping[str, Any],
+    dataset: MiningDataset,
+    work: Path,
+    show: Listener,
 ) -> MiningVectors:
     """Encode texts with the model's prompts for queries and documents; only once if these are equal."""
     parts = dataset.parts.values()
@@ -82,7 +86,9 @@ class ByModel:
 
     def best(self, texts: Indices, count: int) -> tuple[Indices, Scores]:
         """The `count` best candidates of each text, padded with -1, and their scores (text, rank)."""
-        scores, places = nearest(self._stored, self._vectors.queries.rows(texts), count, self._candidates)
+        scores, places = nearest(
+            self._stored, self._vectors.queries.rows(texts), count, self._candidates
+        )
         return np.where(places < 0, -1, self._vectors.documents.indices[places]), scores
 
     def scores(self, text: int, others: Indices) -> Scores:
@@ -179,7 +185,10 @@ def mine_split(
     for block, count in _blocks(anchors, dataset.known, settings.window[1], len(part.candidates)):
         rankings = [ranker.best(block, count) for ranker in rankers]
         for row, anchor in enumerate(block.tolist()):
-            miner.mine(anchor, [CandidateRanking(indices[row], scores[row]) for indices, scores in rankings])
+            miner.mine(
+                anchor,
+                [CandidateRanking(indices[row], scores[row]) for indices, scores in rankings],
+            )
         done += len(block)
         show(Progress(stage, done, len(anchors)))
     show(Progress(stage, ended=True))
@@ -229,7 +238,11 @@ class _Miner:
             )
 
     def _choose(
-        self, text: int, rankings: Sequence[CandidateRanking], excluded: Sequence[Mask], positive_score: float
+        self,
+        text: int,
+        rankings: Sequence[CandidateRanking],
+        excluded: Sequence[Mask],
+        positive_score: float,
     ) -> ChosenNegatives:
         low, high = self._settings.window
         windows = []
@@ -251,7 +264,9 @@ class _Miner:
     def _alternate(self, text: int, windows: Sequence[CandidateRanking]) -> CandidateRanking:
         """Merge rankings alternately without repeats, with the scores that the rules use."""
         by_rank = zip_longest(*(window.indices.tolist() for window in windows))
-        merged = dict.fromkeys(index for indices in by_rank for index in indices if index is not None)
+        merged = dict.fromkeys(
+            index for indices in by_rank for index in indices if index is not None
+        )
         candidates = np.array([*merged], np.int64)
         return CandidateRanking(candidates, self._scores(text, candidates))
 
@@ -289,7 +304,8 @@ class _Miner:
             split.negatives += len(indices)
             split.fewer += len(indices) < count
             split.labelled += sum(
-                (min(anchor, index), max(anchor, index)) in self._part.negatives for index in indices
+                (min(anchor, index), max(anchor, index)) in self._part.negatives
+                for index in indices
             )
             padding = [None] * (count - len(indices))
             row: list[object] = [texts[index] for index in (anchor, positive, *indices)] + padding
@@ -303,7 +319,9 @@ class _Miner:
         return split
 
 
-def _blocks(anchors: list[int], known: KnownPositives, high: int, most: int) -> Iterator[tuple[Indices, int]]:
+def _blocks(
+    anchors: list[int], known: KnownPositives, high: int, most: int
+) -> Iterator[tuple[Indices, int]]:
     """Blocks of anchors, and the number of candidates that surely fills the range of each."""
     needed = {anchor: min(most, high + known.most_excluded(anchor)) for anchor in anchors}
     ordered = sorted(anchors, key=lambda anchor: (needed[anchor], anchor))

@@ -85,7 +85,10 @@ def sample_pairs(
     query_texts = [] if queries is None else _query_texts(queries, columns)
     run = {
         "made_by": f"aoe sample-pairs (aoe-toolkit {__version__})",
-        "settings": {"seed": seed, **({"top": top, "purposes": [*purposes]} if query_texts else {})},
+        "settings": {
+            "seed": seed,
+            **({"top": top, "purposes": [*purposes]} if query_texts else {}),
+        },
         "inputs": {
             "data": _digest(texts),
             **({"queries": _digest(query_texts)} if query_texts else {}),
@@ -94,8 +97,12 @@ def sample_pairs(
     }
     if out is not None and (statistics := finished(out, run, fresh=fresh)) is not None:
         return pl.read_parquet(out / shard("default", "test")), statistics
-    digests = [read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)]
-    chosen = _choose_texts(query_texts or texts, [each for each in digests if each is not None], seed)
+    digests = [
+        read_digests(find_folder(model)) for model, _ in models if isinstance(model, str | Path)
+    ]
+    chosen = _choose_texts(
+        query_texts or texts, [each for each in digests if each is not None], seed
+    )
     encoders = [encoder for _, encoder in models]
     _check_different(names, encoders, [*chosen[:_BATCH], *texts[:_BATCH]], show)
     if query_texts:
@@ -109,7 +116,9 @@ def sample_pairs(
     if out is not None:
         configs = {"default": {"test": pairs}}
         sections = [("", _INTRODUCTION + (_SHEET if query_texts else ""))]
-        card = dataset_card(out.name, configs=card_files(configs), rows=pairs.height, sections=sections)
+        card = dataset_card(
+            out.name, configs=card_files(configs), rows=pairs.height, sections=sections
+        )
         write_dataset(out, configs, card=card, statistics=statistics, run=run)
     return pairs, statistics
 
@@ -133,23 +142,31 @@ def _check_different(
     """Refuse models with equal vectors, as no judgement can show a difference, and models with one name."""
     vectors = [encoder.encode(texts, normalize=True, progress=show) for encoder in encoders]
     for (name1, vectors1), (name2, vectors2) in combinations(zip(names, vectors, strict=True), 2):
-        if vectors1.shape == vectors2.shape and np.allclose(vectors1, vectors2, rtol=0, atol=_ROUNDING):
+        if vectors1.shape == vectors2.shape and np.allclose(
+            vectors1, vectors2, rtol=0, atol=_ROUNDING
+        ):
             raise ConfigError(
                 f"{name1} and {name2} give equal vectors, so there is no difference to judge; if training"
                 " kept the backbone, there is no new model"
             )
         if name1 == name2:
-            raise ConfigError(f"--model: two models are called {name1}; save them in folders of other names")
+            raise ConfigError(
+                f"--model: two models are called {name1}; save them in folders of other names"
+            )
 
 
-def _choose_texts(texts: Sequence[str], training_hashes: Sequence[np.ndarray], seed: int) -> list[str]:
+def _choose_texts(
+    texts: Sequence[str], training_hashes: Sequence[np.ndarray], seed: int
+) -> list[str]:
     """A random sample without near-duplicates; texts that no model was trained on come first."""
     seen = trained_on(texts, training_hashes)
     order = sorted(zip(seen, (keyed_hash(seed, text) for text in texts), texts, strict=True))
     return without_near_duplicates([text for _, _, text in order[:_MAX_TEXTS]])
 
 
-def _draw_pairs(texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int, source: str) -> pl.DataFrame:
+def _draw_pairs(
+    texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int, source: str
+) -> pl.DataFrame:
     """text1, text2 and the mean cosine as `label`; `vectors` are each model's, of unit length (text, dim)."""
     if len(texts) < 2:
         raise DataError("fewer than two distinct texts; expected enough to form pairs", path=source)
@@ -171,7 +188,10 @@ def _draw_pairs(texts: Sequence[str], vectors: Sequence[np.ndarray], seed: int, 
 
 
 def _alternate(
-    by_cosine: Sequence[int], by_band: Sequence[Sequence[int]], first: np.ndarray, second: np.ndarray
+    by_cosine: Sequence[int],
+    by_band: Sequence[Sequence[int]],
+    first: np.ndarray,
+    second: np.ndarray,
 ) -> Iterator[int]:
     """Alternate between the most similar pair and one of each band, skipping pairs with a used text."""
     used = set[int]()
@@ -179,7 +199,9 @@ def _alternate(
     queues = [queue for band in by_band for queue in (nearest, iter(band))]
     while queues:
         for queue in [*queues]:
-            pair = next((pair for pair in queue if used.isdisjoint((first[pair], second[pair]))), None)
+            pair = next(
+                (pair for pair in queue if used.isdisjoint((first[pair], second[pair]))), None
+            )
             if pair is None:
                 queues.remove(queue)
             else:
@@ -209,7 +231,9 @@ def _draw_results(
         vectors += candidate_vectors(name, of_documents, of_queries, purposes)
     show(Progress("search"))
     results = Asked(queries, Bm25(documents), groups[len(texts) :], places).results(vectors, top)
-    differ = [query for query in range(len(queries)) if _differs([of[query] for of in results.values()])]
+    differ = [
+        query for query in range(len(queries)) if _differs([of[query] for of in results.values()])
+    ]
     if not differ:
         raise DataError(
             f"all {len(results)} candidates find the same first {top} for all {len(queries):,} queries; give"
@@ -228,10 +252,16 @@ def _draw_results(
         about = dict(zip(QUERY_COLUMNS, (top, len(union), len(differ) / len(queries)), strict=True))
         for place, cosine in zip(union, np.mean(cosines, axis=0).tolist(), strict=True):
             pair = {"text1": queries[query], "text2": documents[place], "label": cosine}
-            ranks = {name: ranked.index(place) + 1 for name, ranked in first.items() if place in ranked}
+            ranks = {
+                name: ranked.index(place) + 1 for name, ranked in first.items() if place in ranked
+            }
             rows.append({**pair, **about, **dict.fromkeys(first), **ranks})
     pairs = pl.DataFrame(rows, infer_schema_length=None)
-    counts = {"compared_texts": len(documents), "queries": len(queries), "differing_queries": len(differ)}
+    counts = {
+        "compared_texts": len(documents),
+        "queries": len(queries),
+        "differing_queries": len(differ),
+    }
     return pairs, {**counts, "sampled_queries": sampled}
 
 

@@ -92,7 +92,9 @@ class Batcher:
             lengths: list[int] = []
             # In parts, so that other requests are served in between.
             for part in in_batches(texts, len(texts), _MAX_CHARACTERS):
-                counts = await loop.run_in_executor(self._reading, count_tokens, self.model, part, prompt)
+                counts = await loop.run_in_executor(
+                    self._reading, count_tokens, self.model, part, prompt
+                )
                 lengths += counts.tolist()
             job = _Job([np.empty(0)] * len(texts), len(texts), loop.create_future())
             queue = self._queues.setdefault(prompt, [])
@@ -100,7 +102,9 @@ class Batcher:
             for index, (text, tokens) in enumerate(zip(texts, lengths, strict=True)):
                 total += tokens
                 rank = arrival + total / _TOKENS_PER_SECOND
-                heapq.heappush(queue, _QueuedTexts(rank, next(self._numbers), text, tokens, index, job))
+                heapq.heappush(
+                    queue, _QueuedTexts(rank, next(self._numbers), text, tokens, index, job)
+                )
             if self._drain is None or self._drain.done():
                 self._drain = loop.create_task(self._work())
             return await job.vectors, total
@@ -110,7 +114,9 @@ class Batcher:
         with self._counted(1):
             call = _Call(argument)
             self._calls.put(call)
-            await asyncio.get_running_loop().run_in_executor(self._running, self._run_waiting, work, call)
+            await asyncio.get_running_loop().run_in_executor(
+                self._running, self._run_waiting, work, call
+            )
             if call.error is not None:
                 raise call.error
             return cast("R", call.result)
@@ -149,7 +155,9 @@ class Batcher:
             if not self._queues[prompt]:
                 del self._queues[prompt]
             if batch and await self._run(batch, prompt) is not None:
-                for job in {item.job: None for item in batch}:  # a failing request must not fail the others
+                for job in {
+                    item.job: None for item in batch
+                }:  # a failing request must not fail the others
                     error = await self._run([item for item in batch if item.job is job], prompt)
                     if error is not None and not job.vectors.done():
                         job.vectors.set_exception(error)
@@ -168,7 +176,9 @@ class Batcher:
     async def _run(self, batch: list[_QueuedTexts], prompt: str | None) -> BaseException | None:
         """Encode a batch and distribute its vectors; returns the error if it fails."""
         texts = [item.text for item in batch]
-        future = asyncio.get_running_loop().run_in_executor(self._running, self.model.encode, texts, prompt)
+        future = asyncio.get_running_loop().run_in_executor(
+            self._running, self.model.encode, texts, prompt
+        )
         await asyncio.wait([future])
         if error := future.exception():
             return error

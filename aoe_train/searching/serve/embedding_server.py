@@ -83,7 +83,8 @@ class EmbeddingServer(HttpServer):
         self._indexes = indexes
         self._limits = limits
         self._batchers = [
-            Batcher(model, batch_tokens=limits.batch_tokens, most_texts=limits.queue) for model in embedders
+            Batcher(model, batch_tokens=limits.batch_tokens, most_texts=limits.queue)
+            for model in embedders
         ]
         self._page, self._page_headers = html_page(__package__ or "")
         self._held = 0  # bytes of bodies
@@ -107,8 +108,13 @@ class EmbeddingServer(HttpServer):
         return Starlette(
             routes=[
                 self._post("/v1/embeddings", self._embeddings),
-                self._get("/v1/models", lambda _: {"object": "list", "data": [self._model(self.model)]}),
-                self._get("/v1/models/{name:path}", lambda request: self._model(request.path_params["name"])),
+                self._get(
+                    "/v1/models", lambda _: {"object": "list", "data": [self._model(self.model)]}
+                ),
+                self._get(
+                    "/v1/models/{name:path}",
+                    lambda request: self._model(request.path_params["name"]),
+                ),
                 self._post("/search", self._hits),
                 self._get("/search", self._served),
                 self._get("/", lambda _: self._page, is_open=True),
@@ -121,7 +127,9 @@ class EmbeddingServer(HttpServer):
         async def answer(request: Request) -> Response:
             self._check(request, is_open=is_open)
             if isinstance(content := respond(request), bytes):
-                return Response(content, headers=self._page_headers, media_type="text/html; charset=utf-8")
+                return Response(
+                    content, headers=self._page_headers, media_type="text/html; charset=utf-8"
+                )
             return _json(msgspec.json.encode(content))
 
         return Route(path, answer, methods=["GET"])
@@ -184,9 +192,14 @@ class EmbeddingServer(HttpServer):
         rows: Sequence[Any] = vectors.tolist()
         if request.encoding_format == "base64":
             rows = [base64.b64encode(row).decode() for row in vectors.astype("<f4", order="C")]
-        data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
+        data = [
+            {"object": "embedding", "index": index, "embedding": row}
+            for index, row in enumerate(rows)
+        ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return msgspec.json.encode({"object": "list", "data": data, "model": self.model, "usage": usage})
+        return msgspec.json.encode(
+            {"object": "list", "data": data, "model": self.model, "usage": usage}
+        )
 
     async def _hits(self, body: bytes) -> bytes:
         request = decoded(body, SearchRequest)
@@ -217,7 +230,9 @@ class EmbeddingServer(HttpServer):
     def _index(self, number: int) -> SearchIndex:
         if number >= len(self._indexes):
             flag = "--against" if number else "--index"
-            raise RefusalError(404, f"this server has no such index; start it with {flag}", param="index")
+            raise RefusalError(
+                404, f"this server has no such index; start it with {flag}", param="index"
+            )
         return self._indexes[number]
 
     def _model(self, name: str) -> dict[str, Any]:
@@ -239,7 +254,9 @@ def _json(body: bytes) -> Response:
 async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, R]) -> R:
     """Run `work`, or cancel it if the client disconnects."""
     running = asyncio.ensure_future(work)
-    disconnected = asyncio.ensure_future(request.receive())  # after the body, only a disconnect can follow
+    disconnected = asyncio.ensure_future(
+        request.receive()
+    )  # after the body, only a disconnect can follow
     try:
         await asyncio.wait({running, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():

@@ -20,7 +20,9 @@ R = TypeVar("R")
 class Limits(Settings):
     """Limits beyond which requests are refused."""
 
-    body_mib: Annotated[int, Field(ge=1, le=1024)] = setting(8, "Maximum size of a request, in MiB.")
+    body_mib: Annotated[int, Field(ge=1, le=1024)] = setting(
+        8, "Maximum size of a request, in MiB."
+    )
     texts: Annotated[int, Field(ge=1)] = setting(2048, "Maximum number of texts of a request.")
     queue: Annotated[int, Field(ge=1)] = setting(
         16_384, "Maximum number of texts in progress or waiting; further requests get status 429."
@@ -33,7 +35,9 @@ class Limits(Settings):
     connections: Annotated[int, Field(ge=1)] = setting(
         512, "Maximum number of open connections; one address gets half of them."
     )
-    held_mib: Annotated[int, Field(ge=1)] = setting(256, "Maximum size of all requests in memory, in MiB.")
+    held_mib: Annotated[int, Field(ge=1)] = setting(
+        256, "Maximum size of all requests in memory, in MiB."
+    )
     receive_s: Annotated[float, Field(gt=0)] = setting(
         30, "Seconds until a request's headers must be complete, and then its body."
     )
@@ -84,7 +88,9 @@ class EmbeddingRequest(msgspec.Struct, frozen=True):
         items = [self.input] if isinstance(self.input, str) else self.input
         texts = [text for text in items if isinstance(text, str)]
         if len(texts) < len(items):
-            problem = "input contains token ids; send texts (LangChain: check_embedding_ctx_length=False)"
+            problem = (
+                "input contains token ids; send texts (LangChain: check_embedding_ctx_length=False)"
+            )
         elif not texts:
             problem = "input is empty; expected at least one text"
         elif len(texts) > most:

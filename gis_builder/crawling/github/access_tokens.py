@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 _MIN_SECRET = 12  # characters
 _MASK = "****"
 _APP_TIMEOUT_S = 30
-_LIBRARY_ERRORS = (TypeError, ValueError, RuntimeError)  # wrong kinds of keys, invalid responses or redirects
+_LIBRARY_ERRORS = (
+    TypeError,
+    ValueError,
+    RuntimeError,
+)  # wrong kinds of keys, invalid responses or redirects
 _RENEW_BEFORE_S = 60.0  # the expiry of an App's token
 _HELP = (
     "set GITHUB_TOKEN (any token that can read public repositories), pass a file of tokens (--token-file), "
@@ -38,7 +42,9 @@ class Token(AuthBase):
 
     __slots__ = ("_address", "_last", "_secret", "name")
 
-    def __init__(self, secret: str | Callable[[], str], api_url: str, name: str = "the token") -> None:
+    def __init__(
+        self, secret: str | Callable[[], str], api_url: str, name: str = "the token"
+    ) -> None:
         self._secret = secret
         self._last = secret if isinstance(secret, str) else ""
         self.name = name
@@ -86,7 +92,9 @@ def find_tokens(
     if not plain_http:
         read_root(api_url).guard("the token", "set crawl.plain_http to true")
     secrets = (
-        _from_file(file) if file else _split(environ.get(n, "") for n in ("GITHUB_TOKEN", "GITHUB_TOKENS"))
+        _from_file(file)
+        if file
+        else _split(environ.get(n, "") for n in ("GITHUB_TOKEN", "GITHUB_TOKENS"))
     )
     if not secrets and environ.get("GITHUB_APP_ID"):
         return (Token(_Installation(api_url, environ).secret, api_url),)
@@ -94,7 +102,9 @@ def find_tokens(
     if not secrets:
         raise ConfigError(f"no GitHub token found: {_HELP}")
     count = len(secrets)
-    names = [f"token {number} of {count}" if count > 1 else "the token" for number in range(1, count + 1)]
+    names = [
+        f"token {number} of {count}" if count > 1 else "the token" for number in range(1, count + 1)
+    ]
     return tuple(Token(secret, api_url, name) for secret, name in zip(secrets, names, strict=True))
 
 
@@ -102,7 +112,9 @@ def _split(texts: Iterable[str]) -> list[str]:
     """The distinct tokens of texts, in order; separators are commas and blanks."""
     secrets = [part for text in texts for part in text.replace(",", " ").split()]
     if any(not re.fullmatch(r"[\w.~-]+", secret, re.ASCII) for secret in secrets):
-        raise ConfigError("a token contains invalid characters, such as quotes or NAME=; copy it again")
+        raise ConfigError(
+            "a token contains invalid characters, such as quotes or NAME=; copy it again"
+        )
     return list(dict.fromkeys(secrets))
 
 
@@ -126,7 +138,11 @@ def _from_gh(api_url: str) -> list[str]:
     host = read_root(api_url).host.removeprefix("api.")
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command with a host name
-            [gh, "auth", "token", "--hostname", host], capture_output=True, text=True, timeout=10, check=False
+            [gh, "auth", "token", "--hostname", host],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
@@ -150,7 +166,12 @@ class _Installation:
 
     def secret(self) -> str:
         """The current token."""
-        from github import Auth, BadAttributeException, GithubException, GithubIntegration  # slow to import
+        from github import (
+            Auth,
+            BadAttributeException,
+            GithubException,
+            GithubIntegration,
+        )  # slow to import
         from jwt import PyJWTError
 
         try:
@@ -164,7 +185,12 @@ class _Installation:
             token = self._authorization.token
         except GithubException as error:
             why = f"HTTP {error.status}"
-        except (requests.RequestException, PyJWTError, BadAttributeException, *_LIBRARY_ERRORS) as error:
+        except (
+            requests.RequestException,
+            PyJWTError,
+            BadAttributeException,
+            *_LIBRARY_ERRORS,
+        ) as error:
             why = type(error).__name__  # its message may contain the key
         else:
             return token
@@ -179,7 +205,9 @@ def _key(environ: Mapping[str, str]) -> str:
     if not path:
         key = environ.get("GITHUB_APP_PRIVATE_KEY", "")
         if not key:
-            raise ConfigError("GITHUB_APP_ID is set but neither GITHUB_APP_PRIVATE_KEY nor its _PATH is")
+            raise ConfigError(
+                "GITHUB_APP_ID is set but neither GITHUB_APP_PRIVATE_KEY nor its _PATH is"
+            )
         return key.replace("\\n", "\n")
     try:
         return Path(path).read_text(encoding="ascii")

@@ -46,11 +46,15 @@ def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
     """The distinct names that must be checked."""
     rows = {name: store.repo(name) for name in names}
     return [
-        name for name, row in rows.items() if not (row and row.is_crawlable and (row.listed or not listed))
+        name
+        for name, row in rows.items()
+        if not (row and row.is_crawlable and (row.listed or not listed))
     ]
 
 
-def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True) -> list[RepoRow]:
+def _ask(
+    crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True
+) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
         reply, count = crawl.ask(size, names, crawl.queries.repositories)
@@ -68,7 +72,9 @@ def _ask(crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: boo
     return rows
 
 
-def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None) -> RepoRow:
+def _row(
+    crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None
+) -> RepoRow:
     if node is None:
         return _absent(name, error)
     with well_formed(name):
@@ -88,7 +94,9 @@ def _row(crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLErr
             as_of=stamp(fresh[0].updated_at) if fresh else "",
             # Search syntax can't express a label with a quotation mark.
             labels=tuple(
-                sorted(filter(_DUPLICATE_LABEL.search, (name for name in labels if '"' not in name)))
+                sorted(
+                    filter(_DUPLICATE_LABEL.search, (name for name in labels if '"' not in name))
+                )
             ),
         )
         if node.is_private and not crawl.settings.include_private:

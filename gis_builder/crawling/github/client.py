@@ -19,7 +19,13 @@ from gis_builder.crawling.github.access_tokens import Token
 from gis_builder.crawling.github.exchange import Exchange
 from gis_builder.crawling.github.graphql_queries import GraphQuery
 from gis_builder.crawling.github.nodes import Rate
-from gis_builder.crawling.github.responses import AnswerKind, GraphQLError, QueryAnswer, bad_reply, classify
+from gis_builder.crawling.github.responses import (
+    AnswerKind,
+    GraphQLError,
+    QueryAnswer,
+    bad_reply,
+    classify,
+)
 from gis_builder.settings.crawl_settings import CrawlSettings
 from gis_builder.store import RATE_LIMIT, Page, RateLimit, Usage
 from gis_builder.store.decoding import Malformed, decode
@@ -128,7 +134,9 @@ class Client:
         self._check_stop()
         start = time.monotonic()
         raw = self._exchange.post("/graphql", json.dumps({"query": query.text}).encode())
-        answer = raw if isinstance(raw, QueryAnswer) else classify(raw.status, raw.headers, raw.body)
+        answer = (
+            raw if isinstance(raw, QueryAnswer) else classify(raw.status, raw.headers, raw.body)
+        )
         if answer.data:
             answer = _decoded(answer, query)
         self._was_reached |= answer.has_response
@@ -145,7 +153,9 @@ class Client:
     def _wait_for_limit(self, answer: QueryAnswer, waits: int) -> None:
         """Wait for the requested time, or, if there is none or it was too short, for doubling times."""
         doubled = self._settings.secondary_wait_s * 2.0 ** (waits - 1)
-        seconds = doubled if answer.wait_s is None else max(answer.wait_s, doubled if waits > 1 else 0.0)
+        seconds = (
+            doubled if answer.wait_s is None else max(answer.wait_s, doubled if waits > 1 else 0.0)
+        )
         if waits > self._settings.attempts:
             raise RateLimited(
                 f"still rate-limited ({answer.message}) after {waits - 1} waits; run the same command again "
@@ -161,13 +171,17 @@ class Client:
         self._sleep(seconds, answer.message)
 
     def _wait_after_failure(self, answer: QueryAnswer, failures: int) -> None:
-        if not self._was_reached and failures >= min(self._settings.first_attempts, self._settings.attempts):
+        if not self._was_reached and failures >= min(
+            self._settings.first_attempts, self._settings.attempts
+        ):
             raise Unreachable(
                 f"{self._settings.graphql_url} can't be reached ({answer.message}): check api_url and the "
                 "network, and run the same command again to continue"
             )
         if failures >= self._settings.attempts:
-            self._was_reached = answer.has_response  # without one, the network may be lost: see `Unreachable`
+            self._was_reached = (
+                answer.has_response
+            )  # without one, the network may be lost: see `Unreachable`
             kind = BadReply if answer.kind is AnswerKind.BAD_REPLY else RemoteError
             raise kind(
                 f"{self._settings.graphql_url} failed {failures} consecutive times, last with: "
@@ -195,7 +209,9 @@ def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
         case AnswerKind.TOO_HEAVY:
             return TooHeavy(f"the query is too heavy for the server ({answer.message})")
         case AnswerKind.AUTH:
-            return AuthError(f"the server rejects {token} ({answer.message}): create a new one and run again")
+            return AuthError(
+                f"the server rejects {token} ({answer.message}): create a new one and run again"
+            )
         case AnswerKind.FORBIDDEN:
             return RemoteError(f"{token} has no access ({answer.message}): grant it")
         case AnswerKind.NOT_FOUND:

@@ -34,7 +34,11 @@ class GitHub(AbstractContextManager["GitHub"]):
     """Crawls repositories into a store. Every method continues where an earlier call was stopped."""
 
     def __init__(
-        self, settings: CrawlSettings, tokens: Sequence[Token], store: Store, listener: CrawlListener
+        self,
+        settings: CrawlSettings,
+        tokens: Sequence[Token],
+        store: Store,
+        listener: CrawlListener,
     ) -> None:
         self._store = store
         self._listener = listener
@@ -92,7 +96,9 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _check_new(self, repos: set[str]) -> None:
         """Look up repositories of targets that weren't requested."""
-        known = {name.lower() for row in self._store.all_repos() for name in (row.name, row.full_name)}
+        known = {
+            name.lower() for row in self._store.all_repos() for name in (row.name, row.full_name)
+        }
         new = sorted(repo for repo in repos if repo.lower() not in known)
         if new:
             self._run("check", {"": partial(check.check, names=new, listed=False)})
@@ -141,7 +147,9 @@ class GitHub(AbstractContextManager["GitHub"]):
             raise shared_failures[0]
 
 
-def run_jobs(jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.Event, done: Done) -> None:
+def run_jobs(
+    jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.Event, done: Done
+) -> None:
     """Distribute jobs to workers; only errors that concern every job stop the others."""
     todo: Jobs = queue.SimpleQueue()
     for job in jobs.items():
@@ -160,7 +168,9 @@ def run_jobs(jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.
         is_interrupted = isinstance(error, KeyboardInterrupt)
         raise
     finally:
-        threads.shutdown(wait=not is_interrupted)  # after Ctrl-C, don't wait for a server that hangs
+        threads.shutdown(
+            wait=not is_interrupted
+        )  # after Ctrl-C, don't wait for a server that hangs
 
 
 def _work(worker: Crawl, todo: Jobs, stop: threading.Event, done: Done) -> None:

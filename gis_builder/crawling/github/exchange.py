@@ -30,7 +30,9 @@ from pairkit.base.system.address import Address
 
 class _LimitedReader(io.BufferedReader):
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or size < 0:  # caused by a negative chunk length; would read without a limit
+        if (
+            size is None or size < 0
+        ):  # caused by a negative chunk length; would read without a limit
             raise OSError("read without a limit")
         return super().read(size)
 
@@ -104,21 +106,30 @@ class Exchange:
             answer.set_result(_LATE)
         except (requests.RequestException, HTTPError) as error:
             message = f"the connection failed ({type(error).__name__})"
-            answer.set_result(QueryAnswer(AnswerKind.TRANSIENT, message=message, has_response=False))
+            answer.set_result(
+                QueryAnswer(AnswerKind.TRANSIENT, message=message, has_response=False)
+            )
         except BaseException as error:  # noqa: BLE001 - raised by `result`
             answer.set_exception(error)
 
-    def _send(self, session: requests.Session, url: str, body: bytes, end: float) -> Raw | QueryAnswer:
+    def _send(
+        self, session: requests.Session, url: str, body: bytes, end: float
+    ) -> Raw | QueryAnswer:
         with session.post(
             url,
             data=body,
             headers={"Accept": "application/json", "Content-Type": "application/json"},
             auth=self._token,
-            timeout=(self._timeout_s / 4, self._timeout_s),  # less to connect, to each of a few addresses
+            timeout=(
+                self._timeout_s / 4,
+                self._timeout_s,
+            ),  # less to connect, to each of a few addresses
             allow_redirects=False,
             stream=True,
         ) as response:
-            received = {name.lower(): self._token.mask(value) for name, value in response.headers.items()}
+            received = {
+                name.lower(): self._token.mask(value) for name, value in response.headers.items()
+            }
             content = _decompress(_read_body(response, end), received.get("content-encoding", ""))
             if isinstance(content, QueryAnswer):
                 return content
@@ -169,4 +180,6 @@ def _decompress(body: bytes, encoding: str) -> bytes | QueryAnswer:
 
 # A query that timed out may succeed at half its size.
 _LATE = QueryAnswer(AnswerKind.TOO_HEAVY, message="no response in time")
-_TOO_LONG = QueryAnswer(AnswerKind.TOO_HEAVY, message=f"a response of more than {_MAX_BYTES >> 20} MiB")
+_TOO_LONG = QueryAnswer(
+    AnswerKind.TOO_HEAVY, message=f"a response of more than {_MAX_BYTES >> 20} MiB"
+)

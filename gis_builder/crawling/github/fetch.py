@@ -43,7 +43,11 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
         page = Page()
         for index, top_up in enumerate(waiting[:count]):
             node = nodes.get(f"t{index}")
-            if node and getattr(node, top_up.part) and not failure_of(reply.errors, "r0", f"t{index}"):
+            if (
+                node
+                and getattr(node, top_up.part)
+                and not failure_of(reply.errors, "r0", f"t{index}")
+            ):
                 name = f"{top_up.ref} {top_up.part}"
                 pages = Pages(name, top_up.before, limit=MAX_THREAD_ITEMS)
                 _add_top_up(page, top_up, node, lists.setdefault((top_up.ref, top_up.part), pages))
@@ -51,7 +55,9 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
             failures[top_up] += 1
             if failures[top_up] >= crawl.settings.attempts:
                 page.topped_up.append(top_up)
-                warning = f"{top_up.ref}: the server returned only the last {top_up.have} {top_up.part}"
+                warning = (
+                    f"{top_up.ref}: the server returned only the last {top_up.have} {top_up.part}"
+                )
                 page.warnings.append((top_up.ref.repo, warning))
         done += len(page.topped_up)
         crawl.save(repo, page)
@@ -125,7 +131,12 @@ class Fetcher:
         return page
 
     def _add(
-        self, page: Page, refs: Sequence[IssueRef], reply: HttpReply[IssuesByAlias], *, with_thread: bool
+        self,
+        page: Page,
+        refs: Sequence[IssueRef],
+        reply: HttpReply[IssuesByAlias],
+        *,
+        with_thread: bool,
     ) -> dict[IssueRef, str]:
         """Add the issues to the page; returns the failed ones, each with the server's message."""
         failed: dict[IssueRef, str] = {}
@@ -155,8 +166,12 @@ class Fetcher:
         for ref, message in failed.items():
             if failures[ref] >= self._crawl.settings.attempts:
                 page.missing[ref] = (Absence.WITHHELD, "")
-                page.warnings.append((ref.repo, f"{ref} was skipped: the server fails on it ({message})"))
-        self._crawl.client.back_off(max(failures[ref] for ref in failed), next(iter(failed.values())))
+                page.warnings.append(
+                    (ref.repo, f"{ref} was skipped: the server fails on it ({message})")
+                )
+        self._crawl.client.back_off(
+            max(failures[ref] for ref in failed), next(iter(failed.values()))
+        )
 
 
 def fetch(crawl: Crawl, refs: Sequence[IssueRef]) -> None:
@@ -205,19 +220,27 @@ def part(data: Mapping[str, T], alias: str, name: str) -> T:
 def _check_name(repo: str, issues: IssuesByAlias) -> None:
     name = issues.get("nameWithOwner")
     if not isinstance(name, str):
-        raise BadReply(f"{repo}: its name is missing from the reply; run the same command again to continue")
+        raise BadReply(
+            f"{repo}: its name is missing from the reply; run the same command again to continue"
+        )
     if name.lower() != repo.lower():
-        raise RemoteError(f"{repo} became {one_line(name)} during the crawl: run the same command again")
+        raise RemoteError(
+            f"{repo} became {one_line(name)} during the crawl: run the same command again"
+        )
 
 
 def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
     if isinstance(node, str):
-        raise BadReply(f"{ref}: the reply does not match the query; run the same command again to continue")
+        raise BadReply(
+            f"{ref}: the reply does not match the query; run the same command again to continue"
+        )
     current = ref_of(node)
     if current.repo.lower() != ref.repo.lower():
         page.missing[ref] = (Absence.TRANSFERRED, str(current))
     elif current.number != ref.number:
-        raise BadReply(f"{ref}: the reply contains {current}; run the same command again to continue")
+        raise BadReply(
+            f"{ref}: the reply contains {current}; run the same command again to continue"
+        )
     elif isinstance(node, FoundPull):
         page.issues.append(parse_pull(node))
     elif with_thread:

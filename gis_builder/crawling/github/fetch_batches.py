@@ -42,10 +42,14 @@ class Window:
         return f"created:{iso(self.start)}..{iso(self.end)}"
 
 
-def split_window(window: Window, count: int, limit: int, first: int, last: int) -> tuple[Window, ...]:
+def split_window(
+    window: Window, count: int, limit: int, first: int, last: int
+) -> tuple[Window, ...]:
     """Split a window with `count` results into adjacent ones; returns none if it is only a second."""
     if (start := window.start) is None:
-        start = first if window.end is None or window.end > first else min(_GITHUB_START, window.end)
+        start = (
+            first if window.end is None or window.end > first else min(_GITHUB_START, window.end)
+        )
     end = window.end if window.end is not None else max(last, start + 1)
     if end <= start:
         return ()
@@ -133,7 +137,9 @@ class Crawl:
     def _probe(self) -> Server:
         """Query the server's schema; without introspection there are no optional fields."""
         try:
-            reply, _ = ask_sized(self.client, BatchSize(1), lambda _: INTROSPECTION, self.settings.attempts)
+            reply, _ = ask_sized(
+                self.client, BatchSize(1), lambda _: INTROSPECTION, self.settings.attempts
+            )
         except RequestRefused:
             return Server()
         return Server.of_schema(reply.data)
@@ -145,10 +151,15 @@ class Crawl:
         _LOG.info("%s: stored %s", repo or "all repositories", page)
 
     def ask(
-        self, size: BatchSize, items: Sequence[ItemT], query: Callable[[Sequence[ItemT]], GraphQuery[T]]
+        self,
+        size: BatchSize,
+        items: Sequence[ItemT],
+        query: Callable[[Sequence[ItemT]], GraphQuery[T]],
     ) -> tuple[HttpReply[T], int]:
         """Query the first items, as many as the server allows; returns the reply and their number."""
-        return ask_sized(self.client, size, lambda count: query(items[:count]), self.settings.attempts)
+        return ask_sized(
+            self.client, size, lambda count: query(items[:count]), self.settings.attempts
+        )
 
     def report(self, repo: str, stage: str, done: int, total: int) -> None:
         """Send the progress of a stage to the listener."""

@@ -30,14 +30,21 @@ class GraphQuery(Generic[T]):
     answer: Decoder[T]
 
 
-EVENT_TYPES = ("CLOSED_EVENT", "REOPENED_EVENT", "MARKED_AS_DUPLICATE_EVENT", "UNMARKED_AS_DUPLICATE_EVENT")
+EVENT_TYPES = (
+    "CLOSED_EVENT",
+    "REOPENED_EVENT",
+    "MARKED_AS_DUPLICATE_EVENT",
+    "UNMARKED_AS_DUPLICATE_EVENT",
+)
 
 _RATE = "rateLimit { cost }"
 _TARGET = (
     "{ __typename ... on Issue { number repository { nameWithOwner } } "
     "... on PullRequest { number repository { nameWithOwner } } }"
 )
-_PULL = "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
+_PULL = (
+    "... on PullRequest { number title closed createdAt updatedAt repository { nameWithOwner } }"
+)
 _BACKWARDS = "totalCount pageInfo { hasPreviousPage startCursor }"
 
 # Queries which newer fields the server has.
@@ -74,7 +81,8 @@ class Server:
         return cls(
             duplicate_of="duplicateOf" in issue,
             closed_duplicate_of="duplicateOf" in closed,
-            enable_duplicate="enableDuplicate" in [arg.name for arg in issue.get("stateReason", [])],
+            enable_duplicate="enableDuplicate"
+            in [arg.name for arg in issue.get("stateReason", [])],
         )
 
 
@@ -115,14 +123,18 @@ class Queries:
         ]
         return GraphQuery(_query(parts), _SEARCH_PAGE)
 
-    def issues(self, refs: Sequence[IssueRef], *, with_thread: bool) -> GraphQuery[nodes.IssuesByAlias]:
+    def issues(
+        self, refs: Sequence[IssueRef], *, with_thread: bool
+    ) -> GraphQuery[nodes.IssuesByAlias]:
         """Query issues of any repositories by number: 3 connections each with threads, else none."""
         # A fragment, because repeating the fields for each issue would make the query large.
         nested = f" {self._inline()}" if with_thread else ""
         fields = f"__typename ... on Issue {{ {self._issue}{nested} }} {_PULL}"
         parts = []
         for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
-            inner = " ".join(f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for _, n in group)
+            inner = " ".join(
+                f"i{n}: issueOrPullRequest(number: {n}) {{ ...Found }}" for _, n in group
+            )
             parts.append(f"r{index}: {_repository(repo)} {{ nameWithOwner {inner} }}")
         text = f"{_query(parts)} fragment Found on IssueOrPullRequest {{ {fields} }}"
         return GraphQuery(text, _ISSUES)
@@ -142,7 +154,9 @@ class Queries:
         )
         return GraphQuery(text, _LISTING)
 
-    def top_ups(self, repo: str, top_ups: Iterable[TopUp]) -> GraphQuery[dict[str, nodes.Parts | None]]:
+    def top_ups(
+        self, repo: str, top_ups: Iterable[TopUp]
+    ) -> GraphQuery[dict[str, nodes.Parts | None]]:
         """Query the items before the stored ones: 1 connection each, with aliases `t0` and so on."""
         inner = " ".join(
             f"t{index}: issueOrPullRequest(number: {top_up.ref.number}) "
@@ -153,7 +167,9 @@ class Queries:
 
     def _inline(self) -> str:
         settings = self._settings
-        return " ".join(self._connection(part, getattr(settings, f"{part}_inline")) for part in self._nested)
+        return " ".join(
+            self._connection(part, getattr(settings, f"{part}_inline")) for part in self._nested
+        )
 
     def _connection(self, part: str, last: int, before: str = "") -> str:
         """The last page of a nested connection, which has closings and their comments."""

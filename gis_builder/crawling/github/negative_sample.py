@@ -68,7 +68,9 @@ def _next_kinds(crawl: Crawl, repo: str, numbers: Iterable[int]) -> dict[int, Ki
     return kinds
 
 
-def _fetch(crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], count: int) -> list[int]:
+def _fetch(
+    crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], count: int
+) -> list[int]:
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
     page = fetcher.resolve(unknown, with_thread=False)

@@ -39,17 +39,23 @@ def parse_thread(node: nodes.IssueNode) -> tuple[Thread, list[TopUp]]:
         closers = [event.actor for event in events if event.kind == "closed"]
         is_closed = node.closed_at is not None
         issue = parse_issue(
-            node, parse_labels(node.labels), closed_by=closers[-1] if closers and is_closed else None
+            node,
+            parse_labels(node.labels),
+            closed_by=closers[-1] if closers and is_closed else None,
         )
         rest = [
             next_top_up(ref, "comments", node.comments, have=0),
             next_top_up(ref, "events", node.events, have=0),
             next_top_up(ref, "labels", node.labels, have=0) if node.labels else None,
         ]
-        return Thread(issue, parse_comments(node.comments), events), [top_up for top_up in rest if top_up]
+        return Thread(issue, parse_comments(node.comments), events), [
+            top_up for top_up in rest if top_up
+        ]
 
 
-def parse_issue(node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None) -> Issue:
+def parse_issue(
+    node: nodes.IssueNode, labels: tuple[str, ...] = (), closed_by: str | None = None
+) -> Issue:
     """Convert an issue without its thread."""
     ref = ref_of(node)
     with well_formed(str(ref)):
@@ -76,7 +82,9 @@ def parse_pull(node: nodes.FoundPull) -> Issue:
     """Convert a pull request."""
     with well_formed(str(ref_of(node))):
         state = "closed" if node.closed else "open"
-        return pull_request(ref_of(node), node.title, state, stamp(node.created_at), stamp(node.updated_at))
+        return pull_request(
+            ref_of(node), node.title, state, stamp(node.created_at), stamp(node.updated_at)
+        )
 
 
 def ref_of(node: nodes.IssueNode | nodes.FoundPull | nodes.Target) -> IssueRef:
@@ -109,7 +117,9 @@ def parse_labels(connection: nodes.NodeConnection[nodes.LabelNode] | None) -> tu
     return tuple(sorted(node.name for node in connection.items)) if connection else ()
 
 
-def next_top_up(ref: IssueRef, part: str, connection: nodes.NodeConnection[Any], have: int) -> TopUp | None:
+def next_top_up(
+    ref: IssueRef, part: str, connection: nodes.NodeConnection[Any], have: int
+) -> TopUp | None:
     """The rest of a nested connection; a server under load may report it by only one of two fields."""
     count = len(connection.items)
     if not connection.page_info.has_previous_page and have + count >= connection.total_count:

@@ -49,7 +49,9 @@ class GraphQLError:
     @property
     def is_heavy(self) -> bool:
         """Whether the server dropped this part because of its size."""
-        return self.type in _HEAVY_TYPES or any(phrase in self.message.lower() for phrase in _HEAVY_WORDS)
+        return self.type in _HEAVY_TYPES or any(
+            phrase in self.message.lower() for phrase in _HEAVY_WORDS
+        )
 
     @property
     def needs_retry(self) -> bool:
@@ -164,11 +166,17 @@ def _classify_success(headers: Headers, body: bytes) -> QueryAnswer:
     errors = tuple(map(_error, parsed.errors or ()))
     data = parsed.data or None
     if not errors:
-        return QueryAnswer(AnswerKind.OK, data=data) if data else bad_reply("a GraphQL response without data")
+        return (
+            QueryAnswer(AnswerKind.OK, data=data)
+            if data
+            else bad_reply("a GraphQL response without data")
+        )
     joined = one_line("; ".join(error.message for error in errors[:_MAX_SHOWN]))
     types = {error.type for error in errors}
     if types & _LIMIT_TYPES or "api rate limit exceeded" in joined.lower():
-        return QueryAnswer(AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined)
+        return QueryAnswer(
+            AnswerKind.RATE_LIMITED, wait_s=requested_wait_s(headers), message=joined
+        )
     if any(phrase in joined.lower() for phrase in _SECONDARY_WORDS):
         return QueryAnswer(AnswerKind.SECONDARY, wait_s=requested_wait_s(headers), message=joined)
     if data and any(bytes(value) != b"null" for value in data.values()):
@@ -181,7 +189,9 @@ def bad_reply(message: str) -> QueryAnswer:
     return QueryAnswer(AnswerKind.BAD_REPLY, message=message, final=False)
 
 
-def _classify_errors(errors: tuple[GraphQLError, ...], types: set[str], message: str) -> QueryAnswer:
+def _classify_errors(
+    errors: tuple[GraphQLError, ...], types: set[str], message: str
+) -> QueryAnswer:
     """Classify a response that has errors but no data."""
     if any(error.is_heavy for error in errors):
         return QueryAnswer(AnswerKind.TOO_HEAVY, errors=errors, message=message)
@@ -225,7 +235,9 @@ def _error(raw: _Error) -> GraphQLError:
 
 
 def _rate_limit(headers: Headers) -> RateLimit | None:
-    values = [_number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")]
+    values = [
+        _number(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
+    ]
     known = [int(value) for value in values if value is not None]
     return RateLimit(*known) if len(known) == len(values) else None
 

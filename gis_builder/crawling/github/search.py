@@ -12,7 +12,14 @@ from math import ceil
 
 from gis_builder.crawling.github.client import RequestRefused
 from gis_builder.crawling.github.fetch import failure_of, fetch_threads, fetch_top_ups
-from gis_builder.crawling.github.fetch_batches import BatchSize, Crawl, Pages, Window, epoch, split_window
+from gis_builder.crawling.github.fetch_batches import (
+    BatchSize,
+    Crawl,
+    Pages,
+    Window,
+    epoch,
+    split_window,
+)
 from gis_builder.crawling.github.nodes import SearchPage
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.settings.crawl_settings import CrawlSettings
@@ -27,7 +34,9 @@ _PROBE = "reason:duplicate"  # not supported by every server
 def search(crawl: Crawl, row: RepoRow) -> None:
     """Find and fetch likely duplicates; continues where it was stopped."""
     has_begun = bool(crawl.store.tasks(row.full_name, _KIND))
-    if not has_begun and is_cheaper_swept(row.full_name, row.issue_count, row.labels, crawl.settings):
+    if not has_begun and is_cheaper_swept(
+        row.full_name, row.issue_count, row.labels, crawl.settings
+    ):
         sweep(crawl, row)
         return
     _plan(crawl, row)
@@ -36,7 +45,9 @@ def search(crawl: Crawl, row: RepoRow) -> None:
     fetch_top_ups(crawl, row.full_name)
 
 
-def is_cheaper_swept(repo: str, issues: int, labels: Sequence[str], settings: CrawlSettings) -> bool:
+def is_cheaper_swept(
+    repo: str, issues: int, labels: Sequence[str], settings: CrawlSettings
+) -> bool:
     """Whether a sweep takes no more queries than the searches."""
     pages = ceil(issues / settings.thread_batch)
     searches = ceil(len(search_queries(repo, labels, settings)) / settings.search_batch)

@@ -53,7 +53,8 @@ def _open_update(crawl: Crawl, row: RepoRow) -> CrawlTask:
         return tasks[0]
     now = recheck(crawl, row.full_name)
     after = {
-        name: getattr(now, name) for name in ("as_of", "max_number", "issue_count", "newest_at", "labels")
+        name: getattr(now, name)
+        for name in ("as_of", "max_number", "issue_count", "newest_at", "labels")
     }
     since = iso(epoch(row.as_of) - _OVERLAP_S)
     task = CrawlTask(row.full_name, "update", state={"got": 0, "since": since, "row": after})
@@ -65,9 +66,13 @@ def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
     stored = crawl.store.tasks(start.repo, start.kind)
     task = stored[0] if stored else start
     size = BatchSize(crawl.settings.thread_batch)
-    pages = Pages(f"{start.repo} issues", task.cursor, limit=list_limit(total) if total else MAX_ITEMS)
+    pages = Pages(
+        f"{start.repo} issues", task.cursor, limit=list_limit(total) if total else MAX_ITEMS
+    )
     while not task.done:
-        query = partial(crawl.queries.listing, start.repo, after=task.cursor, since=task.state.get("since"))
+        query = partial(
+            crawl.queries.listing, start.repo, after=task.cursor, since=task.state.get("since")
+        )
         reply, count = ask_sized(crawl.client, size, query, crawl.settings.attempts)
         task = _save_page(crawl, task, reply, count, size, pages)
         crawl.report(start.repo, task.kind, task.state["got"], max(total, task.state["got"]))
@@ -84,10 +89,16 @@ def _save_page(
     """Store a page of the listing; a page that lacks an issue is requested again in smaller pages."""
     repository = reply.data.get("r0")
     if repository is None:
-        raise RemoteError(f"{task.repo} no longer exists or is inaccessible: run the same command again")
+        raise RemoteError(
+            f"{task.repo} no longer exists or is inaccessible: run the same command again"
+        )
     listing = repository.issues
     nodes = [node for node in listing.nodes if node] if listing else []
-    if listing is None or len(nodes) < len(listing.nodes) or any(error.needs_retry for error in reply.errors):
+    if (
+        listing is None
+        or len(nodes) < len(listing.nodes)
+        or any(error.needs_retry for error in reply.errors)
+    ):
         size.shrink()
         return _retry_or_skip(crawl, task, listing, pages) if count == 1 else task
     page = Page()
@@ -117,7 +128,9 @@ def _save_page(
     return next_task
 
 
-def _retry_or_skip(crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages) -> CrawlTask:
+def _retry_or_skip(
+    crawl: Crawl, task: CrawlTask, listing: Listing | None, pages: Pages
+) -> CrawlTask:
     """Retry a page of one issue; after too many failures, skip the issue with a warning."""
     failures = task.state.get("failures", 0) + 1
     if failures < crawl.settings.attempts:
@@ -133,8 +146,6 @@ def _retry_or_skip(crawl: Crawl, task: CrawlTask, listing: Listing | None, pages
     )
     if not next_task.done:
         pages.advance((), next_task.cursor)
-    warning = (
-        f"{task.kind}: the issue after the first {task.state['got']} was skipped: the server fails on it"
-    )
+    warning = f"{task.kind}: the issue after the first {task.state['got']} was skipped: the server fails on it"
     crawl.save(task.repo, Page(tasks=[next_task], warnings=[(task.repo, warning)]))
     return next_task

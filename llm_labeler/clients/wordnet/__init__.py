@@ -26,7 +26,9 @@ from pairkit.similarity.terms import terms
 
 VERSION = 3  # of the rules; answers of other versions are not reused
 
-_FREQUENT = "a an and are can does for from how is it my not of on that the this to what when with you"
+_FREQUENT = (
+    "a an and are can does for from how is it my not of on that the this to what when with you"
+)
 
 
 def language_warning(texts: Sequence[str]) -> str | None:
@@ -46,7 +48,10 @@ class WordnetProvider(Provider):
 
     def __init__(self, name: str, settings: LlmSettings) -> None:
         # Equal versions give equal answers on every machine.
-        versions = {"rules": VERSION, **{library: version(library) for library in ("hanta", "lemminflect")}}
+        versions = {
+            "rules": VERSION,
+            **{library: version(library) for library in ("hanta", "lemminflect")},
+        }
         parameters = json.dumps({"kind": "wordnet", "llm": False, **versions}, sort_keys=True)
         super().__init__(name, settings, parameters, Prices(0.0, 0.0))
         self.model = settings.model or "wordnet rules"
@@ -64,11 +69,15 @@ class WordnetProvider(Provider):
 
 def _lines(ask: Ask) -> list[str]:
     """The candidates; the kind precedes a hard negative."""
-    polarity: Polarity = "positive" if ask.key.task == "positive" else "negative"  # rules never judge
+    polarity: Polarity = (
+        "positive" if ask.key.task == "positive" else "negative"
+    )  # rules never judge
     if ask.labelling == "query":
         return queries(ask.text, polarity, ask.size)
     if ask.labelling != "triplet":
         return candidates(ask.text, polarity, ask.size)
     if polarity == "positive":
         return same_meaning(ask.text, ask.size)
-    return [f"{kind}: {sentence}" for kind, sentence in hard_negatives(ask.text, ask.size, ask.changes)]
+    return [
+        f"{kind}: {sentence}" for kind, sentence in hard_negatives(ask.text, ask.size, ask.changes)
+    ]

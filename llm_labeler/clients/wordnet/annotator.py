@@ -18,7 +18,13 @@ from llm_labeler.clients.wordnet.substitutions import (
     read_table,
     synonym_changes,
 )
-from llm_labeler.clients.wordnet.tagged_sentence import Change, Edit, TaggedSentence, capital, word_set
+from llm_labeler.clients.wordnet.tagged_sentence import (
+    Change,
+    Edit,
+    TaggedSentence,
+    capital,
+    word_set,
+)
 from llm_labeler.records import Polarity
 
 _PARTS = {
@@ -45,7 +51,9 @@ def _rules(table: str) -> tuple[tuple[re.Pattern[str], str, float], ...]:
     rules = []
     for left, right, confidence in parse(read_table(table)):
         pieces = [*enumerate(re.split(r"\{(\w+)\}", left))]
-        parts = (f"(?P<{piece}>{_PARTS[piece]})" if n % 2 else re.escape(piece) for n, piece in pieces)
+        parts = (
+            f"(?P<{piece}>{_PARTS[piece]})" if n % 2 else re.escape(piece) for n, piece in pieces
+        )
         pattern = re.compile(rf"{''.join(parts)}\s*(?P<end>\?*)", re.IGNORECASE)
         rules.append((pattern, right, confidence))
     return tuple(rules)
@@ -74,7 +82,9 @@ def candidates(text: str, polarity: Polarity, size: int) -> list[str]:
 
 def _paraphrases(sentence: TaggedSentence) -> Iterator[Change]:
     whole = (0, len(sentence.words))
-    yield from (Change(confidence, (Edit(*whole, text),)) for text, confidence in rephrased(sentence.text))
+    yield from (
+        Change(confidence, (Edit(*whole, text),)) for text, confidence in rephrased(sentence.text)
+    )
     yield from reorderings(sentence)
     small = [*phrase_table("paraphrases").changes(sentence), *synonym_changes(sentence)]
     yield from small
@@ -96,13 +106,18 @@ def opposites(sentence: TaggedSentence) -> Iterator[Change]:
     for change in (*contrasts, *antonym_changes(sentence)):
         if _is_opposite(sentence, change.edits[0]):
             before = slice(1, change.edits[0].start)
-            is_subordinate = "(" in sentence.words[before] or set("WS") & set(sentence.codes[before])
+            is_subordinate = "(" in sentence.words[before] or set("WS") & set(
+                sentence.codes[before]
+            )
             yield Change(change.confidence * (_SUBORDINATE if is_subordinate else 1), change.edits)
 
 
 def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether an opposite word makes the sentence an opposite."""
-    if sentence.codes[edit.start] == "J" and "".join(sentence.words[edit.end : edit.end + 1])[:1].isupper():
+    if (
+        sentence.codes[edit.start] == "J"
+        and "".join(sentence.words[edit.end : edit.end + 1])[:1].isupper()
+    ):
         return False  # part of a name
     if sentence.is_question and set(sentence.codes[edit.start : edit.end]) & set("JRDe"):
         return False
@@ -111,7 +126,10 @@ def _is_opposite(sentence: TaggedSentence, edit: Edit) -> bool:
         return False  # "cause to do" needs "prevent from doing"
     near = sentence.low[max(0, edit.start - 3) : edit.end + 1]
     return not sentence.is_negative or (
-        edit.start > 0 and sentence.low[0] != "no" and edit.text not in _QUANTITIES and not _NOT & set(near)
+        edit.start > 0
+        and sentence.low[0] != "no"
+        and edit.text not in _QUANTITIES
+        and not _NOT & set(near)
     )
 
 
@@ -119,11 +137,15 @@ def distinct(sentence: TaggedSentence, changes: Iterable[Change]) -> list[tuple[
     """The distinct results of changes with their confidences, without changes of names."""
     results: dict[str, tuple[str, float]] = {}
     for change in changes:
-        if change.confidence < _MIN_CONFIDENCE or any(_changes_name(sentence, edit) for edit in change.edits):
+        if change.confidence < _MIN_CONFIDENCE or any(
+            _changes_name(sentence, edit) for edit in change.edits
+        ):
             continue
         text = sentence.apply(change.edits)
         key = text.casefold()
-        if key != sentence.text.casefold() and (key not in results or results[key][1] < change.confidence):
+        if key != sentence.text.casefold() and (
+            key not in results or results[key][1] < change.confidence
+        ):
             results[key] = text, change.confidence
     return list(results.values())
 

@@ -78,7 +78,9 @@ def _negated(sentence: TaggedSentence, verb: int) -> Edits:
     after = sentence.codes[verb + 1 : verb + 2]
     if code == "B" and sentence.codes[verb - 1] == "E":
         return _there_is_no(sentence, verb)
-    if code in "MB" or (code == "H" and sentence.codes[verb + 1 :].lstrip("R")[:1] in ("e", "b", "d")):
+    if code in "MB" or (
+        code == "H" and sentence.codes[verb + 1 :].lstrip("R")[:1] in ("e", "b", "d")
+    ):
         return _with_not(sentence, verb, "cannot" if word == "can" else f"{word} not")
     if code == "O" or (code == "d" and after not in tuple("DPITnsRJ#")):
         return ()
@@ -201,7 +203,9 @@ def _without_do(sentence: TaggedSentence, start: int, adverbs: int) -> Edits:
     end = adverbs
     while sentence.codes[end : end + 1] == "R":
         end += 1
-    if sentence.codes[end : end + 1] not in ("v", "H") or (start and sentence.codes[start - 1] in "CT"):
+    if sentence.codes[end : end + 1] not in ("v", "H") or (
+        start and sentence.codes[start - 1] in "CT"
+    ):
         return ()
     verb = inflected_verb(sentence.low[end], _DO[sentence.low[start].removesuffix("n't")])
     return (Edit(start, end + 1, " ".join((*sentence.words[adverbs:end], verb))),)
@@ -213,6 +217,12 @@ def _without_no(sentence: TaggedSentence, index: int) -> Edits:
         return ()
     word = sentence.low[phrase.end() - 1]
     if sentence.codes[phrase.end() - 1] == "s":
-        return (Edit(index, index + 1, "some" if index == 0 or sentence.codes[index - 1] == "I" else ""),)
+        return (
+            Edit(
+                index, index + 1, "some" if index == 0 or sentence.codes[index - 1] == "I" else ""
+            ),
+        )
     is_mass = word in _MASS or word.endswith(("ing", "ness", "ence"))
-    return (Edit(index, index + 1, "some" if is_mass else with_article_for(sentence.words[index + 1])),)
+    return (
+        Edit(index, index + 1, "some" if is_mass else with_article_for(sentence.words[index + 1])),
+    )

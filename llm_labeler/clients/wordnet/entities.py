@@ -7,7 +7,13 @@ from functools import cache
 from typing import NamedTuple
 
 from llm_labeler.clients.wordnet.substitutions import read_table
-from llm_labeler.clients.wordnet.tagged_sentence import Change, Edit, TaggedSentence, meaning_change, word_set
+from llm_labeler.clients.wordnet.tagged_sentence import (
+    Change,
+    Edit,
+    TaggedSentence,
+    meaning_change,
+    word_set,
+)
 from llm_labeler.clients.wordnet.wordnet_lexicon import is_compound, lemmas, plural
 from pairkit.base.system.seeded import keyed_hash
 
@@ -50,7 +56,9 @@ def entity_changes(sentence: TaggedSentence) -> Iterator[Change]:
         for length in range(_MAX_WORDS, 0, -1):
             end = start + length
             if end <= len(sentence.words) and (sibling := _sibling(sentence, start, end)):
-                yield meaning_change("entity", _confidence(sentence, start, end), Edit(start, end, sibling))
+                yield meaning_change(
+                    "entity", _confidence(sentence, start, end), Edit(start, end, sibling)
+                )
                 start = end - 1
                 break
         start += 1
@@ -59,8 +67,12 @@ def entity_changes(sentence: TaggedSentence) -> Iterator[Change]:
 def _confidence(sentence: TaggedSentence, start: int, end: int) -> float:
     """Lower for items of lists, and in the second half of the sentence."""
     confidence = _CONFIDENCE_OF_PHRASES if end - start > 1 else _CONFIDENCE
-    listed = sentence.codes[end : end + 1] in (",", "C") or (start and sentence.codes[start - 1] in ",C")
-    return confidence - (0.06 if listed else 0.0) - (0.02 if start > len(sentence.words) // 2 else 0.0)
+    listed = sentence.codes[end : end + 1] in (",", "C") or (
+        start and sentence.codes[start - 1] in ",C"
+    )
+    return (
+        confidence - (0.06 if listed else 0.0) - (0.02 if start > len(sentence.words) // 2 else 0.0)
+    )
 
 
 def _sibling(sentence: TaggedSentence, start: int, end: int) -> str | None:
@@ -81,7 +93,9 @@ def _sibling(sentence: TaggedSentence, start: int, end: int) -> str | None:
     return plural(chosen) if is_plural else chosen
 
 
-def _look_up(sentence: TaggedSentence, start: int, end: int) -> tuple[_SiblingGroup, str, bool] | None:
+def _look_up(
+    sentence: TaggedSentence, start: int, end: int
+) -> tuple[_SiblingGroup, str, bool] | None:
     """The group of some words, their name in it, and whether they are its plural."""
     low = sentence.low[start:end]
     groups = _groups()

@@ -31,14 +31,18 @@ _NO = word_set("no not never none nobody nothing cannot neither nor without don'
 _DEGREES = word_set("more less most least")
 _POSSIBLE = word_set("may might could")
 # Words whose replacements are often not opposites.
-_AMISS = word_set("called having click stage iron slow marks scans little alone well long appear appears")
+_AMISS = word_set(
+    "called having click stage iron slow marks scans little alone well long appear appears"
+)
 
 
 def opposite_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Changes that negate a sentence or replace a word by an antonym."""
     for change in opposites(sentence):
         edit = change.edits[0]
-        is_amiss = set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {*edit.text.split()}
+        is_amiss = set(sentence.low[edit.start : edit.end]) & _AMISS and not _NO & {
+            *edit.text.split()
+        }
         if not is_amiss and not _is_misread(sentence, edit) and _fits(sentence, edit):
             yield _of_kind(sentence, change)
     yield from _impossible(sentence)
@@ -52,7 +56,10 @@ def _is_misread(sentence: TaggedSentence, edit: Edit) -> bool:
     """Whether a negated word may not be the clause's verb: another verb follows, or it is a participle."""
     if sentence.low[edit.start : edit.start + 1] in (("called",), ("be",)):
         return True
-    if edit.text.endswith(" no") and sentence.low[edit.end : edit.end + 1] in (("number",), ("lot",)):
+    if edit.text.endswith(" no") and sentence.low[edit.end : edit.end + 1] in (
+        ("number",),
+        ("lot",),
+    ):
         return True  # "there are a number of"
     return edit.text.startswith(("do not", "does not", "did not")) and has_later_verb(
         sentence.codes[edit.end :]
@@ -70,7 +77,9 @@ def _fits(sentence: TaggedSentence, edit: Edit) -> bool:
         max(0, start - 1) : start
     ] == ("(",):
         return False
-    return not (start and low[start - 1] in _DEGREES and end == start + 1 and sentence.codes[start] in "JR")
+    return not (
+        start and low[start - 1] in _DEGREES and end == start + 1 and sentence.codes[start] in "JR"
+    )
 
 
 def _of_kind(sentence: TaggedSentence, change: Change) -> Change:
@@ -78,14 +87,21 @@ def _of_kind(sentence: TaggedSentence, change: Change) -> Change:
     removed = {*sentence.low[edit.start : edit.end]}
     negates = bool(_NO & {*edit.text.lower().split()}) != bool(_NO & removed)
     if negates and removed & _POSSIBLE:
-        return meaning_change("negation", 0.0, *change.edits)  # "may" and "may not" can both be true
+        return meaning_change(
+            "negation", 0.0, *change.edits
+        )  # "may" and "may not" can both be true
     return replace(change, kind="negation" if negates else "antonym")
 
 
 def _impossible(sentence: TaggedSentence) -> Iterator[Change]:
     """Change `may cause` to `cannot cause`."""
     index = main_verb(sentence)
-    if index is None or sentence.low[index] not in _POSSIBLE or sentence.is_negative or sentence.is_question:
+    if (
+        index is None
+        or sentence.low[index] not in _POSSIBLE
+        or sentence.is_negative
+        or sentence.is_question
+    ):
         return
     if "sometimes" in sentence.low:
         return
@@ -103,7 +119,9 @@ _OTHER_MODALS = {
     "should": ("need not", 0.93),
 }
 # Subjects that may or must do something.
-_ACTING = word_set("you we they people patients women men parents doctors doctor users user person patient")
+_ACTING = word_set(
+    "you we they people patients women men parents doctors doctor users user person patient"
+)
 # Verbs of events that happen to a subject.
 _HAPPENING = word_set("have be feel need experience develop notice also lose get")
 # Adverbs that contradict "always".
@@ -113,7 +131,12 @@ _SELDOM = word_set("sometimes often occasionally rarely usually seldom eventuall
 def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
     """Replace the modal verb of the main clause."""
     index = main_verb(sentence)
-    if index is None or sentence.codes[index] != "M" or sentence.is_negative or sentence.is_question:
+    if (
+        index is None
+        or sentence.codes[index] != "M"
+        or sentence.is_negative
+        or sentence.is_question
+    ):
         return
     if _SELDOM & set(sentence.low) or (
         sentence.low[0] == "in" and sentence.low[1] in ("some", "many", "rare")
@@ -124,7 +147,11 @@ def modality_changes(sentence: TaggedSentence) -> Iterator[Change]:
         new, confidence = _OTHER_MODALS[sentence.low[index]]
         if sentence.low[index] == "can" and not _ACTING & set(sentence.low[:index]):
             new = "will always"  # for "it can cause", "it must cause" doesn't fit
-        elif new == "will always" and _ACTING & set(sentence.low[:index]) and after[0] not in _HAPPENING:
+        elif (
+            new == "will always"
+            and _ACTING & set(sentence.low[:index])
+            and after[0] not in _HAPPENING
+        ):
             new = "must"
         skipped = after == ("also",)
         yield meaning_change("modality", confidence, Edit(index, index + 1 + skipped, new))
@@ -174,7 +201,9 @@ _DIGITS = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,15})?")
 _GROUPED = re.compile(r"\d,$")  # before the rest of a number
 _GROUP = re.compile(r",\d{3}(?!\d)")
 _WITH_UNIT = re.compile(r"(\d{1,15})(-(?:year|month|week|day|hour|minute|mg|bit)(?:-old)?)")
-_UNITS = word_set("% percent mg mcg g kg ml mm cm m km mmhg hz khz mb gb kb ms °c °f iu kcal calories")
+_UNITS = word_set(
+    "% percent mg mcg g kg ml mm cm m km mmhg hz khz mb gb kb ms °c °f iu kcal calories"
+)
 _PER_CENT = word_set("% percent")
 _RANKED = word_set("type stage grade phase chromosome level version figure step class")
 _RANGE = word_set("to - – and or")
@@ -206,7 +235,10 @@ def _other_number(sentence: TaggedSentence, index: int, end: int) -> str | None:
     before = sentence.low[index - 1] if index else ""
     after = sentence.low[end] if end < len(sentence.low) else ""
     if low in _OTHER_WORDS:
-        counts = sentence.codes[end : end + 1] in ("s", "J", "n") and before not in ("type", *_RANGE)
+        counts = sentence.codes[end : end + 1] in ("s", "J", "n") and before not in (
+            "type",
+            *_RANGE,
+        )
         return _OTHER_WORDS[low] if counts and after not in _RANGE else None
     if match := _WITH_UNIT.fullmatch(low):
         return f"{round(_multiple(int(match[1])))}{match[2]}"
@@ -216,14 +248,20 @@ def _other_number(sentence: TaggedSentence, index: int, end: int) -> str | None:
         return None
     if before in _RANKED:
         rank = int(low) if low.isdigit() else 0
-        return str({1: 2, 2: 1}.get(rank, rank + 1 if rank % 2 else rank - 1)) if 0 < rank < 30 else None
+        return (
+            str({1: 2, 2: 1}.get(rank, rank + 1 if rank % 2 else rank - 1))
+            if 0 < rank < 30
+            else None
+        )
     if after in ("(", "halves"):
         return None
     if after in _PER_CENT and {*sentence.low[end + 1 : end + 2]} & _RANGE:
         return None
     if after in _PER_CENT and "." not in low and "," not in low:
         share = int(low)
-        return str(100 - share if 0 < share < 100 and abs(50 - share) > 10 else 20 if share > 20 else 80)
+        return str(
+            100 - share if 0 < share < 100 and abs(50 - share) > 10 else 20 if share > 20 else 80
+        )
     if low.isdigit() and 1900 <= int(low) < 2100:
         return str(int(low) - 20) if before in _DATED else None
     counts = sentence.codes[end : end + 1] == "s" or after in _UNITS
@@ -256,7 +294,9 @@ _TWO_THINGS = re.compile(r" of choice|\bcause\b.* to [a-z]|between .* and .* and
 _SHORTEST, _LONGEST = 4, 40  # tokens
 
 
-def hard_negatives(text: str, size: int, kinds: Collection[ChangeKind]) -> list[tuple[ChangeKind, str]]:
+def hard_negatives(
+    text: str, size: int, kinds: Collection[ChangeKind]
+) -> list[tuple[ChangeKind, str]]:
     """Up to `size` hard negatives with their kinds."""
     sentence = TaggedSentence(" ".join(text.split()))
     if not is_fit(sentence):
@@ -300,9 +340,13 @@ def same_meaning(text: str, size: int) -> list[str]:
     ranked = []
     for index, candidate in enumerate(wordings):
         new = Counter(TaggedSentence(candidate).low)
-        is_bad = "not not" in candidate or "choice for" in candidate or _BAD & {*new} ^ _BAD & {*old}
+        is_bad = (
+            "not not" in candidate or "choice for" in candidate or _BAD & {*new} ^ _BAD & {*old}
+        )
         if not is_bad and not (is_odd and candidate.split()[0] != sentence.words[0]):
-            is_contracted = any("'" in word for word in (new - old) + (old - new))  # `isn't` for `is not`
+            is_contracted = any(
+                "'" in word for word in (new - old) + (old - new)
+            )  # `isn't` for `is not`
             ranked.append((is_contracted, index, candidate))
     return [candidate for _, _, candidate in sorted(ranked)[:size]]
 
@@ -313,4 +357,6 @@ def is_fit(sentence: TaggedSentence) -> bool:
         return False
     if {"-", ":", "•", "[", "|"} & set(sentence.words) or sentence.codes[-1] != ".":
         return False
-    return not any(sentence.low[:length] == sentence.low[length : 2 * length] for length in (1, 2, 3, 4))
+    return not any(
+        sentence.low[:length] == sentence.low[length : 2 * length] for length in (1, 2, 3, 4)
+    )

@@ -16,7 +16,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from llm_labeler.clients.wordnet.roles import has_odd_plural, within
-from llm_labeler.clients.wordnet.tagged_sentence import WITH_PHRASES, TaggedSentence, is_plural, word_set
+from llm_labeler.clients.wordnet.tagged_sentence import (
+    WITH_PHRASES,
+    TaggedSentence,
+    is_plural,
+    word_set,
+)
 from llm_labeler.records import Polarity
 from pairkit.base.system.seeded import keyed_hash
 
@@ -71,7 +76,8 @@ _TOPICS = {
         "treat therap medic drug surg cure remov manag reliev help",
     ),
     "frequency": _Topic.of(
-        "How common {is} {x}?", "common rare frequen percent affect preval incidence people often estimat"
+        "How common {is} {x}?",
+        "common rare frequen percent affect preval incidence people often estimat",
     ),
     "diagnosis": _Topic.of(
         "How {is} {x} diagnosed?", "diagnos test exam detect biops imag scan identif find"
@@ -108,7 +114,8 @@ def queries(passage: str, polarity: Polarity, size: int) -> list[str]:
     unmentioned = [
         name
         for name, candidate in _TOPICS.items()
-        if name not in (topic, "what") and not any(word.startswith(candidate.hints) for word in words)
+        if name not in (topic, "what")
+        and not any(word.startswith(candidate.hints) for word in words)
     ]
     unmentioned.sort(key=lambda name: keyed_hash(0, passage, name))
     return [_TOPICS[name].questions[0].format_map(forms) for name in unmentioned][:size]
@@ -120,7 +127,12 @@ def _answered(sentence: TaggedSentence) -> Iterator[tuple[str, str, bool]]:
         return
     match = _ABOUT.match(sentence.codes, 1 if sentence.low[:1] == ("the",) else 0)
     has_verb = match and {*sentence.low[match.end() : match.end() + 2]} & _VERBS
-    if match and has_verb and sentence.low[match.start(1)] in _HEADS and _is_name(sentence, *match.span(2)):
+    if (
+        match
+        and has_verb
+        and sentence.low[match.start(1)] in _HEADS
+        and _is_name(sentence, *match.span(2))
+    ):
         topic = _HEADS[sentence.low[match.start(1)]]
         yield sentence.slice(*match.span(2)), topic, is_plural(sentence, *match.span(2))
     thing = _THING.match(sentence.codes)
@@ -140,7 +152,11 @@ def _topic(sentence: TaggedSentence, start: int) -> str:
         if words.startswith(beginnings):
             return topic
     counts = {"in", "percent", "%"} & {*low[:8]} and "#" in codes[:8]
-    if words.startswith(("affects ", "affect ", "occurs ", "occur ")) and counts and "age" not in low[:8]:
+    if (
+        words.startswith(("affects ", "affect ", "occurs ", "occur "))
+        and counts
+        and "age" not in low[:8]
+    ):
         return "frequency"
     defined = re.match("BDR?[Jeng]*[ns]", codes)
     if defined and low[1] in ("a", "an") and low[defined.end() - 1] in _ILLNESS:
@@ -158,7 +174,10 @@ def _is_name(sentence: TaggedSentence, start: int, end: int) -> bool:
 
 def _questions_by_intent(table: str) -> dict[str, list[str]]:
     intents = re.findall(r"(\w+):([^:]+\?)", table)
-    return {intent: re.findall(r"\S[^?]+\?", " ".join(questions.split())) for intent, questions in intents}
+    return {
+        intent: re.findall(r"\S[^?]+\?", " ".join(questions.split()))
+        for intent, questions in intents
+    }
 
 
 _OF_ANYTHING = _questions_by_intent("""
@@ -190,7 +209,10 @@ _SUBJECT = r"(?P<x>(?!(?:it|this|that|these|those|they|them)\b)(?:(?! - )[^?;:])
 _MAYBE_PLURAL = re.compile(r".*[^siu]s(?: \(.*\))?", re.IGNORECASE)
 _OF_ONE = re.compile(r"\b(?:is|does) \{x\}", re.IGNORECASE)
 _SHAPES = [
-    (intent, re.compile(re.escape(wording[:-1]).replace(r"\{x\}", _SUBJECT) + r"\s*\?+", re.IGNORECASE))
+    (
+        intent,
+        re.compile(re.escape(wording[:-1]).replace(r"\{x\}", _SUBJECT) + r"\s*\?+", re.IGNORECASE),
+    )
     for intent, wordings in _INTENTS.items()
     for wording in wordings
 ]

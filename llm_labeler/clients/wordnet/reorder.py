@@ -44,7 +44,12 @@ def to_active(sentence: TaggedSentence) -> str | None:
     low = sentence.low
     last = len(sentence.words) - 1
     lemma = other_lemma(low[verb])
-    if low[verb + 1] != "by" or sentence.codes[agent] == "#" or _MEANS & set(low[agent:last]) or not lemma:
+    if (
+        low[verb + 1] != "by"
+        or sentence.codes[agent] == "#"
+        or _MEANS & set(low[agent:last])
+        or not lemma
+    ):
         return None
     if sentence.codes[auxiliary] == "M":
         words = [word for word in (*low[auxiliary:verb], lemma) if word != "be"]
@@ -53,7 +58,9 @@ def to_active(sentence: TaggedSentence) -> str | None:
         words = [*low[auxiliary + 1 : verb], inflected_verb(lemma, code)]
     else:
         return None
-    return capital(f"{sentence.slice(agent, last)} {' '.join(words)} {sentence.opening(auxiliary)}.")
+    return capital(
+        f"{sentence.slice(agent, last)} {' '.join(words)} {sentence.opening(auxiliary)}."
+    )
 
 
 def to_passive(sentence: TaggedSentence) -> str | None:
@@ -75,7 +82,9 @@ def to_passive(sentence: TaggedSentence) -> str | None:
         return None
     be = ("are" if is_plural(sentence, thing, end) else "is") + " being" * bool(match[2])
     passive = f"{be} {inflected_verb(base, 'e')} by {sentence.opening(match.end(1))}"
-    return capital(f"{sentence.slice(thing, end)} {passive}{sentence.text[sentence.spans[end - 1][1] :]}")
+    return capital(
+        f"{sentence.slice(thing, end)} {passive}{sentence.text[sentence.spans[end - 1][1] :]}"
+    )
 
 
 # "x and y" without a word before or after it that belongs to only one of them.
@@ -85,7 +94,9 @@ _SERIES = re.compile(r"(?<=[Ivz])([ns]),([ns]),C[ns](?=\.)")
 _FIXED = word_set("black back law research trial wear pros arts bed more")
 _CLAUSES = word_set("if because when although unless after before once until")
 _FRONTED = word_set("in during at within throughout among")
-_NO_PLACE = word_set("addition general fact turn contrast other some many most rare summary particular all")
+_NO_PLACE = word_set(
+    "addition general fact turn contrast other some many most rare summary particular all"
+)
 _MAX_TOKENS = 50
 
 
@@ -94,7 +105,11 @@ def reorderings(sentence: TaggedSentence) -> Iterator[Change]:
     if len(sentence.words) > _MAX_TOKENS or sentence.is_question:
         return
     yield from _swapped_items(sentence)
-    if sentence.codes.count(".") != 1 or not sentence.codes.endswith(".") or set(";:-") & set(sentence.words):
+    if (
+        sentence.codes.count(".") != 1
+        or not sentence.codes.endswith(".")
+        or set(";:-") & set(sentence.words)
+    ):
         return
     for text, confidence in (
         (_front_to_end(sentence), 0.92),
@@ -127,7 +142,9 @@ def _front_to_end(sentence: TaggedSentence) -> str | None:
     if sentence.low[0] in _CLAUSES:
         fits = re.search("[MBHOzdv]", sentence.codes[:start]) and not re.search("[CS]", main)
     elif sentence.low[0] in _FRONTED and not _NO_PLACE & set(sentence.low[1:start]):
-        fits = re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1]) and not re.search("[CSWIT]", main)
+        fits = re.fullmatch(WITH_PHRASES, sentence.codes[1 : start - 1]) and not re.search(
+            "[CSWIT]", main
+        )
     else:
         return None
     if not fits or len(main) < 3 or "," in sentence.low[begin:last]:
@@ -139,7 +156,9 @@ def _front_to_end(sentence: TaggedSentence) -> str | None:
 def _clause_to_front(sentence: TaggedSentence) -> str | None:
     """Change `B if A.` to `If A, B.`."""
     last = len(sentence.words) - 1
-    starts = [i for i in range(3, last - 2) if sentence.low[i] in _CLAUSES and sentence.codes[i] == "S"]
+    starts = [
+        i for i in range(3, last - 2) if sentence.low[i] in _CLAUSES and sentence.codes[i] == "S"
+    ]
     if len(starts) != 1 or "," in sentence.low or sentence.codes[0] in "SCWIRg,":
         return None
     start = starts[0]
@@ -148,4 +167,6 @@ def _clause_to_front(sentence: TaggedSentence) -> str | None:
     after = sentence.codes[start + 1 : last]
     if "W" in after or not re.match(r"(?:P|D?[RJ]?[Jen]*[ns])[RN]*[MBHOzdv]", after):
         return None
-    return f"{capital(sentence.slice(start, last))}, {sentence.opening(start)}{sentence.words[last]}"
+    return (
+        f"{capital(sentence.slice(start, last))}, {sentence.opening(start)}{sentence.words[last]}"
+    )

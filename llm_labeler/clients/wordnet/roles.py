@@ -37,7 +37,9 @@ _DIRECTED = word_set(
 _OF = word_set(
     "type form kind part result sign symptom complication cause consequence side example subtype variant"
 )
-_PRONOUNS = word_set("this that these those it they he she you we other others such some many most all")
+_PRONOUNS = word_set(
+    "this that these those it they he she you we other others such some many most all"
+)
 # Verbs of movement; after other words, "from A to B" is a range, which can be swapped without a change.
 _MOVING = word_set(
     """
@@ -90,7 +92,11 @@ def _active(sentence: TaggedSentence, match: re.Match[str]) -> Iterator[SwappedT
     if match[3] == "z":
         lemma = next(iter(lemmas(lemma, "v")), "")
     preposition = sentence.slice(*match.span(4)).lower()
-    if lemma not in _DIRECTED or preposition != _WITH.get(lemma, "") or not _can_swap(sentence, left, right):
+    if (
+        lemma not in _DIRECTED
+        or preposition != _WITH.get(lemma, "")
+        or not _can_swap(sentence, left, right)
+    ):
         return
     middle = sentence.slice(left[1], right[0])
     if not match[2].startswith("M"):
@@ -137,12 +143,19 @@ def _asked(sentence: TaggedSentence) -> Iterator[SwappedText]:
             right_start += 1
         left = (1, verb)
         right = (right_start, len(sentence.low) - 1)
-        if not re.fullmatch(_THING, sentence.codes[right_start:-1]) or not _can_swap(sentence, left, right):
+        if not re.fullmatch(_THING, sentence.codes[right_start:-1]) or not _can_swap(
+            sentence, left, right
+        ):
             continue
         first = sentence.words[0]
         if sentence.low[0] in ("do", "does"):
             first = "Do" if is_plural(sentence, *right) else "Does"
-        swapped = (first, sentence.slice(*right), sentence.slice(verb, right_start), sentence.slice(*left))
+        swapped = (
+            first,
+            sentence.slice(*right),
+            sentence.slice(verb, right_start),
+            sentence.slice(*left),
+        )
         yield " ".join(swapped) + sentence.text[sentence.spans[-2][1] :], 0.95
 
 
@@ -165,7 +178,9 @@ def _sentence(sentence: TaggedSentence, first: Span, middle: str, last: Span) ->
 def within(sentence: TaggedSentence, end: int) -> str:
     """The first words in lower case, unless an unknown word is a name."""
     word = sentence.low[0]
-    is_known = sentence.codes[0] in "DPIRC#" or any(lemmas(word, pos) for pos in ("n", "v", "a", "r"))
+    is_known = sentence.codes[0] in "DPIRC#" or any(
+        lemmas(word, pos) for pos in ("n", "v", "a", "r")
+    )
     return sentence.opening(end) if is_known else sentence.slice(0, end)
 
 

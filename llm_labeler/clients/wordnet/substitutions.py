@@ -153,7 +153,12 @@ def _form(part: str, code: str) -> str:
     return part
 
 
-_POS: dict[str, Pos] = {**dict.fromkeys("ns", "n"), **dict.fromkeys("vzdeg", "v"), "J": "a", "R": "r"}
+_POS: dict[str, Pos] = {
+    **dict.fromkeys("ns", "n"),
+    **dict.fromkeys("vzdeg", "v"),
+    "J": "a",
+    "R": "r",
+}
 _DEGREES = frozenset(("more", "most", "less", "least"))
 _MAX_WORDS = 3  # of a compound
 
@@ -191,9 +196,16 @@ def _replaced(
         pos = _POS.get(code)
         word = sentence.words[index]
         is_lower = word.islower() or (index == 0 and word[1:].islower())
-        is_plain = word.isalpha() and is_lower and len(word) > 3 and sentence.low[index] not in _DEGREES
+        is_plain = (
+            word.isalpha() and is_lower and len(word) > 3 and sentence.low[index] not in _DEGREES
+        )
         lemma = _only_lemma(sentence.low[index], pos, code) if pos and is_plain else None
-        if pos and lemma and (words := alternatives(lemma, pos)) and not _in_compound(sentence, index):
+        if (
+            pos
+            and lemma
+            and (words := alternatives(lemma, pos))
+            and not _in_compound(sentence, index)
+        ):
             yield index, pos, _inflected(words[0], code, sentence.low[index], lemma)
 
 

@@ -70,7 +70,9 @@ _NEGATORS = word_set(
     unable unless until lack lacks nowhere dont doesnt didnt isnt arent cant wont
     """
 )
-_SUBORDINATORS = word_set("if because although though unless while when whenever whereas since until")
+_SUBORDINATORS = word_set(
+    "if because although though unless while when whenever whereas since until"
+)
 _PLURAL_SUBJECTS = word_set("we you they i these those who people")
 
 
@@ -181,7 +183,9 @@ class TaggedSentence:
     def is_question(self) -> bool:
         """Whether it is a question, also as a heading."""
         return (
-            "?" in self.words or self.codes.startswith(("W", "M", "O")) or self.low[:1] in (("is",), ("are",))
+            "?" in self.words
+            or self.codes.startswith(("W", "M", "O"))
+            or self.low[:1] in (("is",), ("are",))
         )
 
     @property
@@ -330,7 +334,9 @@ def _is_finite(sentence: TaggedSentence, index: int, start: int, open_clauses: i
         return before in ("n", "s", "P", "W") and not is_noun and not is_passive
     if code == "v":
         up_to_subject = codes[:index].rstrip("RN")
-        is_object = before == "P" and up_to_subject.endswith(("vP", "zP", "dP", "gP"))  # "help you relax"
+        is_object = before == "P" and up_to_subject.endswith(
+            ("vP", "zP", "dP", "gP")
+        )  # "help you relax"
         if is_noun or is_object:
             return False
         if before == "P":

@@ -17,7 +17,9 @@ import lemminflect
 Pos = Literal["n", "v", "a", "r"]  # WordNet's noun, verb, adjective, adverb
 _UPOS: dict[Pos, str] = {"n": "NOUN", "v": "VERB", "a": "ADJ", "r": "ADV"}
 _VERB_TAGS = {"v": "VB", "z": "VBZ", "d": "VBD", "e": "VBN", "g": "VBG"}
-_SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubiq|u[bcdfghjklmnpqrstvwxz]?-)")
+_SPOKEN_CONSONANT = re.compile(
+    r"(?:uni(?!n|m)|us[aeiu]|eu|one\b|once|ut[ei]|ubiq|u[bcdfghjklmnpqrstvwxz]?-)"
+)
 _SPOKEN_VOWEL = re.compile(r"hour|honest|heir|honou?r|[aeiou]|8|11\b|18\b")
 _SPELT_VOWEL = re.compile(r"[AEFHILMNORSX][A-Z0-9]*")  # an abbreviation such as FBI
 

@@ -15,8 +15,25 @@ from typer import Exit, Typer
 from typer.core import TyperCommand, TyperGroup
 
 from pairkit.base.cli.encoding import files_in
-from pairkit.base.cli.options import INPUT, OUTPUT, RUN, Option, Parameter, as_words, parameters, purpose
-from pairkit.base.cli.terminal import BROKEN_PIPE, INTERRUPTED, Ended, next_step, out, print_json, say
+from pairkit.base.cli.options import (
+    INPUT,
+    OUTPUT,
+    RUN,
+    Option,
+    Parameter,
+    as_words,
+    parameters,
+    purpose,
+)
+from pairkit.base.cli.terminal import (
+    BROKEN_PIPE,
+    INTERRUPTED,
+    Ended,
+    next_step,
+    out,
+    print_json,
+    say,
+)
 from pairkit.base.cli.terminal import out as stdout
 from pairkit.base.errors import ConfigError, PairkitError
 
@@ -88,7 +105,9 @@ def examples(*lines: str) -> str:
 
 GENERAL = {
     "json": Option("End with one JSON object on stdout.", panel=OUTPUT, main=True),
-    "quiet": Option("Print no progress and no notes on stderr.", short="-q", panel=OUTPUT, main=True),
+    "quiet": Option(
+        "Print no progress and no notes on stderr.", short="-q", panel=OUTPUT, main=True
+    ),
     "verbose": Option("Log each step on stderr.", short="-v", panel=OUTPUT),
 }
 # Of commands that read tables.
@@ -157,7 +176,11 @@ def add_command(
     declared.sort(key=lambda each: (order.get(each.option.panel, 1), not each.is_required))
     flags = [_flag(each) for each in declared]
     help_all = typer.Option(
-        "--help-all", callback=_show_all, is_eager=True, metavar="", help="Show all options and exit."
+        "--help-all",
+        callback=_show_all,
+        is_eager=True,
+        metavar="",
+        help="Show all options and exit.",
     )
     flags.append(_keyword("help_all", Annotated[bool, help_all], default=False))
     vars(command)["__signature__"] = inspect.Signature(flags)
@@ -173,7 +196,9 @@ def add_command(
     register(command)
 
 
-def show(result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = MappingProxyType({})) -> None:
+def show(
+    result: Any, *, json: bool, quiet: bool, given: Mapping[str, Any] = MappingProxyType({})
+) -> None:
     """Print a result of a command with the arguments `given`: notes, tables or JSON, and next steps."""
     for line in getattr(result, "notes", tuple)():
         say(line, quiet=quiet)
@@ -224,7 +249,9 @@ class _Command(TyperCommand):
             return super().parse_args(ctx, args)
         except UsageError as error:
             unused = _unused_words(self.make_parser(ctx), given)
-            raise ConfigError(explain(error, ctx.command_path, self.declared.values(), unused)) from error
+            raise ConfigError(
+                explain(error, ctx.command_path, self.declared.values(), unused)
+            ) from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print help with the flags and examples to show."""
@@ -271,7 +298,9 @@ def _flag(parameter: Parameter) -> inspect.Parameter:
     details: dict[str, Any] = {"metavar": parameter.metavar, "show_default": False}
     plain = "--" + parameter.name.replace("_", "-")
     both = kind is bool and parameter.default is not False
-    names = filter(None, (option.long or (f"{plain}/--no-{plain[2:]}" if both else plain), option.short))
+    names = filter(
+        None, (option.long or (f"{plain}/--no-{plain[2:]}" if both else plain), option.short)
+    )
     declared = (
         typer.Argument(**details)
         if option.positional
@@ -288,8 +317,12 @@ def _flag(parameter: Parameter) -> inspect.Parameter:
     )
 
 
-def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+def _keyword(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
 
 
 def _with_flag(message: str, parameters: Iterable[Parameter]) -> str:

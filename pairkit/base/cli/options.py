@@ -77,7 +77,11 @@ class Parameter:
     @cached_property
     def field(self) -> FieldInfo | None:
         """The setting that it sets."""
-        return field_of(self.model, self.option.setting) if self.option.setting and self.model else None
+        return (
+            field_of(self.model, self.option.setting)
+            if self.option.setting and self.model
+            else None
+        )
 
     @cached_property
     def text(self) -> str:
@@ -93,7 +97,11 @@ class Parameter:
         """The default in the syntax of the command line; empty if there is none."""
         value = self.default
         if self.field is not None:
-            value = None if self.field.is_required() else self.field.get_default(call_default_factory=True)
+            value = (
+                None
+                if self.field.is_required()
+                else self.field.get_default(call_default_factory=True)
+            )
         if value is None or value is False or value is _REQUIRED:
             return ""
         if isinstance(value, float):
@@ -167,7 +175,9 @@ def parameters(function: Callable[..., Any], *, of_command: bool = True) -> list
             continue
         default = None if of_command and option.optional else parameter.default
         text = entries.get(name, "")
-        declared_parameters.append(Parameter(name, str(parameter.annotation), default, option, text, model))
+        declared_parameters.append(
+            Parameter(name, str(parameter.annotation), default, option, text, model)
+        )
     return declared_parameters
 
 
@@ -230,7 +240,9 @@ def setting_keys(function: Callable[..., Any]) -> dict[str, str]:
     return {each.name: each.option.setting for each in parameters(function) if each.option.setting}
 
 
-def same_arguments(function: Callable[P, Any]) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
+def same_arguments(
+    function: Callable[P, Any],
+) -> Callable[[Callable[[dict[str, Any]], R]], Callable[P, R]]:
     """Decorate a function of one mapping so that it takes the arguments of another function."""
 
     def taking(implementation: Callable[[dict[str, Any]], R]) -> Callable[P, R]:

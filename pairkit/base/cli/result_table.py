@@ -25,14 +25,17 @@ def html_table(
     words: Collection[int] = (0,),
 ) -> str:
     """An HTML table with escaped cells; the columns `words` are left-aligned."""
-    sides = [f"text-align:{'left' if column in words else 'right'}" for column in range(len(header))]
+    sides = [
+        f"text-align:{'left' if column in words else 'right'}" for column in range(len(header))
+    ]
     head = "".join(
         f'<th style="{side}">{escape(name)}</th>' for side, name in zip(sides, header, strict=True)
     )
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{side}">{escape(shown(cell))}</td>' for side, cell in zip(sides, row, strict=True)
+            f'<td style="{side}">{escape(shown(cell))}</td>'
+            for side, cell in zip(sides, row, strict=True)
         )
         + "</tr>"
         for row in rows
@@ -87,7 +90,9 @@ class Printed:
         return "\n".join([*([tables] if tables else []), *self.lines()])
 
     def _repr_html_(self) -> str:
-        parts = [escape(part) if isinstance(part, str) else part._repr_html_() for part in self.tables()]
+        parts = [
+            escape(part) if isinstance(part, str) else part._repr_html_() for part in self.tables()
+        ]
         lines = "<br>".join(map(escape, self.lines()))
         return "".join(parts) + (f"<p><small>{lines}</small></p>" if lines else "")
 
@@ -142,7 +147,9 @@ class ResultTable:
         return "\n".join(line.rstrip() for line in text.get().splitlines())
 
     def _repr_html_(self) -> str:
-        return html_table(self.headings, self.rows, title=self.title, note=self.caption, words=self._left)
+        return html_table(
+            self.headings, self.rows, title=self.title, note=self.caption, words=self._left
+        )
 
     def _blocks(self, width: int) -> Iterator[Sequence[int]]:
         """Groups of columns that fit side by side; each has the first column."""
@@ -159,7 +166,9 @@ class ResultTable:
         yield block
 
     def _need(self, column: int) -> int:
-        widest = max(cell_len(cell) for cell in (self.headings[column], *(row[column] for row in self.rows)))
+        widest = max(
+            cell_len(cell) for cell in (self.headings[column], *(row[column] for row in self.rows))
+        )
         return min(widest, _MIN_WORDS_WIDTH) if column in self._left else widest
 
     def _block(self, columns: Sequence[int]) -> Table:

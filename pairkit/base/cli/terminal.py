@@ -36,7 +36,9 @@ class Ended(BaseException):
 
 class _Console(Console):
     def print(self, *objects: Any, **options: Any) -> None:
-        super().print(*(printable(part) if isinstance(part, str) else part for part in objects), **options)
+        super().print(
+            *(printable(part) if isinstance(part, str) else part for part in objects), **options
+        )
 
     @property
     def table_width(self) -> int:

@@ -17,7 +17,9 @@ UsageError: type[Any] = typer.BadParameter.__mro__[1]  # its base, which typer d
 _CLOSE = 0.7  # least similarity of a misspelt option
 
 
-def explain(error: Any, command: str, declared: Collection[Parameter], unused: Sequence[str]) -> str:
+def explain(
+    error: Any, command: str, declared: Collection[Parameter], unused: Sequence[str]
+) -> str:
     """The message for an error of parsing; `unused` are the words that belong to no option."""
     match type(error).__name__:
         case "NoSuchOption":
@@ -25,7 +27,9 @@ def explain(error: Any, command: str, declared: Collection[Parameter], unused: S
         case "MissingParameter":
             return _missing(error.param.name, declared, unused)
         case "BadParameter":
-            named = [flag_of(each) for each in declared if error.param and each.name == error.param.name]
+            named = [
+                flag_of(each) for each in declared if error.param and each.name == error.param.name
+            ]
             return f"{''.join(named) or command}: {plain_words(str(error.message))}"
     if not unused:
         return str(error.message).removeprefix("Option ").rstrip(".")

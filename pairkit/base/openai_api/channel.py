@@ -39,7 +39,9 @@ class ServerConnection:
 class Channel:
     """Calls to one server from one event loop; the first call connects."""
 
-    def __init__(self, connection: ServerConnection, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, connection: ServerConnection, environ: Mapping[str, str] = os.environ
+    ) -> None:
         """Check that the credentials may be sent to this address."""
         self.address = connection.address
         self.key = connection.key
@@ -54,15 +56,21 @@ class Channel:
         self._headers["User-Agent"] = f"aoe-toolkit/{__version__}"
         self._masking = Masking([self.key.secret if self.key else "", *further.values()])
 
-    async def post(self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> bytes:
+    async def post(
+        self, path: str, value: Mapping[str, Any], *, most_bytes: int = MOST_BYTES
+    ) -> bytes:
         """Post JSON and return the response body."""
         return await self._exchange("post", path, most_bytes=most_bytes, body=value)
 
-    async def get(self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES) -> bytes:
+    async def get(
+        self, path: str, *, timeout_s: float | None = None, most_bytes: int = MOST_BYTES
+    ) -> bytes:
         """Return the response body of a GET request."""
         return await self._exchange("get", path, timeout_s=timeout_s, most_bytes=most_bytes)
 
-    async def upload(self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float) -> bytes:
+    async def upload(
+        self, path: str, name: str, content: bytes, *, purpose: str, timeout_s: float
+    ) -> bytes:
         """Upload a file and return the response body."""
         form: dict[str, Any] = {"body": {"purpose": purpose}, "files": [("file", (name, content))]}
         headers = {"Content-Type": "multipart/form-data"}
@@ -76,7 +84,10 @@ class Channel:
     def _sdk(self, max_bytes: int) -> Sdk:
         if max_bytes in self._sdks:
             return self._sdks[max_bytes]
-        from pairkit.base.openai_api.sdk import GuardedClient, Sdk  # the SDK takes half a second to import
+        from pairkit.base.openai_api.sdk import (
+            GuardedClient,
+            Sdk,
+        )  # the SDK takes half a second to import
 
         try:
             client = GuardedClient(
@@ -118,7 +129,9 @@ class Channel:
 
 def trusted(ca_file: Path | None, environ: Mapping[str, str]) -> ssl.SSLContext | bool:
     """The trusted certificates; True for those of the system."""
-    named = {"ca_file": ca_file} | {name: environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
+    named = {"ca_file": ca_file} | {
+        name: environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")
+    }
     for source, path in named.items():
         if path:
             try:
@@ -146,7 +159,9 @@ def run_anywhere(main: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(main)
-    from anyio.from_thread import start_blocking_portal  # needed by the SDK, so that it is installed
+    from anyio.from_thread import (
+        start_blocking_portal,
+    )  # needed by the SDK, so that it is installed
 
     async def wait() -> T:
         return await main

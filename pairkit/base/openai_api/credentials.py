@@ -42,7 +42,9 @@ class Key:
 def variable_name(name: str) -> str:
     """The name of an environment variable; ValueError, without the value, if it may be a key."""
     if not _VARIABLE.fullmatch(name):
-        raise ValueError("expected the name of an environment variable, such as OPENAI_API_KEY, not a key")
+        raise ValueError(
+            "expected the name of an environment variable, such as OPENAI_API_KEY, not a key"
+        )
     return name
 
 
@@ -76,7 +78,9 @@ def headers_for(host: str, environ: Mapping[str, str]) -> dict[str, str]:
         return {}
     named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
     values = {
-        header: environ[name].strip() for header, name in named.items() if environ.get(name, "").strip()
+        header: environ[name].strip()
+        for header, name in named.items()
+        if environ.get(name, "").strip()
     }
     for header, value in values.items():
         if not _can_be_sent(value):
@@ -95,12 +99,17 @@ def _read(who: str, file: Path) -> str:
         with file.open("rb") as opened:
             return opened.read(_MAX_FILE_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{who}: {file}: the key file can't be read ({type(error).__name__})") from error
+        raise ConfigError(
+            f"{who}: {file}: the key file can't be read ({type(error).__name__})"
+        ) from error
 
 
 MASK = "[key]"
 _MIN_CHARS = 8  # shorter keys such as "EMPTY" or "ollama" aren't secrets and may occur in any text
-_MIN_LONG, _PREFIX = 20, 10  # characters of a key whose beginning is masked, too, and of this beginning
+_MIN_LONG, _PREFIX = (
+    20,
+    10,
+)  # characters of a key whose beginning is masked, too, and of this beginning
 
 
 class Masking:
@@ -108,7 +117,9 @@ class Masking:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """Secrets shorter than eight characters are ignored."""
-        hidden = sorted({secret for secret in secrets if len(secret) >= _MIN_CHARS}, key=len, reverse=True)
+        hidden = sorted(
+            {secret for secret in secrets if len(secret) >= _MIN_CHARS}, key=len, reverse=True
+        )
         self._patterns = [(secret.encode(), _spelt(secret)) for secret in hidden]
         begins = [secret[:_PREFIX] for secret in hidden if len(secret) >= _MIN_LONG]
         self._patterns += [(begin.encode(), _spelt(begin, rb"[\w*.=-]*")) for begin in begins]

@@ -76,7 +76,9 @@ _RULES = (
         r"free-models-per-day|calls / month|specified api usage limits|spending limit|account deactivated",
         r"billing (?:hard limit|not active|to be enabled)|余额不足|额度不足|欠费",
     ),
-    _rule("answer", _OF_REQUESTS, "json_?validate_?failed|tool_?use_?failed|failed[_ ](?:to )?generat"),
+    _rule(
+        "answer", _OF_REQUESTS, "json_?validate_?failed|tool_?use_?failed|failed[_ ](?:to )?generat"
+    ),
     # Also of a URL without /v1.
     _rule(
         "model",
@@ -139,25 +141,37 @@ class Refusal:
     @classmethod
     def of(cls, status: int, body: bytes | str) -> Refusal:
         """Parse a body: JSON as OpenAI's or other servers', or plain text."""
-        text = body[:_MAX_BODY].decode("utf-8", "replace") if isinstance(body, bytes) else body[:_MAX_BODY]
+        text = (
+            body[:_MAX_BODY].decode("utf-8", "replace")
+            if isinstance(body, bytes)
+            else body[:_MAX_BODY]
+        )
         try:
             value = read_json(text)
         except ValueError:
             value = text
             if _PAGE.match(text):
                 title = _TITLE.search(text)
-                return cls(status, one_line(f"a web page: {title[1] if title else text}"), is_page=True)
+                return cls(
+                    status, one_line(f"a web page: {title[1] if title else text}"), is_page=True
+                )
         wait = _WAIT.search(text[:10_000])
-        return replace(cls.from_value(status, value), wait_s=_span(wait[1].lower(), 0.0) if wait else None)
+        return replace(
+            cls.from_value(status, value), wait_s=_span(wait[1].lower(), 0.0) if wait else None
+        )
 
     @classmethod
     def from_value(cls, status: int, value: Any) -> Refusal:
         """Parse a decoded body."""
         if isinstance(value, list) and value and isinstance(value[0], dict):
             value = value[0]
-        inner = value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
+        inner = (
+            value.get("error") or value.get("detail") or value if isinstance(value, dict) else value
+        )
         outer = value if isinstance(value, dict) else {}
-        fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {**outer, "message": inner}
+        fields: Mapping[str, Any] = (
+            inner if isinstance(inner, dict) else {**outer, "message": inner}
+        )
         upstream = fields.get("metadata")
         beneath = fields.get("innererror")
         more = []
@@ -166,9 +180,18 @@ class Refusal:
             more.append("flagged" if upstream.get("reasons") else "")
         if isinstance(beneath, dict):
             more.append(_short(beneath.get("code"), _MAX_CODE))
-        code, kind, param = (_short(fields.get(name), _MAX_CODE) for name in ("code", "type", "param"))
+        code, kind, param = (
+            _short(fields.get(name), _MAX_CODE) for name in ("code", "type", "param")
+        )
         kind = kind or _short(fields.get("error_type"), _MAX_CODE)
-        return cls(status, _message(fields.get("message"), inner), code, kind, param, " ".join(more).strip())
+        return cls(
+            status,
+            _message(fields.get("message"), inner),
+            code,
+            kind,
+            param,
+            " ".join(more).strip(),
+        )
 
     @property
     def cause(self) -> Cause:
@@ -185,7 +208,9 @@ class Refusal:
         return cause or ("" if is_of_proxy or has_no_route else _BY_STATUS.get(self.status, ""))
 
     def _named_in(self, said: str, rules: Iterable[_Rule]) -> Cause:
-        matches = (rule.cause for rule in rules if self.status in rule.statuses and rule.words.search(said))
+        matches = (
+            rule.cause for rule in rules if self.status in rule.statuses and rule.words.search(said)
+        )
         return next(matches, "")
 
     @property

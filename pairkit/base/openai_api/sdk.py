@@ -19,8 +19,15 @@ from pairkit.base.system.address import Address, origin_of
 
 _BODY_HEADERS = ("Content-Type", "Content-Length")
 _ANSWERED = (200, 201)  # 201: gateways that create an answer for a POST
-_IDLE_S = 4.0  # many servers drop connections after 5 s; closing earlier avoids sending on a closing one
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+_IDLE_S = (
+    4.0  # many servers drop connections after 5 s; closing earlier avoids sending on a closing one
+)
+_NOT_SENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.UnsupportedProtocol,
+)
 
 
 class ExchangeFailed(OpenAIError):  # noqa: N818 - as `RefusedCall` and `NoAnswer`, which it carries
@@ -47,7 +54,9 @@ class GuardedClient(httpx2.AsyncClient):
     ) -> None:
         super().__init__(
             limits=httpx2.Limits(
-                max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=_IDLE_S
+                max_connections=concurrency,
+                max_keepalive_connections=concurrency,
+                keepalive_expiry=_IDLE_S,
             ),
             timeout=httpx2.Timeout(None, connect=connect_s),
             verify=verify,
@@ -69,16 +78,22 @@ class GuardedClient(httpx2.AsyncClient):
             finally:
                 await response.aclose()
         if response.status_code not in _ANSWERED:
-            headers = {name.lower(): self._masking.text(text) for name, text in response.headers.items()}
+            headers = {
+                name.lower(): self._masking.text(text) for name, text in response.headers.items()
+            }
             raise ExchangeFailed(RefusedCall(Refusal.of(response.status_code, body), headers))
         return httpx2.Response(200, content=body, request=request)
 
     def _rebuilt(self, request: httpx2.Request) -> httpx2.Request:
         """The request without headers that the SDK takes from the environment."""
         if origin_of(str(request.url)) != self._address.origin:
-            raise ExchangeFailed(BadReply(f"{self._address.url}: a request to another server was not sent"))
+            raise ExchangeFailed(
+                BadReply(f"{self._address.url}: a request to another server was not sent")
+            )
         headers = httpx2.Headers({"Host": request.url.netloc.decode("ascii")})
-        headers.update({name: request.headers[name] for name in _BODY_HEADERS if name in request.headers})
+        headers.update(
+            {name: request.headers[name] for name in _BODY_HEADERS if name in request.headers}
+        )
         headers.update(self._sent_headers)
         return httpx2.Request(request.method, request.url, headers=headers, stream=request.stream)
 
@@ -88,15 +103,22 @@ class GuardedClient(httpx2.AsyncClient):
         try:
             yield
         except httpx2.TimeoutException as error:
-            failure = NoAnswer("timeout", "no connection in time", was_sent=not isinstance(error, _NOT_SENT))
+            failure = NoAnswer(
+                "timeout", "no connection in time", was_sent=not isinstance(error, _NOT_SENT)
+            )
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             detail = one_line(self._masking.text(f"{type(error).__name__}: {error}".rstrip(": ")))
-            if isinstance(error.__cause__, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY" in detail:
+            if (
+                isinstance(error.__cause__, ssl.SSLCertVerificationError)
+                or "CERTIFICATE_VERIFY" in detail
+            ):
                 detail += "; set ca_file or SSL_CERT_FILE to the certificate of its authority"
             failure = NoAnswer("connection", detail, was_sent=not isinstance(error, _NOT_SENT))
         else:
             return
-        raise ExchangeFailed(failure)  # outside of `except`, as a traceback would show the unmasked error
+        raise ExchangeFailed(
+            failure
+        )  # outside of `except`, as a traceback would show the unmasked error
 
 
 async def _read(response: httpx2.Response, max_bytes: int) -> bytes:

@@ -57,7 +57,9 @@ class Address:
         """The URL of a path below this root."""
         url = self.url + path
         if not is_path(path) or origin_of(url) != self.origin:
-            raise BadReply(f"{self.url}: {path[:100]!r} is not a path on this server; no request was sent")
+            raise BadReply(
+                f"{self.url}: {path[:100]!r} is not a path on this server; no request was sent"
+            )
         return url
 
     def guard(self, secret: str, remedy: str) -> None:
@@ -99,7 +101,9 @@ def reachable_host(host: str) -> str:
 def read_address(text: str, what: str, example: str) -> Address:
     """Parse the root URL of a server."""
     if "@" in text:
-        raise ConfigError(f"{what} holds a user or password; leave them out, as keys are given separately")
+        raise ConfigError(
+            f"{what} holds a user or password; leave them out, as keys are given separately"
+        )
     if "?" in text or "#" in text:
         raise ConfigError(f"{what} holds a query or a fragment; leave it out")
     origin = origin_of(text)
@@ -107,7 +111,9 @@ def read_address(text: str, what: str, example: str) -> Address:
     path = ((match and match["rest"]) or "").rstrip("/")
     if origin is None or (path and not is_path(path)):
         hint = "" if text.isascii() else " (a name in other letters is written as xn--…)"
-        raise ConfigError(f"{what} is {text[:200]!r}: expected a server's root{hint}, such as {example}")
+        raise ConfigError(
+            f"{what} is {text[:200]!r}: expected a server's root{hint}, such as {example}"
+        )
     return Address(origin, path)
 
 

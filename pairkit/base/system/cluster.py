@@ -30,7 +30,9 @@ def address_of(engine: str, address: str | None) -> str | None:
     if engine == "local" and address is not None:
         raise ConfigError(f"--address={address}: is for --engine=ray; give that, or no address")
     if engine == "ray" and address is None:
-        raise ConfigError("--engine=ray needs --address, such as 10.0.0.1:6379, which `ray start` prints")
+        raise ConfigError(
+            "--engine=ray needs --address, such as 10.0.0.1:6379, which `ray start` prints"
+        )
     return address
 
 
@@ -44,8 +46,12 @@ class Cluster:
     def machines(self) -> list[tuple[str, int, int]]:
         """The id, cores and memory in bytes of each machine that can run calls now."""
         with self._node_errors():
-            _connect(self._address)  # without its first node, Ray would end this process after a minute
-            nodes = [(node["NodeID"], node["Resources"]) for node in self.ray.nodes() if node["Alive"]]
+            _connect(
+                self._address
+            )  # without its first node, Ray would end this process after a minute
+            nodes = [
+                (node["NodeID"], node["Resources"]) for node in self.ray.nodes() if node["Alive"]
+            ]
         return [
             (node, int(resources.get("CPU", 0)), int(resources.get("memory", 0)))
             for node, resources in nodes
@@ -133,7 +139,9 @@ def _check_answers(address: str) -> None:
     try:
         _connect(address)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise ConfigError(f"address = {address}: no Ray cluster answers there ({error}); {_START}") from error
+        raise ConfigError(
+            f"address = {address}: no Ray cluster answers there ({error}); {_START}"
+        ) from error
 
 
 def _connect(address: str) -> None:

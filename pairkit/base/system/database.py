@@ -17,7 +17,20 @@ _NOT_WRITABLE = (
     sqlite3.SQLITE_PERM,
 )
 # Prefixes of names of network file systems.
-_SHARED = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gluster", "gpfs", "lustre", "nfs", "panfs", "smb")
+_SHARED = (
+    "9p",
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "fuse",
+    "gluster",
+    "gpfs",
+    "lustre",
+    "nfs",
+    "panfs",
+    "smb",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,10 @@ def connect(path: Path, *, read_only: bool = False, journal: str = "WAL") -> sql
     """A connection in autocommit mode."""
     mode = "ro" if read_only else "rw"
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
     )
     connection.execute("PRAGMA busy_timeout = 10000")
     if not read_only:
@@ -74,7 +90,9 @@ def _is_shared(path: Path) -> bool:
         return False
     home = path.absolute().resolve()
     mounts = (line.split() for line in _MOUNTS.read_text(errors="replace").splitlines())
-    kinds = {Path(fields[1].replace("\\040", " ")): fields[2] for fields in mounts if len(fields) > 2}
+    kinds = {
+        Path(fields[1].replace("\\040", " ")): fields[2] for fields in mounts if len(fields) > 2
+    }
     kind = next((kinds[place] for place in (home, *home.parents) if place in kinds), "")
     return kind.startswith(_SHARED)
 
@@ -117,7 +135,9 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
     """Make the tables of a new file, or check kind and version of an existing one."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    is_new = not version and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    is_new = (
+        not version and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    )
     if is_new and create:
         connection.executescript(
             f"BEGIN IMMEDIATE; {schema.tables} PRAGMA application_id = {schema.application};"
@@ -126,11 +146,14 @@ def prepare(connection: sqlite3.Connection, path: Path, schema: Schema, *, creat
         return
     if application != schema.application:
         raise DataError(
-            f"not a {schema.name}: move it away and run again, or use another working folder", path=path
+            f"not a {schema.name}: move it away and run again, or use another working folder",
+            path=path,
         )
     if version != schema.version:
         is_newer = version > schema.version
-        age, remedy = ("a newer", "update aoe-toolkit") if is_newer else ("an older", "move it away")
+        age, remedy = (
+            ("a newer", "update aoe-toolkit") if is_newer else ("an older", "move it away")
+        )
         raise DataError(
             f"made by {age} version ({version}, here {schema.version}): {remedy}, or choose another working"
             " folder",

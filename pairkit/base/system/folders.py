@@ -44,7 +44,9 @@ def own_name(source: str) -> str:
 def check_place(out: Path, what: str = "a dataset", such_as: str = "pairs") -> None:
     """Refuse paths that can't be an output folder."""
     if out.name in ("", ".."):
-        raise ConfigError(f"{out}: {what} needs a folder of its own; give it a name, such as {such_as}")
+        raise ConfigError(
+            f"{out}: {what} needs a folder of its own; give it a name, such as {such_as}"
+        )
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file; choose another folder")
 
@@ -91,9 +93,13 @@ def made_there(out: Path, command: str, *tables: str) -> dict[str, Any] | None:
         and all(isinstance(run.get(name), dict | list) for name in tables)
     )
     if not is_ours:
-        raise ConfigError(f"{out}: has files, but not a dataset of `{command}`; choose another folder")
+        raise ConfigError(
+            f"{out}: has files, but not a dataset of `{command}`; choose another folder"
+        )
     shards = (path.relative_to(out).as_posix() for path in out.glob("*/*-of-*.parquet"))
-    check_only(out, {"README.md", "run.json", "statistics.json", *shards}, f"a dataset of `{command}`")
+    check_only(
+        out, {"README.md", "run.json", "statistics.json", *shards}, f"a dataset of `{command}`"
+    )
     return run
 
 
@@ -130,7 +136,9 @@ def held_folder(folder: Path, remedy: str) -> Iterator[None]:
         yield
 
 
-def is_same(out: Path, there: _Json | None, now: _Json, keys: Collection[str] = (), *, fresh: bool) -> bool:
+def is_same(
+    out: Path, there: _Json | None, now: _Json, keys: Collection[str] = (), *, fresh: bool
+) -> bool:
     """Whether `out` has this result (its `keys`, or all of it); unless `fresh`, another is refused."""
     if there is None or fresh:
         return False
@@ -155,7 +163,10 @@ def differing(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]
     old = dict(_flat(saved))
     new = dict(_flat(current))
     keys = [key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    return [f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)" for key in keys]
+    return [
+        f"{one_line(key, 80)} ({_shown(old.get(key))} there, {_shown(new.get(key))} now)"
+        for key in keys
+    ]
 
 
 def _flat(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

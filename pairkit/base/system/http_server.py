@@ -52,7 +52,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
         listening = socket.create_server(address, family=family, backlog=128)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = str(getattr(error, "strerror", None) or error).partition(" (")[0].lower()
-        raise ConfigError(f"port {port} of {host} can't be used ({reason}); give another --port") from error
+        raise ConfigError(
+            f"port {port} of {host} can't be used ({reason}); give another --port"
+        ) from error
     # asyncio sets TCP_NODELAY only if the protocol is given; without it, each response takes 40 ms.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listening.detach())
 
@@ -73,7 +75,12 @@ def html_page(package: str) -> tuple[bytes, dict[str, str]]:
         " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
         " require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    html = read("page.html").replace("@HEAD@", PAGE_HEAD).replace("@STYLE@", look).replace("@SCRIPT@", script)
+    html = (
+        read("page.html")
+        .replace("@HEAD@", PAGE_HEAD)
+        .replace("@STYLE@", look)
+        .replace("@SCRIPT@", script)
+    )
     return html.encode(), {**PAGE_HEADERS, "content-security-policy": policy}
 
 
@@ -85,7 +92,8 @@ def check_own_page(headers: Headers, hosts: Collection[str], *, is_page: bool = 
     origins = {*headers.getlist("origin")}
     is_link = is_page and headers.getlist("sec-fetch-mode") == ["navigate"]
     if not (
-        (is_link or sites <= {"same-origin", "none"}) and origins <= {f"http://{host}" for host in hosts}
+        (is_link or sites <= {"same-origin", "none"})
+        and origins <= {f"http://{host}" for host in hosts}
     ):
         raise RefusedError(403, "requests from other pages are refused")
 

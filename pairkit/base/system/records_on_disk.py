@@ -32,7 +32,9 @@ def scratch_file(folder: Path) -> Iterator[Scratch]:
     try:
         yield Scratch(folder, file)
     finally:
-        with suppress(OSError):  # closing flushes again what could not be written, which was reported
+        with suppress(
+            OSError
+        ):  # closing flushes again what could not be written, which was reported
             file.close()
 
 

@@ -49,7 +49,9 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
     """Whole numbers in these proportions that add up to `total` (largest remainders)."""
     exact = [total * share / sum(shares) for share in shares]
     counts = [int(number) for number in exact]
-    by_remainder = sorted(range(len(counts)), key=lambda place: (counts[place] - exact[place], place))
+    by_remainder = sorted(
+        range(len(counts)), key=lambda place: (counts[place] - exact[place], place)
+    )
     for place in by_remainder[: total - sum(counts)]:
         counts[place] += 1
     return counts

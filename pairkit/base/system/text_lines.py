@@ -79,7 +79,9 @@ class _Decoder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._first: tuple[str, int] | None = None  # encoding and row of the first line beyond ASCII
+        self._first: tuple[str, int] | None = (
+            None  # encoding and row of the first line beyond ASCII
+        )
 
     def decode(self, line: bytes, row: int) -> str:
         if line.isascii():  # most are, and this is the fastest check
@@ -179,7 +181,9 @@ def _object(line: str, path: Path, row: int) -> dict[str, Any]:
         first = next(iter(value), None) if isinstance(value, list) else None
         remedy = "; name a file of one array .json" if isinstance(first, dict) else ""
         remedy = ', such as {"anchor": …, "positive": …}' if isinstance(first, str) else remedy
-        raise DataError(f"{type(value).__name__}, expected a JSON object{remedy}", path=path, row=row)
+        raise DataError(
+            f"{type(value).__name__}, expected a JSON object{remedy}", path=path, row=row
+        )
     if "\\u" in line:
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -199,7 +203,9 @@ def parse_json(text: str, path: Path, row: int = 1) -> Any:
             f"not JSON ({error.msg}); fix the file", path=path, row=row + error.lineno - 1
         ) from error
     except (ValueError, RecursionError) as error:
-        raise DataError("not JSON (too deep or too large); fix the file", path=path, row=row) from error
+        raise DataError(
+            "not JSON (too deep or too large); fix the file", path=path, row=row
+        ) from error
 
 
 def read_text(path: Path, max_bytes: int | None = None, *, remedy: str = "split the file") -> str:
@@ -210,7 +216,11 @@ def read_text(path: Path, max_bytes: int | None = None, *, remedy: str = "split 
 
 
 def read_whole(
-    path: Path, max_bytes: int | None = None, *, remedy: str = "split the file", as_utf8: bool = False
+    path: Path,
+    max_bytes: int | None = None,
+    *,
+    remedy: str = "split the file",
+    as_utf8: bool = False,
 ) -> bytes:
     """The decompressed content of a file; `as_utf8` as for `read_lines`."""
     limit = MAX_WHOLE_BYTES if max_bytes is None else max_bytes
@@ -239,9 +249,12 @@ def _opened(path: Path, *, as_utf8: bool) -> Iterator[io.BufferedIOBase]:
             return
         if len(data := file.read(MAX_WHOLE_BYTES + 1)) > MAX_WHOLE_BYTES:
             raise DataError(
-                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of {encoding}; save it as UTF-8", path=path
+                f"has more than {MAX_WHOLE_BYTES >> 20} MiB of {encoding}; save it as UTF-8",
+                path=path,
             )
-        yield io.BytesIO(data.decode(encoding).encode() if is_utf16 else _as_utf8(data, encoding, path))
+        yield io.BytesIO(
+            data.decode(encoding).encode() if is_utf16 else _as_utf8(data, encoding, path)
+        )
 
 
 @contextmanager

@@ -38,7 +38,16 @@ from pairkit.similarity.same_text import same_text
 _EXAMPLES = 5
 _EXAMPLE_CHARS = 60
 _CONTRADICTION, _REPEAT = "contradiction", "repeat"  # kinds of pairs that occur several times
-_LISTED = ("kind", "group", "split", "file", "row", "text1", "text2", "label")  # columns of the file
+_LISTED = (
+    "kind",
+    "group",
+    "split",
+    "file",
+    "row",
+    "text1",
+    "text2",
+    "label",
+)  # columns of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +78,18 @@ class AuditReport(Printed):
     shared_clusters: AuditFinding = field(default_factory=AuditFinding)
     near_identical: AuditFinding = field(default_factory=AuditFinding)  # groups in several splits
     repeated_pairs: AuditFinding = field(default_factory=AuditFinding)
-    contradictory_pairs: AuditFinding = field(default_factory=AuditFinding)  # one pair with different labels
+    contradictory_pairs: AuditFinding = field(
+        default_factory=AuditFinding
+    )  # one pair with different labels
     issues_by: str = "text"
     label_kind: LabelKind = "binary"
     labels: LabelsRead | None = None  # the meaning of the labels, and the rows skipped by label
     # Rows without a text or label, by reason, with the first as `file:row`; other commands refuse them.
     bad_rows: Mapping[str, AuditFinding] = field(default_factory=dict)
     skips_bad_rows: bool = False
-    again: pl.DataFrame = field(default_factory=pl.DataFrame)  # rows of repeated and contradictory pairs
+    again: pl.DataFrame = field(
+        default_factory=pl.DataFrame
+    )  # rows of repeated and contradictory pairs
 
     @property
     def leaks(self) -> list[str]:
@@ -113,12 +126,16 @@ class AuditReport(Printed):
                 f"{reason.replace('_', ' ')} in {finding.count:,} (first: {finding.examples[0]})"
                 for reason, finding in self.bad_rows.items()
             )
-            raise DataError(f"unusable rows: {listed}; fill them, drop them, {LEAVE_OUT}", path=self.source)
+            raise DataError(
+                f"unusable rows: {listed}; fill them, drop them, {LEAVE_OUT}", path=self.source
+            )
 
     def tables(self) -> tuple[ResultTable, ResultTable]:
         """The counts of each split, and the findings."""
         label, form = MEAN_LABEL[self.label_kind]
-        splits = ResultTable("split", "pairs", label, "> 512 tokens", "same text", title=self.source)
+        splits = ResultTable(
+            "split", "pairs", label, "> 512 tokens", "same text", title=self.source
+        )
         splits.caption = describe_labels(self.labels)
         for name, split in self.splits.items():
             mean = f"{split.positive_share:{form}}"
@@ -131,7 +148,9 @@ class AuditReport(Printed):
             "repeated pairs": self.repeated_pairs,
             "pairs with two labels": self.contradictory_pairs,
         }
-        findings |= {f"rows left out: {key.replace('_', ' ')}": bad for key, bad in self.bad_rows.items()}
+        findings |= {
+            f"rows left out: {key.replace('_', ' ')}": bad for key, bad in self.bad_rows.items()
+        }
         has_examples = any(finding.examples for finding in findings.values())
         columns = ("found", "number", "such as") if has_examples else ("found", "number")
         verdict = "LEAKS: " + ", ".join(self.leaks) if self.leaks else "no leaks"
@@ -192,11 +211,17 @@ def _shared(rows: pl.DataFrame, columns: Mapping[str, str]) -> AuditFinding:
         .sort("value")
     )
     first = shared.select("value", "split").head(_EXAMPLES).iter_rows()
-    return AuditFinding(shared.height, tuple(f"{_short(value)}  in {_listed(of)}" for value, of in first))
+    return AuditFinding(
+        shared.height, tuple(f"{_short(value)}  in {_listed(of)}" for value, of in first)
+    )
 
 
 def _near_identical(
-    texts: TextSequence, splits_of: tuple[Indices, Indices], splits: Sequence[str], *, equal_too: bool
+    texts: TextSequence,
+    splits_of: tuple[Indices, Indices],
+    splits: Sequence[str],
+    *,
+    equal_too: bool,
 ) -> AuditFinding:
     """Groups of near-identical texts in several splits; with `equal_too` also equal texts."""
     group = near_identical_to(texts)
@@ -223,7 +248,9 @@ def _pairs_seen_again(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
     several = rows.filter(pl.col("pair").is_duplicated())
     kind = pl.when(differ(scale, ["pair"])).then(pl.lit(_CONTRADICTION)).otherwise(pl.lit(_REPEAT))
     placed = several.with_columns(kind.alias("kind")).with_row_index("place")
-    by_pair = placed.sort("kind", pl.col("place").min().over("pair"), maintain_order=True).drop("place")
+    by_pair = placed.sort("kind", pl.col("place").min().over("pair"), maintain_order=True).drop(
+        "place"
+    )
     return by_pair.with_columns(group=pl.col("pair").rle_id().cast(pl.Int64) + 1)
 
 
@@ -231,7 +258,9 @@ def _finding(again: pl.DataFrame, kind: str) -> AuditFinding:
     """The number of pairs of a kind, with the first ones."""
     pairs = again.filter(pl.col("kind") == kind).unique("group", maintain_order=True)
     first = pairs.select("issue1", "issue2").head(_EXAMPLES).iter_rows()
-    return AuditFinding(pairs.height, tuple(f"{_short(one)} | {_short(other)}" for one, other in first))
+    return AuditFinding(
+        pairs.height, tuple(f"{_short(one)} | {_short(other)}" for one, other in first)
+    )
 
 
 def _listed(splits: Iterable[str]) -> str:
@@ -273,14 +302,20 @@ class FirstPass:
         self.keys_of_suspects = hashed.drop("split").filter(self.is_suspect)
         texts = hashed.select("split", pl.concat_list(_SAME).alias("text")).explode("text")
         present = pl.col("text") != 0
-        self.is_new = texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
+        self.is_new = (
+            texts.select(present & pl.col("text").is_first_distinct()).to_series().to_numpy()
+        )
         self._texts = texts.filter(present)
 
     def splits_of_texts(self) -> tuple[Indices, Indices]:
         """Numbers of texts (in order of first occurrence), and the number of the split of each."""
-        known = self._texts.select(pl.col("text").unique(maintain_order=True)).with_row_index("number")
+        known = self._texts.select(pl.col("text").unique(maintain_order=True)).with_row_index(
+            "number"
+        )
         numbered = self._texts.join(known, on="text", how="left", maintain_order="left")
-        return numbered["number"].cast(pl.Int64).to_numpy(), numbered["split"].cast(pl.Int64).to_numpy()
+        return numbered["number"].cast(pl.Int64).to_numpy(), numbered["split"].cast(
+            pl.Int64
+        ).to_numpy()
 
 
 def second_pass(
@@ -308,7 +343,11 @@ def key_rows(pairs: PairFrames) -> Iterator[tuple[int, str, pl.DataFrame]]:
         for read in readers:
             rows = read()
             for start in range(0, max(1, rows.height), _BATCH):  # also without rows
-                yield code, split, _columns(rows[start : start + _BATCH], split, by_page=pairs.by_page)
+                yield (
+                    code,
+                    split,
+                    _columns(rows[start : start + _BATCH], split, by_page=pairs.by_page),
+                )
 
 
 def _counts(rows: pl.DataFrame, split: str) -> pl.DataFrame:
@@ -343,12 +382,16 @@ def _known(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 def hashes_of(rows: pl.DataFrame) -> pl.DataFrame:
     """A hash of each text, issue (its page or text), pair and cluster; 0 for blank values."""
-    keyed = rows.with_columns(same1=same_text("text1"), same2=same_text("text2"), cluster_key="cluster")
+    keyed = rows.with_columns(
+        same1=same_text("text1"), same2=same_text("text2"), cluster_key="cluster"
+    )
     keyed = keyed.with_columns(key1=pl.coalesce("url1", "same1"), key2=pl.coalesce("url2", "same2"))
     names = (*_KEYS, "cluster_key", *_SAME)
     is_blank = pl.col(names).str.strip_chars().fill_null("") == ""
     hashes = pl.when(is_blank).then(0).otherwise(pl.col(names).hash(_SEED)).name.keep()
-    return keyed.with_columns(unordered(*_KEYS)).select(hashes, pl.struct(PAIR).hash(_SEED).alias("pair"))
+    return keyed.with_columns(unordered(*_KEYS)).select(
+        hashes, pl.struct(PAIR).hash(_SEED).alias("pair")
+    )
 
 
 def _in_two(hashed: pl.DataFrame, name: str) -> pl.Series:

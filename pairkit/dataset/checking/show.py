@@ -91,7 +91,11 @@ def _caption(row: dict[str, Any]) -> str:
         details = f"{evidence['kind']} by {who} on {day}: {evidence['url']}"
         relation = row.get("relation")
         confidence = row.get("confidence")
-        return f"{relation} ({confidence:.2f}), {details}" if relation and confidence is not None else details
+        return (
+            f"{relation} ({confidence:.2f}), {details}"
+            if relation and confidence is not None
+            else details
+        )
     kind = row.get("negative_kind")
     return f"drawn as a {kind} negative" if kind else ""
 
@@ -102,7 +106,11 @@ def _plain(text: str) -> Text:
 
 def _marked(text: str, partner: str, common: frozenset[str]) -> Text:
     shown = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS].rstrip() + " …"
-    pieces = split_at_words(printable(shown), distinct_words(text) & distinct_words(partner) - common)
-    marked = Text.assemble(*((piece, "bold yellow" if is_shared else "") for piece, is_shared in pieces))
+    pieces = split_at_words(
+        printable(shown), distinct_words(text) & distinct_words(partner) - common
+    )
+    marked = Text.assemble(
+        *((piece, "bold yellow" if is_shared else "") for piece, is_shared in pieces)
+    )
     marked.highlight_regex(r"\A[^\n]*", "bold")
     return marked

@@ -44,7 +44,9 @@ def split_targets(total: int, shares: Sequence[float], groups: int) -> list[int]
     return targets
 
 
-def fill_splits(order: Indices, weights: Weights, targets: Sequence[int], *, exact: bool = False) -> Codes:
+def fill_splits(
+    order: Indices, weights: Weights, targets: Sequence[int], *, exact: bool = False
+) -> Codes:
     """The split of each group, whose rows are its weight; (group,).
 
     The smallest split is filled first. Groups that don't fit are skipped. The largest split gets the rest.
@@ -52,7 +54,9 @@ def fill_splits(order: Indices, weights: Weights, targets: Sequence[int], *, exa
     group fits.
     """
     splits = np.full(len(weights), NOWHERE, np.int8)
-    *smallest_first, largest = sorted(range(len(targets)), key=lambda split: (targets[split], -split))
+    *smallest_first, largest = sorted(
+        range(len(targets)), key=lambda split: (targets[split], -split)
+    )
     if exact:
         smallest_first.append(largest)
     for split in smallest_first:

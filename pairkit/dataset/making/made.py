@@ -110,13 +110,17 @@ def build_result(
         for split in in_split_order(kept["split"].unique())
     }
     reasons = (
-        dropped[_RENAMED[DROPPED]].value_counts().sort("count", _RENAMED[DROPPED], descending=[True, False])
+        dropped[_RENAMED[DROPPED]]
+        .value_counts()
+        .sort("count", _RENAMED[DROPPED], descending=[True, False])
     )
     skipped = sum(sum(pairs.labels.skipped.values()) for pairs in read if pairs.labels is not None)
     counts = {reason: count for reason, count, _ in by_reason(bad)}
     statistics: dict[str, Any] = {
         "splits": {split: _counts(frame, kind) for split, frame in splits.items()},
-        "dropped_pairs": dict(reasons.iter_rows()) | ({SKIPPED: skipped} if skipped else {}) | counts,
+        "dropped_pairs": dict(reasons.iter_rows())
+        | ({SKIPPED: skipped} if skipped else {})
+        | counts,
     }
     if conflicting:
         statistics[CONFLICTING] = conflicting
@@ -162,7 +166,9 @@ def _hash(pairs: PairDataset) -> str:
     return digest.hexdigest()
 
 
-def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool) -> None:
+def check_out(
+    out: Path | None, run: Mapping[str, Any], sources: Iterable[Source], *, fresh: bool
+) -> None:
     """Refuse an output folder with other files than a dataset of `pairs`, or with a source."""
     if out is None:
         return
@@ -172,7 +178,9 @@ def check_out(out: Path | None, run: Mapping[str, Any], sources: Iterable[Source
         home = Path(place).resolve()
         if out.resolve() in (home, *home.parents):
             raise ConfigError(f"{out}: would replace its source {place}; choose another folder")
-    is_same(out, made_there(out, "pairs", "inputs"), run, ("command", "settings", "inputs"), fresh=fresh)
+    is_same(
+        out, made_there(out, "pairs", "inputs"), run, ("command", "settings", "inputs"), fresh=fresh
+    )
 
 
 def write_result(
@@ -187,7 +195,9 @@ def write_result(
     """Write the dataset with a card, unless `out` is None; call `check_out` before."""
     if out is None:
         return made
-    title = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in out.name).strip()
+    title = "".join(
+        letter if letter.isalnum() or letter in "-_." else " " for letter in out.name
+    ).strip()
     splits = with_kind(made.pairs)
     configs = {"default" if "label" in next(iter(splits.values())).columns else "positive": splits}
     statistics = made.statistics
@@ -204,10 +214,15 @@ def write_result(
         table = markdown_table(["source", "rows"], statistics["sources"].items())
         sections.append(("Sources", f"The column `source` has the source of each row.\n\n{table}"))
     if statistics["dropped_pairs"]:
-        rows = [(reason.replace("_", " "), count) for reason, count in statistics["dropped_pairs"].items()]
+        rows = [
+            (reason.replace("_", " "), count)
+            for reason, count in statistics["dropped_pairs"].items()
+        ]
         sections.append(("Left out", markdown_table(["reason", "rows"], rows)))
     if conflicting := statistics.get(CONFLICTING):
-        sections.append(("Conflicting labels", f"{conflicting:,} rows are of pairs with different labels."))
+        sections.append(
+            ("Conflicting labels", f"{conflicting:,} rows are of pairs with different labels.")
+        )
     sections += [*further, ("Limitations", limits), ("Licence", _LICENCE)]
     card = dataset_card(
         title or "Text pairs", configs=card_files(configs), rows=len(made.pairs), sections=sections

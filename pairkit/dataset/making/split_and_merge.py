@@ -59,7 +59,10 @@ _TEXT = "number of the text"
 
 CROSSES = "crosses_splits"
 REPEATED = "repeated"
-RANKS, OTHER_RANK = {"test": 0, "validation": 1, "train": 3}, 2  # rows stay in the split of lowest rank
+RANKS, OTHER_RANK = (
+    {"test": 0, "validation": 1, "train": 3},
+    2,
+)  # rows stay in the split of lowest rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,11 @@ def divide(
 
 def _shares(split_sizes: Sequence[float]) -> list[float]:
     """The share of each split, in [0, 1]."""
-    if len(split_sizes) != len(SPLITS) or min(split_sizes) < 0 or not 0 < sum(split_sizes) < float("inf"):
+    if (
+        len(split_sizes) != len(SPLITS)
+        or min(split_sizes) < 0
+        or not 0 < sum(split_sizes) < float("inf")
+    ):
         sizes = ",".join(f"{share:g}" for share in split_sizes)
         raise ConfigError(
             f"split_sizes = {sizes}: expected sizes of train, validation and test, such as 0.8,0.1,0.1"
@@ -196,7 +203,12 @@ word triples), issues and clusters.
 
 
 def make_split(
-    pairs: PairDataset, source: Source, out: Path | None, *, settings: Mapping[str, Any], fresh: bool
+    pairs: PairDataset,
+    source: Source,
+    out: Path | None,
+    *,
+    settings: Mapping[str, Any],
+    fresh: bool,
 ) -> MadeDataset:
     """See `pairkit.split`; `settings` are its arguments by name."""
     run = run_record("split", {"pairs": pairs}, settings)
@@ -218,9 +230,9 @@ cluster is in two splits, and neither are near-identical texts (Jaccard similari
 
 def named(sources: Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
     """The sources by name: the keys of a mapping, the last parts of paths, or numbers."""
-    is_single = isinstance(contents_of(cast("Source", sources)), str | Path | PairDataset) or hasattr(
-        sources, "columns"
-    )
+    is_single = isinstance(
+        contents_of(cast("Source", sources)), str | Path | PairDataset
+    ) or hasattr(sources, "columns")
     if is_single or not sources:
         raise ConfigError("nothing to merge; give a list of datasets")
     if isinstance(sources, Mapping):
@@ -296,7 +308,8 @@ def _refuse(differing: pl.DataFrame) -> None:
     conflicts = []
     for group in groups[:_MAX_CONFLICTS]:
         places = [
-            f"{one_line(row[FILE])}:{row[ROW]}: label {row['label']:g}" for row in group.iter_rows(named=True)
+            f"{one_line(row[FILE])}:{row[ROW]}: label {row['label']:g}"
+            for row in group.iter_rows(named=True)
         ]
         conflicts.append(f"{one_line(group['text1'][0], 60)!r} ({'; '.join(places)})")
     more = f" and {len(groups) - _MAX_CONFLICTS:,} more" if len(groups) > _MAX_CONFLICTS else ""
@@ -313,8 +326,14 @@ def _named(frame: pl.DataFrame, name: str, split: str, where: str) -> pl.DataFra
     dtype = frame.schema.get("source")
     if dtype is not None and not dtype.is_nested() and dtype != pl.Binary:
         inner = pl.col("source").cast(pl.String)
-        source = pl.when(inner.is_null()).then(source).otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
-    file = pl.col(FILE).str.replace(where, name, literal=True)  # the same for several tables in memory
+        source = (
+            pl.when(inner.is_null())
+            .then(source)
+            .otherwise(pl.concat_str(pl.lit(f"{name}/"), inner))
+        )
+    file = pl.col(FILE).str.replace(
+        where, name, literal=True
+    )  # the same for several tables in memory
     return named_split(frame, split).with_columns(file, source.alias("source"))
 
 

@@ -43,7 +43,15 @@ _PAIR_NAMES = _pairs("""
     sentence_a sentence_b, question sentence, query document, query passage, query text
 """)
 _LABEL_NAMES = (
-    *("label", "score", "is_duplicate", "similarity", "similarity_score", "relatedness_score", "relevance"),
+    *(
+        "label",
+        "score",
+        "is_duplicate",
+        "similarity",
+        "similarity_score",
+        "relatedness_score",
+        "relevance",
+    ),
     "gold_label",
 )
 _POSITIVE_LABELS = ("label", "score")  # of rows with positives
@@ -68,7 +76,10 @@ class Roles:
 
 
 def find_roles(
-    frame: pl.DataFrame, where: str, columns: Mapping[str, str] | None = None, meant: Meant = "pairs"
+    frame: pl.DataFrame,
+    where: str,
+    columns: Mapping[str, str] | None = None,
+    meant: Meant = "pairs",
 ) -> Roles:
     """Find the columns by an explicit mapping, or by common names."""
     names = frame.columns
@@ -110,7 +121,8 @@ def _known_roles(frame: pl.DataFrame, where: str, meant: Meant) -> Roles:
         return Roles(names[0], "")
     if names == ["text"]:
         raise DataError(
-            "has single texts, expected pairs; `aoe sample-pairs` draws pairs of them to judge", path=where
+            "has single texts, expected pairs; `aoe sample-pairs` draws pairs of them to judge",
+            path=where,
         )
     label = _first_of(_LABEL_NAMES, names)
     negatives = negative_columns(names)
@@ -165,7 +177,9 @@ def _pair_option(pair: Sequence[str], label: str, *, is_labelled: bool = True) -
     return columns_option(text1=one, text2=other, label=label or UNKNOWN)
 
 
-def _check_mapping(given: Mapping[str, str], known: Sequence[str], names: Sequence[str], where: str) -> None:
+def _check_mapping(
+    given: Mapping[str, str], known: Sequence[str], names: Sequence[str], where: str
+) -> None:
     """Refuse unknown roles, and columns that don't exist."""
     for role, name in given.items():
         if role not in known:
@@ -175,7 +189,9 @@ def _check_mapping(given: Mapping[str, str], known: Sequence[str], names: Sequen
             raise DataError(f"no column {name!r} for {role}; there are {shown}", path=where)
 
 
-def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, single: bool) -> Roles:
+def _mapped_roles(
+    names: list[str], where: str, columns: Mapping[str, str], *, single: bool
+) -> Roles:
     numbered = [key for key in columns if _MAPPED_NEGATIVE.fullmatch(key)]
     without = columns.get("negative") == _NO_NEGATIVES
     used = {key: name for key, name in columns.items() if not (without and key == "negative")}
@@ -184,8 +200,12 @@ def _mapped_roles(names: list[str], where: str, columns: Mapping[str, str], *, s
     if keys == {"text1", "text2", "label"} and (without or not numbered):
         return Roles(columns["text1"], columns["text2"], columns["label"])
     if keys == {"anchor", "positive"}:
-        ordered = () if without else sorted(numbered, key=lambda key: by_number(key[len("negative_") :]))
-        return Roles(columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered))
+        ordered = (
+            () if without else sorted(numbered, key=lambda key: by_number(key[len("negative_") :]))
+        )
+        return Roles(
+            columns["anchor"], columns["positive"], negatives=tuple(columns[key] for key in ordered)
+        )
     if single and columns.keys() == {"text"}:
         return Roles(columns["text"], "")
     also = ", or only text" if single else ""
@@ -216,7 +236,9 @@ def text_column(
     """The column of single texts: as given, of a known name, the only one, or the only one with strings."""
     if columns:
         if columns.keys() != {"text"}:
-            raise ConfigError(f"column mapping {', '.join(columns)}: expected only text, such as text=NAME")
+            raise ConfigError(
+                f"column mapping {', '.join(columns)}: expected only text, such as text=NAME"
+            )
         _check_mapping(columns, ["text"], names, where)
         return columns["text"]
     is_document = _first_of(["body", "question", "answer"], names)
@@ -243,7 +265,11 @@ def document_roles(
         _check_mapping(columns, ["text", *_DOCUMENT_NAMES, "document"], names, where)
         roles = {"body" if role == "text" else role: name for role, name in columns.items()}
     else:
-        roles = {role: name for role, usual in _DOCUMENT_NAMES.items() if (name := _first_of(usual, names))}
+        roles = {
+            role: name
+            for role, usual in _DOCUMENT_NAMES.items()
+            if (name := _first_of(usual, names))
+        }
     for role, partner in (("question", "answer"), ("answer", "question")):
         if role in roles and partner not in roles:
             if columns:
@@ -265,7 +291,9 @@ def document_roles(
 # From here on, frames have the column `ROW`.
 
 
-def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str]) -> LabelColumn:
+def label_column(
+    frame: pl.DataFrame, roles: Roles, where: str, classes: Sequence[str]
+) -> LabelColumn:
     """The labels of a table."""
     values = frame[roles.label]
     check_flat(values, frame[ROW], where)
@@ -275,7 +303,9 @@ def label_column(frame: pl.DataFrame, roles: Roles, where: str, classes: Sequenc
     return LabelColumn(values, frame[ROW], once, where, (roles.text1, roles.text2), classes)
 
 
-def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None) -> pl.DataFrame:
+def to_pairs(
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None
+) -> pl.DataFrame:
     """Rows with text1, text2, label and other columns; a triplet becomes a positive and its negatives."""
     frame = _with_texts(frame.drop(roles.unwanted), roles, where)
     if labels is not None:
@@ -298,12 +328,16 @@ def to_pairs(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | 
     return pairs
 
 
-def to_rows(frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None) -> pl.DataFrame:
+def to_rows(
+    frame: pl.DataFrame, roles: Roles, where: str, labels: pl.Series | None = None
+) -> pl.DataFrame:
     """Rows as in the source: pairs with labels, positives with negatives, or single texts."""
     if labels is not None:
         return to_pairs(frame, roles, where, labels).select("text1", "text2", "label", ROW)
     frame = _with_texts(frame, roles, where)
-    names = {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
+    names = (
+        {"anchor": roles.text1, "positive": roles.text2} if roles.text2 else {"text": roles.text1}
+    )
     lists = [lists_of_negatives(frame, roles.negatives, where)] if roles.negatives else []
     frame = _one_positive(frame.with_columns(lists), roles)
     columns = [pl.col(column).alias(name) for name, column in names.items()]
@@ -347,7 +381,9 @@ def check_flat(column: pl.Series, rows: pl.Series, where: str) -> None:
 def _first_structure(column: pl.Series, rows: pl.Series) -> int:
     """The row of the first list or structure."""
     is_structure = column.is_not_null()
-    if column.dtype == pl.List(pl.String):  # texts beside structures, which have a null at their end, in JSON
+    if column.dtype == pl.List(
+        pl.String
+    ):  # texts beside structures, which have a null at their end, in JSON
         is_marked = (column.list.len() > 1).fill_null(value=False)
         is_structure = is_marked if is_marked.any() else is_structure
     return int(rows[is_structure.arg_max() or 0])
@@ -384,7 +420,9 @@ def _rows(frame: pl.DataFrame, text1: str, text2: str, label: pl.Series) -> pl.D
     rest = rest.rename(
         {name: f"source_{name}" for name in ("text1", "text2", "label") if name in rest.columns}
     )
-    texts = frame.select(as_written(frame[text1]).alias("text1"), as_written(frame[text2]).alias("text2"))
+    texts = frame.select(
+        as_written(frame[text1]).alias("text1"), as_written(frame[text2]).alias("text2")
+    )
     return pl.concat([texts, label.alias("label").to_frame(), rest], how="horizontal")
 
 
@@ -408,7 +446,9 @@ def missing_texts(frame: pl.DataFrame, roles: Roles, where: str) -> Iterator[tup
         yield "empty_negative", lists_of_negatives(frame, roles.negatives, where).list.len() == 0
 
 
-def missing_text(frame: pl.DataFrame, roles: Roles, where: str, reason: str, place: int) -> DataError:
+def missing_text(
+    frame: pl.DataFrame, roles: Roles, where: str, reason: str, place: int
+) -> DataError:
     """The error for a row that lacks a text."""
     kind, _, name = reason.partition("_")
     problem = f"{name} is empty"

@@ -28,16 +28,22 @@ def fetch_dataset(name: str) -> Mapping[str, Any]:
     return splits
 
 
-def fetch_model(name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str) -> Path:
+def fetch_model(
+    name: str, revision: str | None, files: Sequence[str], *, called: str, instead: str
+) -> Path:
     """The folder of a model from the Hub, downloaded unless it is cached."""
     from huggingface_hub import errors, snapshot_download
 
     try:
         return Path(
-            snapshot_download(name, revision=revision, allow_patterns=[*files], ignore_patterns=_IGNORED)
+            snapshot_download(
+                name, revision=revision, allow_patterns=[*files], ignore_patterns=_IGNORED
+            )
         )
     except errors.GatedRepoError as error:
-        raise AuthError(f"{called}: accept its terms on the Hub and set HF_TOKEN to your token") from error
+        raise AuthError(
+            f"{called}: accept its terms on the Hub and set HF_TOKEN to your token"
+        ) from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise ConfigError(
             f"{called}: no such folder or model on the Hub (a private model needs HF_TOKEN)"

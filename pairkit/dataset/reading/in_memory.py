@@ -39,7 +39,12 @@ class Result(Protocol):
 
 
 Table: TypeAlias = (
-    pl.DataFrame | pl.LazyFrame | ArrowTable | HubTable | Sequence[Mapping[str, Any]] | Sequence[str]
+    pl.DataFrame
+    | pl.LazyFrame
+    | ArrowTable
+    | HubTable
+    | Sequence[Mapping[str, Any]]
+    | Sequence[str]
 )
 """Rows: a DataFrame of polars or pandas, a `datasets.Dataset`, a list of dicts, or a list of single texts."""
 InMemory: TypeAlias = PairDataset | Table | Mapping[str, Table]
@@ -54,7 +59,9 @@ def contents_of(source: Source) -> str | Path | InMemory:
         return source
     if type(source).__name__ == "Series":  # a column of polars or pandas
         return cast("list[str]", cast("Any", source).to_list())
-    parts: Iterator[Any] = (getattr(source, name, None) for name in ("out", "pairs", "splits", "path"))
+    parts: Iterator[Any] = (
+        getattr(source, name, None) for name in ("out", "pairs", "splits", "path")
+    )
     kinds = (Path, PairDataset, pl.DataFrame, Mapping)
     return next((part for part in parts if isinstance(part, kinds)), cast("InMemory", source))
 
@@ -64,7 +71,9 @@ def source_name(source: Source) -> str:
     source = contents_of(source)
     if isinstance(source, str | Path):
         return str(source)
-    return source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
+    return (
+        source.source if isinstance(source, PairDataset) else f"the {type(source).__name__} given"
+    )
 
 
 def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
@@ -77,7 +86,9 @@ def tables_in_memory(source: InMemory) -> dict[str, pl.DataFrame]:
     if not source:
         raise DataError("is empty; expected at least one split", path=where)
     if unnamed := [name for name in source if not isinstance(name, str)]:
-        raise DataError(f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where)
+        raise DataError(
+            f"the split {unnamed[0]!r} has no name; expected a str such as 'train'", path=where
+        )
     return {name: _table(table, f"{where}, {name}") for name, table in source.items()}
 
 
@@ -89,7 +100,9 @@ def _has_columns(source: Mapping[str, Any]) -> bool:
 
 def _is_column(values: Any) -> bool:
     """Whether these are the values of a column: a sequence, an array or a Series, and not rows."""
-    is_array = hasattr(values, "__len__") and (hasattr(values, "tolist") or hasattr(values, "to_frame"))
+    is_array = hasattr(values, "__len__") and (
+        hasattr(values, "tolist") or hasattr(values, "to_frame")
+    )
     is_listed = is_array or (isinstance(values, Sequence) and not isinstance(values, str))
     return is_listed and not isinstance(next(iter(values), None), Mapping)
 
@@ -108,13 +121,20 @@ def with_kind(pairs: PairDataset) -> dict[str, pl.DataFrame]:
 def classes_in_memory(source: InMemory) -> dict[str, ClassNames]:
     """The class names of each split, which only a `datasets.Dataset` has."""
     tables = source if isinstance(source, Mapping) else {"train": source}
-    return {name: class_names_of_features(getattr(table, "features", None)) for name, table in tables.items()}
+    return {
+        name: class_names_of_features(getattr(table, "features", None))
+        for name, table in tables.items()
+    }
 
 
 def _table(source: Any, where: str) -> pl.DataFrame:
     table = _frame(source, where)
     names = column_names(table.columns)
-    return table if names == table.columns else table.rename(dict(zip(table.columns, names, strict=True)))
+    return (
+        table
+        if names == table.columns
+        else table.rename(dict(zip(table.columns, names, strict=True)))
+    )
 
 
 def _frame(source: Any, where: str) -> pl.DataFrame:
@@ -162,13 +182,17 @@ def _from_arrow(source: Any) -> pl.DataFrame:
 
 def _from_rows(rows: Sequence[Any], where: str) -> pl.DataFrame:
     if not rows:
-        raise DataError("is empty; expected a dict for each row, or a text for each row", path=where)
+        raise DataError(
+            "is empty; expected a dict for each row, or a text for each row", path=where
+        )
     if all(isinstance(row, str) for row in rows):
         return pl.DataFrame({"text": list(rows)}, schema={"text": pl.String})
     if all(isinstance(row, Mapping) for row in rows):
         return frame_of(rows)
     kind = Mapping if isinstance(rows[0], Mapping) else str
-    number, odd = next((number, row) for number, row in enumerate(rows, 1) if not isinstance(row, kind))
+    number, odd = next(
+        (number, row) for number, row in enumerate(rows, 1) if not isinstance(row, kind)
+    )
     raise TypeError(
         f"row {number} is {type(odd).__name__}; expected a dict for each row, such as"
         " {'text1': …, 'text2': …, 'label': 1}, or a text for each row"

@@ -59,7 +59,9 @@ _CERTAIN: tuple[Mapping[str, Meaning], ...] = (
     _NLI,
     _INITIALS,
 )
-_MEANINGS = {word: {line[word] for line in _CERTAIN if word in line} for line in _CERTAIN for word in line}
+_MEANINGS = {
+    word: {line[word] for line in _CERTAIN if word in line} for line in _CERTAIN for word in line
+}
 _NO_GOLD: Mapping[str, Meaning] = {"-": SKIP, "-1": SKIP}  # no gold label, in datasets with classes
 _SCORE_NAMES = ("score", "similarity", "similarity_score", "relatedness_score", "relevance")
 _NLI_TEXTS = (("premise", "hypothesis"), ("question", "sentence"))
@@ -87,7 +89,9 @@ class LabelColumn:
         """The labels as texts in NFKC, numbers of classes as class names, with decimal points for commas."""
         visible = self.values.cast(pl.String).str.replace_all(INVISIBLE, "")
         # NFKC, so that numbers in full width are numbers
-        words = visible.str.normalize("NFKC").str.strip_chars().str.replace(_DECIMAL_COMMA, "$1.$2$3")
+        words = (
+            visible.str.normalize("NFKC").str.strip_chars().str.replace(_DECIMAL_COMMA, "$1.$2$3")
+        )
         if not self.values.dtype.is_integer() or not self.classes:
             return words
         names = {str(number): name for number, name in enumerate(self.classes)}
@@ -140,9 +144,15 @@ class LabelColumn:
     def distinct(self) -> LabelColumn:
         """Each distinct label once, which is enough to decide their meaning."""
         kind = self.values.dtype
-        values = self.values.cast(pl.String) if isinstance(kind, pl.Categorical | pl.Enum) else self.values
+        values = (
+            self.values.cast(pl.String)
+            if isinstance(kind, pl.Categorical | pl.Enum)
+            else self.values
+        )
         table = pl.DataFrame({"value": values, "row": self.rows, "times": self.times})
-        each = table.group_by("value", maintain_order=True).agg(pl.col("row").first(), pl.col("times").sum())
+        each = table.group_by("value", maintain_order=True).agg(
+            pl.col("row").first(), pl.col("times").sum()
+        )
         labels = each["value"].alias(self.values.name)
         return replace(self, values=labels, rows=each["row"], times=each["times"])
 
@@ -155,7 +165,9 @@ class LabelColumn:
         """An error for the first selected row, whose label replaces `{label}` in the message."""
         place = rows.fill_null(value=False).arg_max() or 0
         label = one_line(repr(self.values[place]), _SHOWN_CHARS)
-        return DataError(message.replace("{label}", label), path=self.where, row=int(self.rows[place]))
+        return DataError(
+            message.replace("{label}", label), path=self.where, row=int(self.rows[place])
+        )
 
 
 @dataclass(frozen=True)
@@ -182,7 +194,9 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         user_values = {**_NO_GOLD, **user_values}
     rest = [column.filter(~column.is_known(user_values)) for column in columns]
     for column in rest:
-        column.refuse(column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}")
+        column.refuse(
+            column.missing(), f"label {{label}} is missing; fill it, drop the row, {LEAVE_OUT}"
+        )
 
     known: Mapping[str, Meaning] = {}
     is_words = any(column.numbers.is_null().any() for column in rest)
@@ -190,7 +204,9 @@ def decide_labels(columns: Sequence[LabelColumn], rules: LabelRules) -> LabelMea
         known = _certain_words(columns, rest, user_values)
     elif rules.scale is None:
         # If users gave a meaning to some numbers, others are refused, even 0 and 1.
-        if any(name.isdecimal() for column in columns for name in column.known(user_values).values()):
+        if any(
+            name.isdecimal() for column in columns for name in column.known(user_values).values()
+        ):
             for column in rest:
                 column.refuse(column.numbers.is_not_null(), _lacks(user_values))
         _check_numbers(rest, [column.numbers for column in rest])
@@ -238,7 +254,10 @@ def _certain_words(
     if line is None:
         raise _unknown_words(rest, words)
     known = {**line, **_NO_GOLD}
-    return {word: known[names[word]] for word in sorted(words, key=lambda word: [*known].index(names[word]))}
+    return {
+        word: known[names[word]]
+        for word in sorted(words, key=lambda word: [*known].index(names[word]))
+    }
 
 
 def _fits(line: Mapping[str, Meaning], names: set[str], declared: set[str]) -> bool:
@@ -264,7 +283,9 @@ def _plain_name(word: str) -> str:
 def _unknown_words(columns: Sequence[LabelColumn], words: Sequence[str]) -> DataError:
     listed = ", ".join(one_line(word, 40) for word in sorted(words)[:_MAX_LABELS])
     listed += ", …" if len(words) > _MAX_LABELS else ""
-    odd = sorted({as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())})
+    odd = sorted(
+        {as_word(word) for each in columns for word in each.words.filter(each.numbers.is_null())}
+    )
     column = next(column for column in columns if column.numbers.is_null().any())
     known = [word for word in column.words.unique() if _plain_name(word) in _MEANINGS]
     unknown = column.numbers.is_null() & ~column.words.is_in(known)
@@ -288,7 +309,8 @@ def _choice(words: Sequence[str]) -> str:
     if len(words) == 2 and not known:
         meanings = [["1", "0"], ["0", "1"]]
     choices = [
-        "--labels " + quote(",".join(map("=".join, zip(words, values, strict=True)))) for values in meanings
+        "--labels " + quote(",".join(map("=".join, zip(words, values, strict=True))))
+        for values in meanings
     ]
     numbers = "where X is 1 (similar), 0 or skip" if "X" in meanings[0] else "where 1 is similar"
     return f"set {' or '.join(choices)}, {numbers}"
@@ -297,11 +319,15 @@ def _choice(words: Sequence[str]) -> str:
 def _by_word(column: LabelColumn, meanings: Mapping[str, Meaning]) -> pl.Series:
     """The number of each label; null for skip."""
     known = column.known(meanings)
-    numbers = {word: None if meanings[name] == SKIP else meanings[name] for word, name in known.items()}
+    numbers = {
+        word: None if meanings[name] == SKIP else meanings[name] for word, name in known.items()
+    }
     return column.words.replace_strict(numbers, default=None, return_dtype=pl.Float64)
 
 
-def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> tuple[str, dict[str, int]]:
+def _in_use(
+    columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]
+) -> tuple[str, dict[str, int]]:
     """The meanings in use, in words, and the number of skipped rows by label."""
     used = set[str]()
     skipped = Counter[str]()
@@ -314,7 +340,9 @@ def _in_use(columns: Sequence[LabelColumn], meanings: Mapping[str, Meaning]) -> 
             column.words.filter(is_left_out), column.times.filter(is_left_out), strict=True
         ):
             skipped[as_word(word)] += times
-    listed = (f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used)
+    listed = (
+        f"{word}={_format_meaning(value)}" for word, value in meanings.items() if word in used
+    )
     return ", ".join(listed), dict(skipped)
 
 
@@ -340,7 +368,9 @@ def _scaled(column: LabelColumn, labels: pl.Series, low: float, high: float) -> 
 def _check_numbers(columns: Sequence[LabelColumn], labels: Sequence[pl.Series]) -> None:
     """Refuse whole numbers that may be classes."""
     series = [column.values for column in columns]  # float32 for the scores of pair datasets
-    is_score = any(numbers.name.lower() in _SCORE_NAMES or numbers.dtype == pl.Float32 for numbers in series)
+    is_score = any(
+        numbers.name.lower() in _SCORE_NAMES or numbers.dtype == pl.Float32 for numbers in series
+    )
     if is_score or any((numbers != numbers.round()).any() for numbers in labels):
         return
     distinct = set[float]().union(*(numbers.unique() for numbers in labels))

@@ -29,7 +29,9 @@ def named_sources(sources: Given) -> dict[str, Source]:
         named = _with_names([(None, cast("Source", sources))])
     else:
         named = _with_names([(None, source) for source in sources])
-    return {name: str(source) if isinstance(source, Path) else source for name, source in named.items()}
+    return {
+        name: str(source) if isinstance(source, Path) else source for name, source in named.items()
+    }
 
 
 def named_words(arguments: Sequence[str]) -> dict[str, Source]:
@@ -40,7 +42,9 @@ def named_words(arguments: Sequence[str]) -> dict[str, Source]:
 
 def _by_name(sources: Mapping[Any, Any]) -> dict[str, Source]:
     splits = {split_name(name) for name in sources if isinstance(name, str)} & {*SPLITS}
-    tables = not any(isinstance(source, str | Path | PairDataset | Mapping) for source in sources.values())
+    tables = not any(
+        isinstance(source, str | Path | PairDataset | Mapping) for source in sources.values()
+    )
     is_split = "train" in splits or all(split_name(str(name)) in SPLITS for name in sources)
     if tables and (is_split or known_pair([str(name) for name in sources])):  # or columns
         return {"data-1": cast("Source", sources)}
@@ -78,7 +82,11 @@ def _with_names(sources: Sequence[tuple[str | None, Source]]) -> dict[str, Sourc
 
 def _is_table(sources: Sequence[Any]) -> bool:
     """Whether a list has rows, not sources."""
-    if not sources or all(isinstance(item, Mapping) for item in sources) or any(map(_is_row, sources)):
+    if (
+        not sources
+        or all(isinstance(item, Mapping) for item in sources)
+        or any(map(_is_row, sources))
+    ):
         return True
     if not all(isinstance(item, str) for item in sources):
         return False

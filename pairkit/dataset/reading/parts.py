@@ -42,8 +42,12 @@ from pairkit.dataset.records import CONFIG_FOLDERS, in_split_order
 _SPLIT_NAME = re.compile(
     r"(?:^|[-_.])(train(?:ing)?|validation|valid|val|dev|test(?:ing)?)(?=[-_.]|$)", re.IGNORECASE
 )
-_SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(("valid", "val", "dev"), "validation")
-_NO_DATA = re.compile(r"\..*|~\$.*|(?:statistics|run)\.json")  # files of macOS, of Excel, and our records
+_SAME_SPLIT = {"training": "train", "testing": "test"} | dict.fromkeys(
+    ("valid", "val", "dev"), "validation"
+)
+_NO_DATA = re.compile(
+    r"\..*|~\$.*|(?:statistics|run)\.json"
+)  # files of macOS, of Excel, and our records
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?(?::[\w.-]+)?")
 
 
@@ -60,7 +64,9 @@ class TablePart(NamedTuple):
         if isinstance(self.table, pl.DataFrame):
             return self.table, 1
         header = has_header(self.table, columns)
-        return read_table(self.table, lines=self.lines, header=header), first_row(self.table, header=header)
+        return read_table(self.table, lines=self.lines, header=header), first_row(
+            self.table, header=header
+        )
 
     def numbered(self, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
         """The rows with their numbers as `ROW`, without blank rows of CSV files and spreadsheets."""
@@ -79,7 +85,9 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     path = valid_path(source)
     if is_beir(path):
         beir = read_beir(path)
-        return _by_split({file.stem: [TablePart(str(file), beir.pairs(file))] for file in beir.judgements})
+        return _by_split(
+            {file.stem: [TablePart(str(file), beir.pairs(file))] for file in beir.judgements}
+        )
     if path.is_dir():
         saved = saved_files(path)
         files = _in_folder(path) if saved is None else saved
@@ -88,7 +96,9 @@ def parts_of(source: Source, *, lines: bool = False) -> dict[str, list[TablePart
     elif not path.exists() and has_magic(str(source)):
         files = _matching(str(source), lines=lines)
     elif path.name.endswith(ENDING) and path.is_file():
-        return {"test": [TablePart(str(path), judged_pairs(path))]}  # reviewed pairs are for evaluation
+        return {
+            "test": [TablePart(str(path), judged_pairs(path))]
+        }  # reviewed pairs are for evaluation
     elif "://" in str(source):
         raise ConfigError(f"{source}: is on the web; download it, and give the file")
     elif path.exists() or is_table(path):
@@ -152,7 +162,11 @@ def _in_memory(source: InMemory, where: str) -> dict[str, list[TablePart]]:
     several = len(tables) > 1
     return _by_split(
         {
-            name: [TablePart(f"{where}, {name}" if several else where, table, classes.get(name, {}), lines)]
+            name: [
+                TablePart(
+                    f"{where}, {name}" if several else where, table, classes.get(name, {}), lines
+                )
+            ]
             for name, table in tables.items()
         }
     )
@@ -175,9 +189,13 @@ def _in_folder(folder: Path) -> dict[str, list[Path]]:
     named, unnamed = _named(tables)
     if named:
         if others := [path.name for path in unnamed if path.suffix.lower() != ".json"]:
-            note_once("%s: not read: %s, not named after a split", folder, one_line(", ".join(others)))
+            note_once(
+                "%s: not read: %s, not named after a split", folder, one_line(", ".join(others))
+            )
         return named
-    if len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1:  # shards differ only in digits
+    if (
+        len({re.sub(r"\d+", "0", path.name) for path in unnamed}) == 1
+    ):  # shards differ only in digits
         return {"train": unnamed}
     raise DataError(
         "no data files named after a split, such as train.jsonl or data/train-00000-of-00001.parquet; give"
@@ -208,12 +226,16 @@ def _glob(pattern: str) -> list[Path]:
     return [path for path in map(Path, sorted(glob(pattern))) if path.is_file()]  # noqa: PTH207 - any folder
 
 
-def _named(files: Iterable[Path], *, by_folder: bool = False) -> tuple[dict[str, list[Path]], list[Path]]:
+def _named(
+    files: Iterable[Path], *, by_folder: bool = False
+) -> tuple[dict[str, list[Path]], list[Path]]:
     """Files with the name of a split or, with `by_folder`, in a folder of this name; and other files."""
     named: dict[str, list[Path]] = {}
     unnamed = []
     for path in files:
-        if match := _SPLIT_NAME.search(path.name) or (by_folder and _SPLIT_NAME.fullmatch(path.parent.name)):
+        if match := _SPLIT_NAME.search(path.name) or (
+            by_folder and _SPLIT_NAME.fullmatch(path.parent.name)
+        ):
             named.setdefault(split_name(match[1]), []).append(path)
         else:
             unnamed.append(path)
@@ -246,7 +268,8 @@ def _arrow_files(folder: Path) -> list[Path]:
     where = folder / _STATE_FILE
     if read_object(where).get("_indices_data_files"):
         raise DataError(
-            "selects rows by indices, as old versions of datasets did; load and save it again", path=where
+            "selects rows by indices, as old versions of datasets did; load and save it again",
+            path=where,
         )
     return [folder / name for name in _names(where, "_data_files")]
 
@@ -298,11 +321,16 @@ class BeirFolder:
         rows.columns = ["query", "document", "gain"]
         gain = pl.col("gain").cast(pl.Float64, strict=False)
         ids = pl.col("query", "document")
-        rows = rows.with_row_index("row", offset=first_row(path)).with_columns(gain, ids.cast(pl.String))
+        rows = rows.with_row_index("row", offset=first_row(path)).with_columns(
+            gain, ids.cast(pl.String)
+        )
         if (wrong := rows.filter(~pl.col("gain").is_finite().fill_null(value=False))).height:
             raise DataError("expected a number as score", path=path, row=wrong["row"][0])
         rows = rows.filter(pl.col("gain") > 0).unique(["query", "document"], maintain_order=True)
-        for side, text, table in (("query", "anchor", self.queries), ("document", "positive", self.corpus)):
+        for side, text, table in (
+            ("query", "anchor", self.queries),
+            ("document", "positive", self.corpus),
+        ):
             texts = table.rename({"id": side, "text": text})
             rows = rows.join(texts, on=side, how="left", maintain_order="left")
         return rows
@@ -313,7 +341,9 @@ class BeirFolder:
         unknown = rows.filter(pl.any_horizontal(pl.col("anchor", "positive").is_null()))
         for row, query, document in unknown.select("row", "query", "document").iter_rows():
             ids = one_line(f"{query} or {document}")
-            raise DataError(f"no query or document with the id {ids}; remove the row", path=path, row=row)
+            raise DataError(
+                f"no query or document with the id {ids}; remove the row", path=path, row=row
+            )
         return rows.select("anchor", "positive")
 
 
@@ -322,7 +352,9 @@ def read_beir(folder: Path) -> BeirFolder:
     judgements = sorted(filter(is_table, (folder / _QRELS).iterdir()))
     if not judgements:
         raise DataError("has no table such as test.tsv", path=folder / _QRELS)
-    return BeirFolder(_texts(_beir_file(folder, _CORPUS)), _texts(_beir_file(folder, _QUERIES)), judgements)
+    return BeirFolder(
+        _texts(_beir_file(folder, _CORPUS)), _texts(_beir_file(folder, _QUERIES)), judgements
+    )
 
 
 def _texts(path: Path) -> pl.DataFrame:
@@ -332,12 +364,16 @@ def _texts(path: Path) -> pl.DataFrame:
     names = [name for name in ("title", "text") if name in table.columns]
     for name in ("_id", *names):
         check_flat(table[name], table[ROW], str(path))
-    text = pl.concat_str(pl.col(names).cast(pl.String).fill_null(""), separator=" ").str.strip_chars()
+    text = pl.concat_str(
+        pl.col(names).cast(pl.String).fill_null(""), separator=" "
+    ).str.strip_chars()
     texts = table.select(ROW, id=pl.col("_id").cast(pl.String), text=text).unique(
         ["id", "text"], keep="first", maintain_order=True
     )
     repeated = texts.filter(~pl.col("id").is_first_distinct())
     if repeated.height:
         row, name = repeated.select(ROW, "id").row(0)
-        raise DataError(f"a second text with the id {one_line(str(name))}; remove one", path=path, row=row)
+        raise DataError(
+            f"a second text with the id {one_line(str(name))}; remove one", path=path, row=row
+        )
     return texts.drop(ROW)

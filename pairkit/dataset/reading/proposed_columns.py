@@ -61,5 +61,7 @@ def text_option(lengths: Mapping[str, float]) -> str:
 
 def columns_option(**roles: str) -> str:
     """`--columns` with a column for each role; a name that the option can't contain becomes NAME."""
-    usable = (f"{role}={UNKNOWN if {*name} & {*',='} else one_line(name)}" for role, name in roles.items())
+    usable = (
+        f"{role}={UNKNOWN if {*name} & {*',='} else one_line(name)}" for role, name in roles.items()
+    )
     return "--columns " + quote(",".join(usable))

@@ -62,7 +62,13 @@ class SourceTable:
 
     @classmethod
     def open(
-        cls, part: TablePart, columns: Mapping[str, str] | None, *, skips: bool, meant: Meant, hold: bool
+        cls,
+        part: TablePart,
+        columns: Mapping[str, str] | None,
+        *,
+        skips: bool,
+        meant: Meant,
+        hold: bool,
     ) -> SourceTable:
         """Find the columns of a table; without `hold`, no row stays in memory."""
         where = part.where
@@ -75,7 +81,9 @@ class SourceTable:
             if name
         )
         _LOG.info("%s: %d rows, %s", where, frame.height, ", ".join(read_as))
-        splits = frame["split"].drop_nulls().unique() if frame.schema.get("split") == pl.String else ()
+        splits = (
+            frame["split"].drop_nulls().unique() if frame.schema.get("split") == pl.String else ()
+        )
         if len(splits) > 1 and {*map(split_name, splits)} <= {*SPLITS}:
             note_once("%s: the column split is not used, so all rows are in one split", where)
         names = classes.get(roles.label, ())
@@ -113,7 +121,9 @@ class SourceTable:
             place = kept.arg_min() or 0
             raise missing_text(frame, roles, self.where, reasons[place], place)
         values = {
-            name: as_json(frame[column]) if frame[column].dtype.is_nested() else frame[column].cast(pl.String)
+            name: as_json(frame[column])
+            if frame[column].dtype.is_nested()
+            else frame[column].cast(pl.String)
             for name, column in zip(("text1", "text2", "label"), astuple(roles)[:3], strict=True)
             if column
         }
@@ -145,7 +155,9 @@ class SplitRows:
 
     splits: Mapping[str, pl.DataFrame]
     labels: LabelsRead | None
-    places: Mapping[str, Sequence[tuple[str, pl.Series]]]  # tables, each with the numbers of its rows
+    places: Mapping[
+        str, Sequence[tuple[str, pl.Series]]
+    ]  # tables, each with the numbers of its rows
     written: Mapping[str, int] = field(default_factory=dict)
     bad_rows: pl.DataFrame = field(default_factory=pl.DataFrame)
 
@@ -190,7 +202,9 @@ def read_pairs(
     for name, tables in by_split.items():
         rows = [table.usable(meaning) for table in tables]
         bad += [each.bad for each in rows]
-        frames = [table.pairs(each, placed=placed) for table, each in zip(tables, rows, strict=True)]
+        frames = [
+            table.pairs(each, placed=placed) for table, each in zip(tables, rows, strict=True)
+        ]
         splits[name] = join_frames(frames)
     report_bad_rows(left_out := joined(bad))
     labels = meaning.read
@@ -199,8 +213,13 @@ def read_pairs(
         left_out = joined([source.bad_rows, left_out])
     binary = all(frame["label"].dtype == pl.Int64 for frame in splits.values())
     if not binary:
-        splits = {name: rows.with_columns(pl.col("label").cast(pl.Float32)) for name, rows in splits.items()}
-    return PairDataset(splits, source_name(source), "binary" if binary else "graded", labels, left_out)
+        splits = {
+            name: rows.with_columns(pl.col("label").cast(pl.Float32))
+            for name, rows in splits.items()
+        }
+    return PairDataset(
+        splits, source_name(source), "binary" if binary else "graded", labels, left_out
+    )
 
 
 def read_rows(
@@ -212,7 +231,9 @@ def read_rows(
     meant: Meant = "rows",
 ) -> SplitRows:
     """Read rows without conversion: pairs with labels, positives, triplets or single texts."""
-    by_split, meaning = _open(source, parts_of(source, lines=True), columns, rules, split, meant=meant)
+    by_split, meaning = _open(
+        source, parts_of(source, lines=True), columns, rules, split, meant=meant
+    )
     splits: dict[str, pl.DataFrame] = {}
     places: dict[str, list[tuple[str, pl.Series]]] = {}
     bad: list[pl.DataFrame | None] = []
@@ -223,7 +244,9 @@ def read_rows(
             to_rows(rows.frame, table.roles, table.where, rows.labels)
             for table, rows in zip(tables, usable, strict=True)
         ]
-        places[name] = [(table.where, frame[ROW]) for table, frame in zip(tables, frames, strict=True)]
+        places[name] = [
+            (table.where, frame[ROW]) for table, frame in zip(tables, frames, strict=True)
+        ]
         splits[name] = join_frames([frame.drop(ROW) for frame in frames])
         if any(splits[name].select(pl.all().has_nulls()).row(0)):  # as some files lack a column
             raise DataError(
@@ -232,7 +255,8 @@ def read_rows(
                 path=source_name(source),
             )
     written = {
-        name: sum(written_rows(table.whole()) for table in tables) for name, tables in by_split.items()
+        name: sum(written_rows(table.whole()) for table in tables)
+        for name, tables in by_split.items()
     }
     return SplitRows(splits, meaning.read, places, written, joined(bad))
 
@@ -251,7 +275,10 @@ def read_frames(
         bad[table.where] = joined([rows.bad])
         return typed_rows(table.pairs(rows, placed=True))
 
-    known = [{name for table in of for name in typed_rows(table.head).columns} for of in by_split.values()]
+    known = [
+        {name for table in of for name in typed_rows(table.head).columns}
+        for of in by_split.values()
+    ]
     return PairFrames(
         {name: [partial(read, table) for table in tables] for name, tables in by_split.items()},
         all({"url1", "url2"} <= names for names in known),
@@ -282,14 +309,20 @@ def _open(
     split = argument("split", split, str | None)
     chosen = [split_name(split)] if split else [*parts]
     if split and chosen[0] not in parts:
-        raise DataError(f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source))
+        raise DataError(
+            f"no split {chosen[0]!r}; there are {', '.join(parts)}", path=source_name(source)
+        )
 
     def opened(part: TablePart) -> SourceTable:
         hold = holds_parquet or not is_parquet(part.table)
-        return SourceTable.open(part, columns, skips=rules.bad_rows == "skip", meant=meant, hold=hold)
+        return SourceTable.open(
+            part, columns, skips=rules.bad_rows == "skip", meant=meant, hold=hold
+        )
 
     tables = {name: [opened(part) for part in parts[name]] for name in chosen}
-    labels = [table.distinct for of in tables.values() for table in of if table.distinct is not None]
+    labels = [
+        table.distinct for of in tables.values() for table in of if table.distinct is not None
+    ]
     meaning = decide_labels(labels, rules)
     if labels:
         _LOG.info("%s: %s", labels[0].where, meaning.read)

@@ -109,7 +109,11 @@ def named_records(path: Path, *, header: bool) -> tuple[list[str], Iterator[tupl
         return names, chain([(number, cells)], rows)
     repeated = [name for name, times in Counter(cells).items() if name and times > 1]
     if repeated:
-        note_once("%s: several columns are named %s; a number tells them apart", path, one_line(repeated[0]))
+        note_once(
+            "%s: several columns are named %s; a number tells them apart",
+            path,
+            one_line(repeated[0]),
+        )
     return column_names(cells), rows
 
 
@@ -117,7 +121,9 @@ def read_separated(path: Path, *, header: bool) -> pl.DataFrame:
     """The table of a file, with all values as texts, and null for empty cells."""
     names, rows = named_records(path, header=header)
     if not names:
-        raise DataError("is empty; expected a line with the names of the columns, then rows", path=path)
+        raise DataError(
+            "is empty; expected a line with the names of the columns, then rows", path=path
+        )
     table = _read_by_polars(path, names) if header else None
     if table is None:
         schema = dict.fromkeys(names, pl.String)
@@ -214,7 +220,9 @@ def _form(path: Path) -> _Form:
     line = line.split("\r")[0].rstrip("\n")
     if "\0" in line:
         raise DataError(
-            "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8", path=path, row=1
+            "has NUL characters, as in UTF-16 without a byte order mark; save it as UTF-8",
+            path=path,
+            row=1,
         )
     if path.name.lower().removesuffix(".gz").endswith(".tsv"):
         return _Form("\t")
@@ -261,6 +269,4 @@ def _lines(path: Path) -> Iterator[str]:
 def _in_words(error: csv.Error) -> str:
     if "after" in str(error):
         return r'text after a quoted cell; inside of quotation marks write a quotation mark as "", not as \"'
-    return (
-        'a quotation mark opens a cell and no mark closes it; close it, or quote the cell and write it as ""'
-    )
+    return 'a quotation mark opens a cell and no mark closes it; close it, or quote the cell and write it as ""'

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-_TOO_LARGE = "takes more memory or time than a file of this size may, perhaps for a cell far from the others"
+_TOO_LARGE = (
+    "takes more memory or time than a file of this size may, perhaps for a cell far from the others"
+)
 
 
 def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
@@ -33,11 +35,15 @@ def read_sheet(file: Path, sheet: str | None) -> pl.DataFrame:
     data = read_whole(file)
     command = [sys.executable, "-P", "-m", __name__, sheet or ""]  # -P: not from the current folder
     with TemporaryFile() as output:
-        done = subprocess.run(command, input=data, stdout=output, stderr=subprocess.PIPE, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - this interpreter on this module
+            command, input=data, stdout=output, stderr=subprocess.PIPE, check=False
+        )
         if done.returncode:
             last_line = done.stderr.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
             reason = last_line if done.returncode == 1 else _TOO_LARGE  # killed or aborted
-            message = f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV"
+            message = (
+                f"not readable as a spreadsheet ({one_line(reason, 200)}); save it again as CSV"
+            )
             raise DataError(message, path=file)
         check_size(output.seek(0, 2), file, len(data))
         output.seek(0)

@@ -149,7 +149,9 @@ def _whole_numbers(column: pl.Series) -> pl.Series:
 
 def _read_parquet(path: Path) -> pl.DataFrame:
     packed = is_gzipped(path)
-    with io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file:
+    with (
+        io.BytesIO(read_whole(path, remedy="decompress it")) if packed else path.open("rb") as file
+    ):
         check_parquet(file, path)
         file.seek(0)
         # glob=False, as a path may contain brackets and stars.
@@ -167,7 +169,9 @@ def _read_json_lines(path: Path) -> pl.DataFrame:
             types = pl.scan_ndjson(io.BytesIO(lines), infer_schema_length=None).collect_schema()
             _check_keys(types, lines.count(b"\n") + 1, path, len(lines))
             table = pl.read_ndjson(io.BytesIO(lines), infer_schema_length=None)
-            if not any(column.str.contains(_STRUCTURE).any() for column in table.select(pl.col(pl.String))):
+            if not any(
+                column.str.contains(_STRUCTURE).any() for column in table.select(pl.col(pl.String))
+            ):
                 return table  # polars writes lists beside texts as texts
     del lines
     return _from_objects((value for _, value in read_objects(path)), path)
@@ -242,7 +246,9 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 def _column(name: str, values: Sequence[Any]) -> pl.Series:
     filled = [value for value in values if value is not None]
     nested = sum(isinstance(value, list | dict) for value in filled)
-    return _lists(name, values) if 0 < nested < len(filled) else pl.Series(name, values, strict=False)
+    return (
+        _lists(name, values) if 0 < nested < len(filled) else pl.Series(name, values, strict=False)
+    )
 
 
 def _with_lists(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
@@ -301,7 +307,8 @@ def _check_keys(schema: Mapping[str, Any], rows: int, path: Path, size: int) -> 
     keys = sum(1 for dtype in schema.values() for _ in leaf_types(dtype))
     if keys > MAX_COLUMNS or keys * rows > max(FREE_VALUES, MAX_VALUES_PER_BYTE * size):
         raise DataError(
-            f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line", path=path
+            f"has {keys:,} distinct keys in {rows:,} lines; expected similar keys in every line",
+            path=path,
         )
 
 
@@ -341,7 +348,11 @@ def class_names_of_features(features: Any) -> ClassNames:
     class_names = {}
     for column, feature in features.items():
         kind = feature.get("_type") if isinstance(feature, Mapping) else type(feature).__name__
-        names = feature.get("names") if isinstance(feature, Mapping) else getattr(feature, "names", None)
+        names = (
+            feature.get("names")
+            if isinstance(feature, Mapping)
+            else getattr(feature, "names", None)
+        )
         if kind == "ClassLabel" and isinstance(names, list) and len(names) <= _MAX_CLASSES:
             class_names[column] = tuple(map(str, names))
     return class_names

@@ -31,7 +31,9 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
         size = file.seek(0, 2)
         check_width(metadata.num_columns, path)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        columns = [[group.column(place) for group in groups] for place in range(metadata.num_columns)]
+        columns = [
+            [group.column(place) for group in groups] for place in range(metadata.num_columns)
+        ]
         values = [sum(chunk.num_values for chunk in chunks) for chunks in columns]
         values += [metadata.num_rows, sum(group.num_rows for group in groups)]
         unpacked = sum(chunk.total_uncompressed_size for chunks in columns for chunk in chunks)
@@ -42,7 +44,9 @@ def check_parquet(file: IO[bytes], path: Path) -> Any:
 def check_width(columns: int, path: Path) -> None:
     """Refuse a table with too many columns."""
     if columns > MAX_COLUMNS:
-        raise DataError(f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path)
+        raise DataError(
+            f"has more than {MAX_COLUMNS:,} columns; keep only texts and labels", path=path
+        )
 
 
 def check_expansion(values: int, unpacked: int, path: Path, size: int) -> None:
@@ -140,7 +144,9 @@ class ParquetBatches:
             for number in range(self._metadata.num_row_groups):
                 group = self._metadata.row_group(number)
                 chunks = (group.column(column) for column in range(group.num_columns))
-                selected = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
+                selected = [
+                    chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns
+                ]
                 size = sum(chunk.total_uncompressed_size for chunk in selected)
                 average = max(average, size // max(1, group.num_rows))
                 longest = max(longest, *(_dictionary_bytes(file, chunk) for chunk in selected), 0)
@@ -171,4 +177,6 @@ def _dictionary_bytes(file: IO[bytes], chunk: Any) -> int:
         shift += 7
         if byte < 0x80:
             break
-    return zigzag >> 1 if header[:1] == header[2:3] == b"\x15" else int(chunk.total_uncompressed_size)
+    return (
+        zigzag >> 1 if header[:1] == header[2:3] == b"\x15" else int(chunk.total_uncompressed_size)
+    )

@@ -43,7 +43,9 @@ def main(prefix: str) -> None:
     tf.random.set_seed(0)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         variables = [
-            tf.compat.v1.Variable(tf.random.normal(shape, stddev=0.5, seed=number), name=f"rannet/{name}")
+            tf.compat.v1.Variable(
+                tf.random.normal(shape, stddev=0.5, seed=number), name=f"rannet/{name}"
+            )
             for number, (name, shape) in enumerate(shapes().items())
         ]
         session.run(tf.compat.v1.global_variables_initializer())

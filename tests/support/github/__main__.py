@@ -36,7 +36,9 @@ def main() -> int:
         print(f"a local GitHub at {server.url}", flush=True)
         if command:
             filled = [part.replace("{url}", server.url) for part in command]
-            return subprocess.run(filled, env=os.environ | {"GITHUB_TOKEN": "any"}, check=False).returncode
+            return subprocess.run(
+                filled, env=os.environ | {"GITHUB_TOKEN": "any"}, check=False
+            ).returncode
         server.wait()
     return 0
 

@@ -158,7 +158,9 @@ class Reply:
         if self.payload is None or isinstance(self.payload, str):
             return (self.payload or "").encode()
         # `replace`, because a lone surrogate in a dump can't be encoded in UTF-8.
-        return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":")).encode(
+            errors="replace"
+        )
 
 
 _PARTIAL_SHARE = 4  # one of four nodes is null

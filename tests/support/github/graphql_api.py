@@ -85,7 +85,9 @@ def build_schema(*, without_duplicate_of: bool = False) -> GraphQLSchema:
     """The current schema, or GitHub's schema before May 2025."""
     document = parse(SCHEMA_TEXT)
     if without_duplicate_of:
-        older = [one for one in document.definitions if not isinstance(one, ObjectTypeExtensionNode)]
+        older = [
+            one for one in document.definitions if not isinstance(one, ObjectTypeExtensionNode)
+        ]
         document = DocumentNode(definitions=tuple(older))
     return build_ast_schema(document)
 
@@ -109,7 +111,9 @@ class GraphQLApi:
         cost = price(self._schema, document, operation, variables)
         if cost.nodes > MAX_NODES:
             words = f"This query requests up to {cost.nodes:,} possible nodes which exceeds the maximum limit"
-            raise Refused({"type": "MAX_NODE_LIMIT_EXCEEDED", "message": f"{words} of {MAX_NODES:,}."})
+            raise Refused(
+                {"type": "MAX_NODE_LIMIT_EXCEEDED", "message": f"{words} of {MAX_NODES:,}."}
+            )
         return Prepared(document, variables, cost)
 
     def execute(self, prepared: Prepared, context: Context) -> dict[str, Any]:
@@ -122,7 +126,9 @@ class GraphQLApi:
             variable_values=prepared.variables,
         )
         for error in result.errors or ():
-            if error.original_error is not None and not isinstance(error.original_error, GraphQLRefusal):
+            if error.original_error is not None and not isinstance(
+                error.original_error, GraphQLRefusal
+            ):
                 raise error.original_error  # a bug of this server must not look like a response
         answer: dict[str, Any] = {"data": result.data}
         if result.errors:
@@ -145,11 +151,15 @@ def price(
 ) -> Price:
     """The price of one operation of a valid document."""
     fragments = {
-        one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)
+        one.name.value: one
+        for one in document.definitions
+        if isinstance(one, FragmentDefinitionNode)
     }
     requests = nodes = largest_page = 0
 
-    def walk(selection: SelectionSetNode | None, parent: GraphQLNamedType | None, parents: int) -> None:
+    def walk(
+        selection: SelectionSetNode | None, parent: GraphQLNamedType | None, parents: int
+    ) -> None:
         nonlocal requests, nodes, largest_page
         for member in selection.selections if selection else ():
             if isinstance(member, InlineFragmentNode):
@@ -158,7 +168,11 @@ def price(
                 walk(member.selection_set, inner, parents)
             elif isinstance(member, FragmentSpreadNode):
                 fragment = fragments[member.name.value]
-                walk(fragment.selection_set, schema.get_type(fragment.type_condition.name.value), parents)
+                walk(
+                    fragment.selection_set,
+                    schema.get_type(fragment.type_condition.name.value),
+                    parents,
+                )
             elif isinstance(member, FieldNode) and isinstance(
                 parent, GraphQLObjectType | GraphQLInterfaceType
             ):
@@ -181,7 +195,8 @@ def price(
 def _size(field: FieldNode, variables: Mapping[str, Any]) -> int:
     """The page size; an invalid one, which is refused later, costs nothing."""
     given = {
-        one.name.value: value_from_ast_untyped(one.value, dict(variables)) for one in field.arguments or ()
+        one.name.value: value_from_ast_untyped(one.value, dict(variables))
+        for one in field.arguments or ()
     }
     size = given.get("first", given.get("last", 0))
     return max(0, size) if isinstance(size, int) else 0

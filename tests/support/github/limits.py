@@ -39,7 +39,12 @@ class RateLimits:
     """Counts the points of each token; a window starts with the first request after the last window."""
 
     def __init__(
-        self, points: int, window_s: float, *, skew_s: float = 0.0, clock: Callable[[], float] = time.time
+        self,
+        points: int,
+        window_s: float,
+        *,
+        skew_s: float = 0.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._points, self._window_s = points, window_s
         self._skew_s = skew_s

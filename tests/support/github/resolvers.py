@@ -69,7 +69,9 @@ def connection(
     total = len(items) if reachable is None else min(len(items), reachable)
     low = 0 if after is None else min(total, _position(after) + 1)
     high = total if before is None else max(low, min(total, _position(before)))
-    start, stop = (low, min(high, low + (first or 0))) if last is None else (max(low, high - last), high)
+    start, stop = (
+        (low, min(high, low + (first or 0))) if last is None else (max(low, high - last), high)
+    )
     return {
         "totalCount": len(items),
         "pageInfo": {
@@ -204,7 +206,9 @@ def _issues(
     since = (filterBy or {}).get("since", "")
     listed = _listed(repository, is_pull=False, **_order(orderBy))
     found = [issue for issue in listed if issue.updated_at >= since]
-    return connection(info, found if repository.has_issues else [], partial(_issue_node, repository), **page)
+    return connection(
+        info, found if repository.has_issues else [], partial(_issue_node, repository), **page
+    )
 
 
 def _pull_requests(
@@ -220,11 +224,16 @@ def _pull_requests(
 
 def _order(order: dict[str, str] | None) -> dict[str, bool]:
     order = order or {}
-    return {"by_update": order.get("field") == "UPDATED_AT", "descending": order.get("direction") == "DESC"}
+    return {
+        "by_update": order.get("field") == "UPDATED_AT",
+        "descending": order.get("direction") == "DESC",
+    }
 
 
 @lru_cache(32)
-def _listed(repository: Repository, *, is_pull: bool, by_update: bool, descending: bool) -> list[Issue]:
+def _listed(
+    repository: Repository, *, is_pull: bool, by_update: bool, descending: bool
+) -> list[Issue]:
     return sorted(
         (issue for issue in repository.issues.values() if issue.is_pull is is_pull),
         key=lambda issue: (issue.updated_at if by_update else issue.created_at, issue.number),
@@ -235,7 +244,9 @@ def _listed(repository: Repository, *, is_pull: bool, by_update: bool, descendin
 def _labels(repository: Repository, info: Info, *, query: str = "", **page: Any) -> Node:
     """The labels in use, those whose name contains `query`."""
     used = {label for issue in repository.issues.values() for label in issue.labels}
-    return connection(info, sorted(n for n in used if query.lower() in n.lower()), _label_node, **page)
+    return connection(
+        info, sorted(n for n in used if query.lower() in n.lower()), _label_node, **page
+    )
 
 
 def _timeline(issue: Issue, info: Info, *, itemTypes: list[str], **page: Any) -> Node:  # noqa: N803

@@ -41,7 +41,11 @@ class RestApi:
         return self._page(path, parameters, comments, _comment)
 
     def _page(
-        self, path: str, parameters: Mapping[str, str], items: Sequence[T], view: Callable[[T], View]
+        self,
+        path: str,
+        parameters: Mapping[str, str],
+        items: Sequence[T],
+        view: Callable[[T], View],
     ) -> tuple[int, Any, dict[str, str]]:
         size, number = int(parameters.get("per_page", 30)), int(parameters.get("page", 1))
         stop = size * number
@@ -93,4 +97,8 @@ def _comment(comment: Comment) -> View:
 
 
 def _account(account: Account) -> View:
-    return {"login": account.login, "id": zlib.crc32(account.login.lower().encode()), "type": account.kind}
+    return {
+        "login": account.login,
+        "id": zlib.crc32(account.login.lower().encode()),
+        "type": account.kind,
+    }

@@ -16,7 +16,9 @@ from tests.support.github.trackers import Catalogue, Issue, Repository
 
 REACHABLE = 1000  # of a query's results, however many there are
 _MOST_CHARACTERS = 256
-_TERM = re.compile(r'(?:(?P<key>[a-z]+):(?P<value>"[^"]*"|\S+)|"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
+_TERM = re.compile(
+    r'(?:(?P<key>[a-z]+):(?P<value>"[^"]*"|\S+)|"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))'
+)
 _KEYS = frozenset({"repo", "is", "label", "reason", "created", "in"})
 _FIELDS = ("title", "body", "comments")
 # Scripts without spaces between words: each character counts as a word, as in GitHub's analyser.

@@ -29,7 +29,9 @@ class Server:
         self, catalogue: Catalogue, port: int, options: Options, plan: FaultPlan, latency_s: float
     ) -> None:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no banner
-        self._http = make_server("127.0.0.1", port, self._app, threaded=True, request_handler=_Handler)
+        self._http = make_server(
+            "127.0.0.1", port, self._app, threaded=True, request_handler=_Handler
+        )
         self._http.handle_error = _report
         self.url = f"http://127.0.0.1:{self._http.server_port}"
         self._service = Service(catalogue, self.url, options=options, faults=plan)

@@ -82,7 +82,9 @@ class Service:
         self._graphql = GraphQLApi(build_schema(without_duplicate_of=options.without_duplicate_of))
         self._rest = RestApi(catalogue, base)
         self._injector = Injector(faults)
-        self._limits = RateLimits(options.points, options.window_s, skew_s=faults.clock_skew_s, clock=clock)
+        self._limits = RateLimits(
+            options.points, options.window_s, skew_s=faults.clock_skew_s, clock=clock
+        )
         self._lock = threading.Lock()
         self.stats = Stats()
 

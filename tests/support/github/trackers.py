@@ -146,7 +146,9 @@ class _Reader:
                 issue = self._repository(row.repo).issues[row.number] = self._issue(row)
                 if not dump.has_events and (closing := closing_event(row.record)):
                     closer = self._account(row.value.get("closed_by"))
-                    issue.events.append(Event("closed", closer, closing.created_at, closing.state_reason))
+                    issue.events.append(
+                        Event("closed", closer, closing.created_at, closing.state_reason)
+                    )
             for comment_row in dump.comments():
                 if issue := self._issue_of(comment_row):
                     issue.comments.append(self._comment(comment_row.value))
@@ -173,7 +175,8 @@ class _Reader:
     def _issue(self, row: Row[Any]) -> Issue:
         value = row.value
         return Issue(
-            id=value.get("id") or zlib.crc32(row.repo.lower().encode()) % 2000 * 1_000_000 + row.number,
+            id=value.get("id")
+            or zlib.crc32(row.repo.lower().encode()) % 2000 * 1_000_000 + row.number,
             number=row.number,
             title=value["title"],
             body=value.get("body"),

@@ -19,10 +19,18 @@ _SENTENCE = (
     re.compile(r"Input sentence: (.*)\. Output:", re.DOTALL),  # the papers' prompt
     re.compile(r"^(?:Sentence|Passage|Question): (\".*\")\s*$", re.MULTILINE),  # JSON quotes
 )
-_NEGATIVE = re.compile(r"antonym|opposite|contradict|negative|misled|does not answer|wrong", re.IGNORECASE)
+_NEGATIVE = re.compile(
+    r"antonym|opposite|contradict|negative|misled|does not answer|wrong", re.IGNORECASE
+)
 _NUMBERED = re.compile(r"^\s*(\d+)[.):]\s*(.*)$", re.MULTILINE)
 _LEADS = ("In other words,", "That is to say,", "Put differently,", "Said again:", "To rephrase,")
-_NEGATIVE_LEADS = ("It is not so that", "It is wrong that", "Nobody says that", "Never did", "By no means")
+_NEGATIVE_LEADS = (
+    "It is not so that",
+    "It is wrong that",
+    "Nobody says that",
+    "Never did",
+    "By no means",
+)
 _MOST = 100
 
 
@@ -36,11 +44,15 @@ def answer(model: str, messages: Messages, schema: Any = None) -> str:
     prompt = text_of(messages[-1:])
     asked = text_of(messages)
     if "## Negative" in asked:  # distilabel's GenerateSentencePair
-        return f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
+        return (
+            f"## Positive\n\nIn other words, {prompt}\n\n## Negative\n\nIt is not so that {prompt}"
+        )
     if "unrelated" in asked or "\n- related:" in asked:
         items = _votes(prompt)
     else:
-        items = _candidates(model, prompt, is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), ""))))
+        items = _candidates(
+            model, prompt, is_negative=bool(_NEGATIVE.search(asked.replace(_of(prompt), "")))
+        )
     if "search questions" in asked:
         items = [f"Is it so that {item.rstrip('.?')}?" for item in items]
     if isinstance(schema, dict):
@@ -79,7 +91,9 @@ def _votes(prompt: str) -> list[str]:
         sentences = [str(sentence) for sentence in json.loads(prompt)["sentences"].values()]
     except (ValueError, KeyError, TypeError, AttributeError):
         sentences = [text.strip("\"' ") for _, text in _NUMBERED.findall(prompt)]
-    return ["opposite" if sentence.startswith(_NEGATIVE_LEADS) else "same" for sentence in sentences]
+    return [
+        "opposite" if sentence.startswith(_NEGATIVE_LEADS) else "same" for sentence in sentences
+    ]
 
 
 def _fitting(schema: dict[str, Any], items: list[str]) -> Any:

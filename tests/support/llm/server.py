@@ -26,11 +26,20 @@ class Server:
     def __init__(self, options: Options, faults: Faults, port: int) -> None:
         self._service = Service(options, faults)
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
-        quiet: dict[str, Any] = {"log_config": None, "log_level": "critical", "lifespan": "off", "ws": "none"}
-        config = uvicorn.Config(self._service.app, interface="asgi3", timeout_graceful_shutdown=0, **quiet)
+        quiet: dict[str, Any] = {
+            "log_config": None,
+            "log_level": "critical",
+            "lifespan": "off",
+            "ws": "none",
+        }
+        config = uvicorn.Config(
+            self._service.app, interface="asgi3", timeout_graceful_shutdown=0, **quiet
+        )
         self._server = _Uvicorn(config)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), daemon=True
+        )
         self._thread.start()
 
     @property

@@ -40,7 +40,15 @@ FaultKind = Literal[
 _ANSWERING = frozenset(("no_usage", "refusal", "cut", "filtered", "events"))
 # A client that retries recovers from these.
 PASSING: tuple[FaultKind, ...] = (
-    *("rate_limited", "server_error", "unavailable", "broken_json", "html", "disconnect", "empty_choices"),
+    *(
+        "rate_limited",
+        "server_error",
+        "unavailable",
+        "broken_json",
+        "html",
+        "disconnect",
+        "empty_choices",
+    ),
 )
 _LIMITS = ("max_completion_tokens", "max_tokens")
 _PAGE = "<!DOCTYPE html><html><body>Please log in to this network.</body></html>"
@@ -123,7 +131,9 @@ class CutOff(Response):
     """Half of a response; then the connection closes."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
         half = bytes(self.body)[: len(self.body) // 2]
         await send({"type": "http.response.body", "body": half, "more_body": True})
 
@@ -154,7 +164,9 @@ def reply(status: int, body: str | bytes, **headers: str) -> Response:
     return Response(body, status, named, "application/json")
 
 
-def error(status: int, message: str, *, code: str = "", param: str | None = None, **headers: str) -> Response:
+def error(
+    status: int, message: str, *, code: str = "", param: str | None = None, **headers: str
+) -> Response:
     """An error in OpenAI's words."""
     body = {"message": message, "type": "emulated_error", "param": param, "code": code or None}
     named = {name.replace("_", "-"): text for name, text in headers.items()}
@@ -189,7 +201,9 @@ class Service:
             **dict.fromkeys((404, 405), lambda request, _: no_such_url(request)),
             ValueError: lambda *_: error(400, "We could not make sense of your request."),
         }
-        self._routes = Starlette(routes=[stats, Mount("/v1", routes=api)], exception_handlers=handlers)
+        self._routes = Starlette(
+            routes=[stats, Mount("/v1", routes=api)], exception_handlers=handlers
+        )
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Record a request, check its key, wait, and answer it."""
@@ -202,16 +216,22 @@ class Service:
 
         if request.url.path != "/stats":
             if len(self.requests) < 100:
-                self.requests.append(Recorded(request.method, request.url.path, request.headers, body))
+                self.requests.append(
+                    Recorded(request.method, request.url.path, request.headers, body)
+                )
             key = self._options.api_key
             if key is not None and request.headers.get("authorization") != f"Bearer {key}":
-                await error(401, "Incorrect API key provided.", code="invalid_api_key")(scope, again, send)
+                await error(401, "Incorrect API key provided.", code="invalid_api_key")(
+                    scope, again, send
+                )
                 return
             await asyncio.sleep(self._options.latency_s)
         response = None
         if self._options.respond:
             is_json = request.headers.get("content-type") == "application/json"
-            response = self._options.respond(request.url.path, json.loads(body) if is_json else body)
+            response = self._options.respond(
+                request.url.path, json.loads(body) if is_json else body
+            )
         await (response or self._routes)(scope, again, send)
 
     async def _models(self, request: Request) -> Response:
@@ -268,7 +288,9 @@ class Service:
         wait, whole = f"{self._faults.retry_after_s:g}", json.dumps(good)
         match kind:
             case "rate_limited":
-                return error(429, "Rate limit reached.", code="rate_limit_exceeded", retry_after=wait)
+                return error(
+                    429, "Rate limit reached.", code="rate_limit_exceeded", retry_after=wait
+                )
             case "quota":
                 return error(429, "You exceeded your current quota.", code="insufficient_quota")
             case "server_error":
@@ -290,7 +312,9 @@ class Service:
             case _:
                 return CutOff(whole, media_type="application/json")
 
-    def _completion(self, body: Mapping[str, Any], question: str, kind: FaultKind | None) -> dict[str, Any]:
+    def _completion(
+        self, body: Mapping[str, Any], question: str, kind: FaultKind | None
+    ) -> dict[str, Any]:
         messages = body["messages"]
         wanted = body.get("response_format") or {}
         text = answer(str(body["model"]), messages, (wanted.get("json_schema") or {}).get("schema"))
@@ -305,18 +329,30 @@ class Service:
         choice = {"index": 0, "message": message, "finish_reason": finish}
         if kind == "filtered":
             choice = {"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}
-        completion = {"id": f"chatcmpl-{question}", "object": "chat.completion", "model": body["model"]}
+        completion = {
+            "id": f"chatcmpl-{question}",
+            "object": "chat.completion",
+            "model": body["model"],
+        }
         completion["choices"] = [choice]
         if kind != "no_usage":
             read, written = _tokens(text_of(messages)), min(limit, _tokens(text))
-            used = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+            used = {
+                "prompt_tokens": read,
+                "completion_tokens": written,
+                "total_tokens": read + written,
+            }
             completion["usage"] = used
         return completion
 
     async def _upload(self, request: Request) -> Response:
         boundary = request.headers["content-type"].partition("boundary=")[2].encode()
-        parts = (part.partition(b"\r\n\r\n") for part in (await request.body()).split(b"--" + boundary))
-        content = next(content.removesuffix(b"\r\n") for head, _, content in parts if b'name="file"' in head)
+        parts = (
+            part.partition(b"\r\n\r\n") for part in (await request.body()).split(b"--" + boundary)
+        )
+        content = next(
+            content.removesuffix(b"\r\n") for head, _, content in parts if b'name="file"' in head
+        )
         return JSONResponse({"id": self._keep(content), "object": "file", "purpose": "batch"})
 
     def _keep(self, content: bytes) -> str:
@@ -345,17 +381,26 @@ class Service:
         return error(404, "no such batch") if job is None else JSONResponse(self._shown(job))
 
     async def _list(self, request: Request) -> Response:
-        after, size = request.query_params.get("after", ""), int(request.query_params.get("limit", "20"))
+        after, size = (
+            request.query_params.get("after", ""),
+            int(request.query_params.get("limit", "20")),
+        )
         names = [*reversed(self._jobs)]
         start = names.index(after) + 1 if after in self._jobs else 0
         shown = [self._shown(self._jobs[name]) for name in names[start : start + size]]
-        return JSONResponse({"object": "list", "data": shown, "has_more": start + size < len(names)})
+        return JSONResponse(
+            {"object": "list", "data": shown, "has_more": start + size < len(names)}
+        )
 
     def _shown(self, job: Job) -> dict[str, Any]:
         """A batch as it is now."""
         ends = self._options.batch_ends
         shown: dict[str, Any] = {"id": job.name, "object": "batch", "input_file_id": job.file}
-        shown |= {"metadata": {"tag": job.tag}, "status": "in_progress", "endpoint": "/v1/chat/completions"}
+        shown |= {
+            "metadata": {"tag": job.tag},
+            "status": "in_progress",
+            "endpoint": "/v1/chat/completions",
+        }
         if time.monotonic() < job.ready_s:
             return shown
         if ends == "failed":
@@ -373,16 +418,24 @@ class Service:
         for name, body in reversed(done):
             response = self._refusal(400, body) or self._reply(body)
             try:
-                found = {"status_code": response.status_code, "body": json.loads(bytes(response.body))}
+                found = {
+                    "status_code": response.status_code,
+                    "body": json.loads(bytes(response.body)),
+                }
             except ValueError:  # a fault of the connection, which a batch has not
-                found = {"status_code": 500, "body": {"error": {"message": "The server had an error."}}}
+                found = {
+                    "status_code": 500,
+                    "body": {"error": {"message": "The server had an error."}},
+                }
             place = "output_file_id" if found["status_code"] == 200 else "error_file_id"
             lines[place].append(json.dumps({"custom_id": name, "response": found, "error": None}))
         if ends == "expired":  # OpenAI says nothing of cancelled ones
             late = {"response": None, "error": {"code": "batch_expired"}}
             expired = [{"custom_id": name, **late} for name, _ in job.questions[1::2]]
             lines["error_file_id"] += map(json.dumps, expired)
-        kept = {place: "".join(f"{line}\n" for line in of).encode() for place, of in lines.items() if of}
+        kept = {
+            place: "".join(f"{line}\n" for line in of).encode() for place, of in lines.items() if of
+        }
         return {place: self._keep(content) for place, content in kept.items()}
 
 
@@ -390,9 +443,15 @@ def _event_stream(completion: dict[str, Any]) -> Response:
     """A completion as events, one for each half of the answer."""
     (choice,) = completion["choices"]
     content = choice["message"]["content"]
-    halves = [{"content": half} for half in (content[: len(content) // 2], content[len(content) // 2 :])]
-    events = [{**completion, "choices": [{"index": 0, "delta": delta}], "usage": None} for delta in halves]
-    events.append({**completion, "choices": [{"delta": {}, "finish_reason": choice["finish_reason"]}]})
+    halves = [
+        {"content": half} for half in (content[: len(content) // 2], content[len(content) // 2 :])
+    ]
+    events = [
+        {**completion, "choices": [{"index": 0, "delta": delta}], "usage": None} for delta in halves
+    ]
+    events.append(
+        {**completion, "choices": [{"delta": {}, "finish_reason": choice["finish_reason"]}]}
+    )
     lines = [": processing", *(f"data: {json.dumps(event)}" for event in events), "data: [DONE]"]
     return Response("\n\n".join(lines) + "\n\n", media_type="text/event-stream")
 
