@@ -2,9 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -57,8 +55,8 @@ def kill_at(monkeypatch):
     """Returns a function that kills the next run after some steps, and resumes `train` if given."""
     from transformers import DefaultFlowCallback  # part of every run
 
-    def arm(step: int, train: Callable[[], Any] | None = None) -> Any:
-        def on_step_begin(_: Any, __: Any, state: Any, *___: Any, **____: Any) -> None:
+    def arm(step, train=None):
+        def on_step_begin(_, __, state, *___, **____):
             if state.global_step == step:
                 monkeypatch.setattr(DefaultFlowCallback, "on_step_begin", lambda *_, **__: None)
                 raise Killed

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from tests.conftest import command_line
 
 
-def aoe(*arguments: object, stdin: str | bytes | None = None) -> str:
+def aoe(*arguments, stdin: str | bytes | None = None) -> str:
     """The stdout of a command; errors are raised."""
     done = CliRunner().invoke(
         command_line("aoe_train"), [str(argument) for argument in arguments], input=stdin

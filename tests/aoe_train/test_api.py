@@ -18,22 +18,16 @@ import aoe_train
 from pairkit import ConfigError, DataError, PairDataset, Progress
 from tests.aoe_train.tiny import WORDS, weights, write_pairs
 
-HOW: dict[str, Any] = {
-    "lr": 1e-3,
-    "epochs": 1,
-    "batch_size": 16,
-    "settings": {"log.steps": 2},
-    "progress": False,
-}
+HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
 
 
 @pytest.fixture(scope="module")
-def train_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def train_file(tmp_path_factory) -> Path:
     return write_pairs(tmp_path_factory.mktemp("api") / "train.tsv", 48, 1)
 
 
 @pytest.fixture(scope="module")
-def dev_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dev_file(tmp_path_factory) -> Path:
     return write_pairs(tmp_path_factory.mktemp("api") / "dev.tsv", 30, 2)
 
 
@@ -51,7 +45,7 @@ def squared(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
 class Scaled(nn.Module):
     """A loss with a trained weight."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(()))
 
@@ -98,7 +92,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     table = pl.DataFrame([*nli, {"sentence1": "a man 0", "sentence2": "the man 0", "label": 2}])
     with pytest.raises(DataError, match=r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
         aoe_train.train(table, backbone=shallow, out=tmp_path / "m", **HOW)
-    mapping: Any = {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
+    mapping = {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
     other = [*nli, {**nli[0], "label": 3}]
     with pytest.raises(
         DataError, match=r"^the list given:49: label 3 has no meaning"
@@ -121,7 +115,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     )
     read = {"reading": {"labels": text, "conflicts": 1, "left_out": {"1": 16}}}
     assert read.items() <= planned.to_dict()["datasets"]["data-1"].items()
-    how: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
+    how = {"resamples": 0, "cache": False}
     (scores,) = (
         aoe_train.evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
     )
@@ -131,7 +125,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
 def test_progress_function_gets_a_loss_from_the_first_step(
     train_file, dev_file, shallow, tmp_path, capfd, monkeypatch
 ):
-    seen: list[Progress] = []
+    seen = []
     how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
     aoe_train.train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
@@ -151,11 +145,7 @@ def test_arguments_override_settings_and_settings_override_the_file(
 ):
     (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
     settings = {"optim.lr": 0.5, "optim.batch_size": 24, "encoder.similarity_fn_name": "dot"}
-    how: dict[str, Any] = {
-        "backbone": shallow,
-        "out": tmp_path / "m",
-        "config": tmp_path / "c.toml",
-    }
+    how = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
     run = aoe_train.train(train_file, lr=1e-3, settings=settings, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
@@ -193,7 +183,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
     if suite == "binary":
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
     named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
-    how: dict[str, Any] = {"suite": suite, "resamples": 0, "cache": False}
+    how = {"suite": suite, "resamples": 0, "cache": False}
     expected = aoe_train.evaluate(shallow, data=pairs, **how).to_dict()
     told = capsys.readouterr().err
     assert re.search(
@@ -212,22 +202,20 @@ def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
         {"text1": word, "text2": f"a {word}", "label": n % 2} for n, word in enumerate(WORDS[:40])
     ]
     frame = pl.from_dicts([row | said for row in own])
-    data: Any = {"dataset": PairDataset({"train": frame}, "made")}
+    data = {"dataset": PairDataset({"train": frame}, "made")}
     data["mixed"] = pl.concat([frame.head(9), pl.from_dicts(own[9:])], how="diagonal")
     path = tmp_path / "train.csv"
     listed = pl.col("llms", "prompt_hashes").map_elements(
         lambda each: json.dumps(each.to_list()), pl.String
     )
     frame.with_columns(listed).write_csv(path)
-    plan = aoe_train.plan(data.get(form, path), backbone=shallow, progress=False)
+    plan = aoe_train.plan(data.get(form, path), backbone=shallow)
     assert plan.record["optim"]["lr"] == (5e-5 if form == "mixed" else 5e-6)
 
 
 def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plan = aoe_train.plan(
-        rows(train_file), backbone=shallow, batch_size=8, epochs=1, progress=False
-    )
+    plan = aoe_train.plan(rows(train_file), backbone=shallow, batch_size=8, epochs=1)
     assert plan.to_dict()["steps"] == 6
     assert plan.memory_mb > 0
     assert "1 epoch, learning rate 5e-05, 8 rows a batch" in repr(plan)
@@ -236,7 +224,7 @@ def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
 
 
 def test_evaluation_as_tables(dev_file, shallow, tmp_path):
-    encoder, how = aoe_train.Encoder.load(shallow), {"cache": False, "progress": False}
+    encoder, how = aoe_train.Encoder.load(shallow), {"cache": False}
     found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, **how)
     scores = found.to_dict()["the list given"]
     (row,) = found.to_polars().filter(metric="spearman").to_dicts()
@@ -260,7 +248,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
     lines = train_file.read_text().splitlines()
     without_text = "\t".join([" ", *lines[1].split("\t")[1:]])
     data.write_text("\n".join([lines[0], without_text, *lines[1:9], ""]))
-    how: dict[str, Any] = {"backbone": shallow, "out": out, "epochs": 1, "progress": False}
+    how = {"backbone": shallow, "out": out, "epochs": 1}
     with pytest.raises(DataError, match=r"train\.tsv:2: .*bad_rows='skip'"):
         aoe_train.train(data, **how)
     run = aoe_train.train(data, bad_rows="skip", **how | {"progress": True})
@@ -271,13 +259,11 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
 
 def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     texts = ["the cat", "a dog", "the man on the road"]
-    vectors = aoe_train.encode(texts, model=shallow, progress=False)
-    column = aoe_train.encode(
-        pl.Series(texts), model=aoe_train.Encoder.load(shallow), progress=False
-    )
+    vectors = aoe_train.encode(texts, model=shallow)
+    column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(shallow))
     assert (vectors == column).all()
     (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in texts))
-    seen: list[Progress] = []
+    seen = []
     done = aoe_train.encode(
         tmp_path / "t.txt", model=shallow, out=tmp_path / "v.npy", progress=seen.append
     )
@@ -291,7 +277,7 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
         aoe_train.encode(texts, model=shallow, precision="half")
 
 
-ANY: Any = aoe_train  # called as no type checker lets one
+ANY = aoe_train  # called as no type checker lets one
 FOUR = [
     {"text1": "a man", "text2": f"a dog {word}", "label": place % 2}
     for place, word in enumerate("abcd")
@@ -310,18 +296,15 @@ def test_encode_accepts_only_texts(texts, bert):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: ANY.encode(["a man"], model=None, progress=False),
-            "model = None: expected a folder",
-        ),
-        (lambda: ANY.evaluate(FOUR[0], data=FOUR, progress=False), "model = {"),
-        (lambda: ANY.evaluate([], data=FOUR, progress=False), "no model to evaluate"),
-        (lambda: ANY.evaluate(data=FOUR, against="m", progress=False), "no model to evaluate"),
-        (lambda: ANY.evaluate("m", data=FOUR, seed="x", progress=False), "seed = 'x': "),
-        (lambda: ANY.evaluate("m", data=FOUR, resamples="x", progress=False), "resamples = 'x': "),
-        (lambda: ANY.evaluate("m", data=FOUR, suite=3, progress=False), "suite=3: expected sts"),
-        (lambda: ANY.train(FOUR, out=None, progress=False), "out = None: "),
-        (lambda: ANY.train(FOUR, out="m", backbone=None, progress=False), "backbone = None: "),
+        (lambda: ANY.encode(["a man"], model=None), "model = None: expected a folder"),
+        (lambda: ANY.evaluate(FOUR[0], data=FOUR), "model = {"),
+        (lambda: ANY.evaluate([], data=FOUR), "no model to evaluate"),
+        (lambda: ANY.evaluate(data=FOUR, against="m"), "no model to evaluate"),
+        (lambda: ANY.evaluate("m", data=FOUR, seed="x"), "seed = 'x': "),
+        (lambda: ANY.evaluate("m", data=FOUR, resamples="x"), "resamples = 'x': "),
+        (lambda: ANY.evaluate("m", data=FOUR, suite=3), "suite=3: expected sts"),
+        (lambda: ANY.train(FOUR, out=None), "out = None: "),
+        (lambda: ANY.train(FOUR, out="m", backbone=None), "backbone = None: "),
     ],
 )
 def test_errors_name_the_wrong_argument(call, message):
@@ -384,13 +367,11 @@ def test_inputs_are_checked_before_torch_is_imported(tmp_path):
 
 
 def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
-    def own(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def own(vectors, labels):
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
     with pytest.raises(RuntimeError) as raised:
-        aoe_train.train(
-            FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2, progress=False
-        )
+        aoe_train.train(FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2)
     (note,) = raised.value.__notes__
     assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note
     assert "and labels (2,); expected one number" in note

@@ -44,7 +44,7 @@ def static(
     return folder
 
 
-def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
+def write_modules(folder: Path, kinds: list[str], places: list[str]):
     """Write modules.json."""
     listed = [
         {
@@ -66,7 +66,7 @@ def write_modules(folder: Path, kinds: list[str], places: list[str]) -> None:
 def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
     folder = static(tmp_path / "model", bert, **form)
     encoder = Encoder.load(folder)
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    theirs = SentenceTransformer(str(folder)).encode(TEXTS)
     found = encoder.encode(TEXTS)
     assert np.abs(found - theirs).max() <= 1e-6
     assert (found[60:62] == 0).all()  # they have no token, and are no error
@@ -88,7 +88,7 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     (folder / "config.json").write_text(
         '{"model_type": "model2vec", "hidden_dim": 12, "normalize": true}'
     )
-    theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    theirs = SentenceTransformer(str(folder)).encode(TEXTS)
     assert (
         np.abs(Encoder.load(folder).encode(TEXTS) - theirs).max() < 1e-3
     )  # which rounds to float16 between
@@ -119,7 +119,7 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
         {"text1": "a dog", "text2": f"the {one}", "label": int(one == "dog")}
         for one in ("dog", "cat")
     ]
-    out = {"out": tmp_path / "out", "progress": False}
+    out = {"out": tmp_path / "out"}
     for call, message in (
         (
             lambda: aoe_train.train(rows * 8, backbone=folder, **out),
@@ -156,9 +156,7 @@ def test_damaged_folders(file, content, message, bert, tmp_path):
 def test_index_and_command_accept_a_static_model(bert, tmp_path):
     folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
     texts.write_text("\n".join(sentences(30)))
-    assert (
-        aoe_train.index(texts, model=folder, out=tmp_path / "index", progress=False).encoded == 30
-    )
+    assert aoe_train.index(texts, model=folder, out=tmp_path / "index").encoded == 30
     hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
     assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
     aoe("encode", texts, "-m", folder, "-o", tmp_path / "v.npy", "-q")

@@ -1,7 +1,6 @@
 """Rows in batches, the tensors of a batch, and the order and share of several datasets."""
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,14 +17,14 @@ from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from tests.aoe_train.tiny import wordpiece
 
-STRATEGIES: list[dict[str, Any]] = [
+STRATEGIES = [
     {"strategy": "shuffle"},
     {"strategy": "length"},
     {"strategy": "tokens", "max_tokens": 60},
 ]
 
 
-def batches_of(examples: Examples, lengths: np.ndarray, size: int, **how: Any) -> Planned:
+def batches_of(examples: Examples, lengths: np.ndarray, size: int, **how) -> Planned:
     """Batches with these settings."""
     others = {name: how.pop(name) for name in ("seed", "world", "views") if name in how}
     return Planned(examples, lengths, size, BatchSettings(**how), **others)
@@ -214,7 +213,7 @@ ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 
 def mixture(
-    rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any
+    rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags
 ) -> Mixture:
     dealt = {name: flags.pop(name) for name in ("seed", "world") if name in flags}
     rank = flags.pop("rank", None)
@@ -252,7 +251,7 @@ def test_batch_has_one_dataset_on_all_ranks(rows, order, share, epoch):
 )
 def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     made = mixture(rows, order=order, epoch=until, weights=weights[: len(rows)])
-    found: list[list[np.ndarray]] = [[] for _ in rows]
+    found = [[] for _ in rows]
     for epoch in range(3):
         for dataset, batch in zip(made.turns(epoch), made.plan(epoch), strict=True):
             found[dataset].append(batch - made.starts[dataset])

@@ -1,7 +1,6 @@
 """Purposes: vectors among those of a collection, in indexes, evaluation and encoding."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,7 @@ from pairkit import ConfigError, DataError
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
 
-QUIET: dict[str, Any] = {"cache": False, "progress": False}
+QUIET = {"cache": False}
 PURPOSES = ("group", "search", "match")
 TEXTS = sentences(80)
 
@@ -117,7 +116,7 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
     made = aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="match", **QUIET)
     found = {}
     for by in ("model", "both"):
-        hits = aoe_train.search_every(tmp_path / "index", by=by, top=1, progress=False).hits
+        hits = aoe_train.search_every(tmp_path / "index", by=by, top=1).hits
         found[by] = [TEXTS[place] for place in hits["place2"]]  # the text itself isn't ranked
     assert 0 < len(made.examples) <= 10
     for example in made.examples:
@@ -139,7 +138,7 @@ def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     )
     assert made.recall > 0.9
     wanted, found = (
-        aoe_train.duplicates(tmp_path / name, min_cosine=0.8, neighbours=80, progress=False).pairs
+        aoe_train.duplicates(tmp_path / name, min_cosine=0.8, neighbours=80).pairs
         for name in ("plain", "group")
     )
     assert found.select("place1", "place2").equals(wanted.select("place1", "place2"))
@@ -152,7 +151,7 @@ def test_evaluation_follows_the_purpose():
         {"text": [f"text {number}" for number in range(200)], "group": groups.astype(str)}
     )
 
-    def model(texts: list[str]) -> np.ndarray:
+    def model(texts):
         return 3 * vectors[[int(text.split()[1]) for text in texts]]  # of any length
 
     for purpose in (None, *PURPOSES):
@@ -173,7 +172,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     aoe_train.index(TEXTS, model=bert, out=out, purpose="group", **QUIET)
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(TEXTS), encoding="utf-8")
-    options = {"model": bert, "collection": out, "progress": False}
+    options = {"model": bert, "collection": out}
     file = tmp_path / "vectors.npy"
     aoe_train.encode(texts, out=file, **options)
     assert np.load(file) == pytest.approx(stored(out), abs=1e-5)
@@ -182,7 +181,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     bits = aoe_train.encode(TEXTS, quantize="ubinary", **options)
     assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99
     with pytest.raises(ConfigError, match="other settings: collection"):
-        aoe_train.encode(texts, out=file, model=bert, progress=False)
+        aoe_train.encode(texts, out=file, model=bert)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +199,7 @@ def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words
     aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     save_bert(tmp_path / "other", seed=9)
-    options = {"model": bert, "collection": tmp_path / "index", "progress": False, **change}
+    options = {"model": bert, "collection": tmp_path / "index", **change}
     places = {
         "plain": tmp_path / "plain",
         "other": tmp_path / "other",
@@ -229,7 +228,7 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
     prompts = {"query": "the man: ", "document": "a car: "}
     prompted = aoe_train.Encoder.load(bert, prompts=prompts)
     aoe_train.index(TEXTS, model=prompted, out=tmp_path / "index", purpose="group", **QUIET)
-    options = {"model": prompted, "collection": tmp_path / "index", "progress": False}
+    options = {"model": prompted, "collection": tmp_path / "index"}
     assert aoe_train.encode(TEXTS, **options) == pytest.approx(stored(tmp_path / "index"), abs=1e-5)
     query = aoe_train.encode(TEXTS, prompt_name="query", **options)
     assert not np.allclose(query, stored(tmp_path / "index"), atol=1e-3)
@@ -241,7 +240,7 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
 )
 def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):
     models = [bert, save_bert(tmp_path / "other", seed=9)]
-    sheet = aoe_train.sample_pairs(TEXTS, model=models, queries=TEXTS, progress=False).pairs
+    sheet = aoe_train.sample_pairs(TEXTS, model=models, queries=TEXTS).pairs
     sources = {"sheet": sheet.with_columns(label=pl.lit(1.0)), "texts": TEXTS}
     options = {"data": "texts", **change}
     options["data"] = sources[options["data"]]

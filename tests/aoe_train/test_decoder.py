@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -24,7 +23,7 @@ ROWS = [
 ]
 
 
-def train(backbone: str | Path, out: Path, **options: Any) -> Encoder:
+def train(backbone: str | Path, out: Path, **options) -> Encoder:
     """Train adapters for a few steps."""
     settings = {
         "encoder.pooling": "last",
@@ -32,20 +31,14 @@ def train(backbone: str | Path, out: Path, **options: Any) -> Encoder:
         "lora.dropout": 0,
         **options.pop("settings", {}),
     }
-    how: dict[str, Any] = {
-        "epochs": 2,
-        "batch_size": 4,
-        "lr": 0.02,
-        "lora": True,
-        "prompts": "{text}",
-    }
-    how |= {"preset": "cosent", "progress": False, **options}
+    how = {"epochs": 2, "batch_size": 4, "lr": 0.02, "lora": True, "prompts": "{text}"}
+    how |= {"preset": "cosent", **options}
     run = aoe_train.train(ROWS, backbone=backbone, out=out, settings=settings, **how)
     return run.encoder
 
 
 @pytest.fixture(scope="module")
-def tuned(llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tuned(llama, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("tuned") / "m"
     train(llama, out)
     return out
@@ -62,26 +55,26 @@ def test_adapters_of_every_linear_layer_learn_and_the_backbone_stays(llama, tune
         name.partition(".lora_")[0].removeprefix("base_model.model.") for name in stored
     } == linear
     assert not (tuned / "model.safetensors").exists()
-    encoder = Encoder.load(tuned, device="cpu")
+    encoder = Encoder.load(tuned)
     weights = dict(encoder.model.backbone.named_parameters())
     for name, weight in backbone.named_parameters():
         kept = weights.get(name, weights.get(name.replace("proj.", "proj.base_layer.")))
         assert kept is not None
         assert torch.equal(kept, weight)
-    plain = Encoder.load(llama, device="cpu", pooling="last").encode(TEXTS)
+    plain = Encoder.load(llama, pooling="last").encode(TEXTS)
     assert abs(encoder.encode(TEXTS) - plain).max() > 0.01
 
 
 def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned, tmp_path):
-    expected = Encoder.load(tuned, device="cpu").encode(TEXTS)
-    theirs = SentenceTransformer(str(tuned), device="cpu").encode(TEXTS)
+    expected = Encoder.load(tuned).encode(TEXTS)
+    theirs = SentenceTransformer(str(tuned)).encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
     damaged = Path(shutil.copytree(tuned, tmp_path / "damaged"))
     weights = load_file(damaged / "adapter_model.safetensors")
     del weights[min(weights)]
     save_file(weights, damaged / "adapter_model.safetensors")
     with pytest.raises(DataError, match=r"don't match config\.json: 1 are missing"):
-        Encoder.load(damaged, device="cpu")
+        Encoder.load(damaged)
 
 
 def test_impossible_adapters(llama, tmp_path, monkeypatch):
@@ -112,7 +105,7 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     (kept / "refs" / "main").write_text(
         "b" * 40
     )  # a new commit doesn't change the base of the adapters
-    again = Encoder.load(tmp_path / "adapters", device="cpu")
+    again = Encoder.load(tmp_path / "adapters")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
     again.save(tmp_path / "copied")
     copied = json.loads((tmp_path / "copied/adapter_config.json").read_text())
@@ -123,7 +116,7 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_bidirectional_attention_ignores_padding(llama, attention):
-    backbone = Encoder.load(llama, device="cpu", bidirectional=True).model.backbone
+    backbone = Encoder.load(llama, bidirectional=True).model.backbone
     backbone.set_attn_implementation(attention)
     ids, mask = torch.tensor([[10, 11, 12, 13]]), torch.tensor([[1, 1, 1, 1, 0, 0, 0]])
     padded = torch.nn.functional.pad(ids, (0, 3), value=5)
@@ -141,17 +134,17 @@ def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
         LlamaModel, "forward", lambda *a, **k: forward(*a, **{**k, "is_causal": True})
     )
     with pytest.raises(ConfigError, match="both directions"):
-        Encoder.load(llama, device="cpu", bidirectional=True)
+        Encoder.load(llama, bidirectional=True)
 
 
 def test_the_padding_token_is_an_existing_token(llama, tmp_path):
-    tokenizer = Encoder.load(llama, device="cpu").tokenizer
+    tokenizer = Encoder.load(llama).tokenizer
     assert tokenizer.pad_token == "</s>"
     assert tokenizer.pad_token_id < len(tokenizer)
     folder = Path(shutil.copytree(llama, tmp_path / "m"))
     edit(folder / "tokenizer_config.json", eos_token=None, bos_token=None)
     with pytest.raises(ConfigError, match="no padding token"):
-        Encoder.load(folder, device="cpu")
+        Encoder.load(folder)
 
 
 @pytest.mark.gpu

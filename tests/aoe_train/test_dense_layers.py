@@ -2,10 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,21 +28,15 @@ ROWS = [
     {"text1": f"a {one} cat is playing", "text2": f"the {two} cat is eating", "score": score}
     for (one, two), score in zip((pair.split("-") for pair in PAIRS.split()), SCORES, strict=True)
 ]
-QUICK: dict[str, Any] = {
-    "epochs": 2,
-    "batch_size": 4,
-    "lr": 1e-3,
-    "preset": "cosent",
-    "progress": False,
-}
+QUICK = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "preset": "cosent"}
 QUICK["settings"] = {"log.checkpoint_steps": 1}
 
 
 added = partial(Dense, 32, use_residual=True)
-LINEAR: dict[str, Any] = {"bias": False, "activation_function": nn.Identity()}
+LINEAR = {"bias": False, "activation_function": nn.Identity()}
 # As LaBSE (the first token through a tanh), sentence-T5 (the mean through a matrix), EmbeddingGemma (the mean
 # through a wide layer and back), and two layers that add what came in, one of them through a matrix.
-KINDS: dict[str, tuple[Callable[[Path], Path], str, Callable[[], list[nn.Module]]]] = {
+KINDS = {
     "labse": (lambda path: save_bert(path, layers=1), "cls", lambda: [Dense(32, 24), Normalize()]),
     "t5": (save_t5, "mean", lambda: [Dense(32, 24, **LINEAR), Normalize()]),
     "gemma": (
@@ -65,7 +57,7 @@ def folders(tmp_path_factory):
     """A folder of each kind, saved by sentence-transformers on first use."""
 
     @cache
-    def folder(kind: str) -> Path:
+    def folder(kind):
         place = tmp_path_factory.mktemp(kind)
         save, pooling, heads = KINDS[kind]
         torch.manual_seed(1)
@@ -73,27 +65,27 @@ def folders(tmp_path_factory):
         if kind == "residual":
             transformer.tokenizer.pad_token = "</s>"
         modules = [transformer, Pooling(32, pooling), *heads()]
-        SentenceTransformer(modules=modules, device="cpu").save(str(place / "theirs"))
+        SentenceTransformer(modules=modules).save(str(place / "theirs"))
         return place / "theirs"
 
     return folder
 
 
 def theirs(folder: Path) -> np.ndarray:
-    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=3)
+    return SentenceTransformer(str(folder)).encode(TEXTS, batch_size=3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
     folder = folders(kind)
     expected = theirs(folder)
-    ours = Encoder.load(folder, device="cpu")
+    ours = Encoder.load(folder)
     assert ours.model.packed is (kind != "t5")
     assert difference(ours.encode(TEXTS), expected) < 1e-6
     assert ours.dim == expected.shape[1]
     ours.save(tmp_path / "m")
     assert difference(theirs(tmp_path / "m"), expected) < 1e-6
-    again = Encoder.load(tmp_path / "m", device="cpu", inference_only=True)
+    again = Encoder.load(tmp_path / "m", inference_only=True)
     assert (again.encode(TEXTS) == ours.encode(TEXTS)).all() or kind == "labse"
     assert difference(again.encode(TEXTS), expected) < 1e-6
     assert again.settings == ours.settings
@@ -106,7 +98,7 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
 )
 def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
     """With adapters, dense layers are trained as a whole."""
-    before = Encoder.load(folders(kind), device="cpu")
+    before = Encoder.load(folders(kind))
     run = aoe_train.train(ROWS, backbone=folders(kind), out=tmp_path / "m", lora=lora, **QUICK)
     trained = run.encoder
     assert trained.settings.dense == before.settings.dense
@@ -128,8 +120,8 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     """In fp32, and in int8 from the same graph."""
     onnxruntime = pytest.importorskip("onnxruntime")
     folder = folders("labse")
-    done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx", progress=False)
-    assert done.dim == Encoder.load(folder, device="cpu").dim
+    done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx")
+    assert done.dim == Encoder.load(folder).dim
     tokens = AutoTokenizer.from_pretrained(tmp_path / "graph")(
         TEXTS, padding=True, truncation=True, return_tensors="np"
     )
@@ -145,7 +137,7 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     )  # cosines are almost equal here
     copy = partial(shutil.copytree, tmp_path / "graph", dirs_exist_ok=True)
     monkeypatch.setattr("aoe_train.exporting.export.write_onnx", lambda out, *_: copy(out))
-    smaller = aoe_train.export(folder, out=tmp_path / "int8", format="onnx-int8", progress=False)
+    smaller = aoe_train.export(folder, out=tmp_path / "int8", format="onnx-int8")
     assert smaller.dim == done.dim
     assert smaller.loss.cosine_mean > 0.95
 
@@ -175,7 +167,7 @@ def test_invalid_layers(given, bert):
         Encoder.load(bert, dense=given)
 
 
-def damaged(folder: Path, **changes: Any) -> None:
+def damaged(folder: Path, **changes):
     config = json.loads((folder / "2_Dense/config.json").read_text())
     (folder / "2_Dense/config.json").write_text(json.dumps({**config, **changes}))
 
@@ -210,9 +202,9 @@ WEIGHTS = "2_Dense/model.safetensors"
 def test_what_is_refused(harm, error, message, folders, tmp_path):
     harm(shutil.copytree(folders("labse"), tmp_path / "m"))
     with pytest.raises(error, match=message):
-        Encoder.load(tmp_path / "m", device="cpu")
+        Encoder.load(tmp_path / "m")
     with pytest.raises(ConfigError, match=r"has its own dense layers; leave encoder\.dense out"):
-        Encoder.load(folders("labse"), device="cpu", dense=[8])
+        Encoder.load(folders("labse"), dense=[8])
 
 
 @pytest.mark.parametrize("normalizes", [True, False])
@@ -223,12 +215,12 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
         Pooling(32, "mean"),
         *[Normalize()] * normalizes,
     ]
-    model = SentenceTransformer(modules=modules, device="cpu", truncate_dim=12)
+    model = SentenceTransformer(modules=modules, truncate_dim=12)
     model.save(str(tmp_path / "theirs"))
-    ours = Encoder.load(tmp_path / "theirs", device="cpu")
+    ours = Encoder.load(tmp_path / "theirs")
     assert ours.settings.dim == ours.dim == 12
     ours.save(tmp_path / "m")
-    for encoder in (ours, Encoder.load(tmp_path / "m", device="cpu")):
+    for encoder in (ours, Encoder.load(tmp_path / "m")):
         assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
         asked = {"normalize_embeddings": True, "truncate_dim": 20}
         assert (
@@ -238,10 +230,10 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
         scaled = model.encode(TEXTS, normalize_embeddings=True)
         assert difference(encoder.encode(TEXTS, normalize=True), scaled) < 1e-6
     assert difference(theirs(tmp_path / "m"), model.encode(TEXTS)) < 1e-6
-    found = aoe_train.encode(TEXTS, model=ours, progress=False)
+    found = aoe_train.encode(TEXTS, model=ours)
     assert (found == ours.encode(TEXTS)).all()
     with pytest.raises(ConfigError, match="dim 33: this model's vectors have 32 dimensions"):
-        Encoder.load(bert, device="cpu", dim=33)
+        Encoder.load(bert, dim=33)
 
 
 def test_training_with_truncated_vectors(bert, tmp_path):
@@ -253,7 +245,7 @@ def test_training_with_truncated_vectors(bert, tmp_path):
 
 
 def test_a_t5_is_loaded_without_its_decoder(tmp_path):
-    encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), device="cpu", pooling="avg")
+    encoder = Encoder.load(save_t5(tmp_path / "t5", decoder=True), pooling="avg")
     theirs = T5EncoderModel.from_pretrained(tmp_path / "t5").eval()
     ids = encoder.tokenizer("a cat is playing", return_tensors="pt")["input_ids"]
     expected = theirs(input_ids=ids).last_hidden_state[0].mean(0).detach().numpy()

@@ -71,7 +71,7 @@ def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path) -> Path:
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(sentences(300)))
     return path
@@ -79,9 +79,9 @@ def texts(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("dim", [None, 8])
 def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
-    done = aoe_train.distill(texts, model=bert, out=tmp_path / "static", dim=dim, progress=False)
+    done = aoe_train.distill(texts, model=bert, out=tmp_path / "static", dim=dim)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
-    theirs = SentenceTransformer(str(tmp_path / "static"), device="cpu")
+    theirs = SentenceTransformer(str(tmp_path / "static"))
     kept = held_out(sentences(300))[0]
     assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
     ours, found = aoe_train.Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
@@ -101,11 +101,11 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
     few, static = tmp_path / "few.txt", tmp_path / "static"
     few.write_text("\n".join(sentences(50)))
     with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
-        aoe_train.distill(few, model=bert, out=static, progress=False)
+        aoe_train.distill(few, model=bert, out=static)
     with pytest.raises(ConfigError, match="dim=33: the model's vectors have 32 numbers"):
-        aoe_train.distill(texts, model=bert, out=static, dim=33, progress=False)
+        aoe_train.distill(texts, model=bert, out=static, dim=33)
     assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
-    again = aoe_train.distill(texts, model=bert, out=static, progress=False)
+    again = aoe_train.distill(texts, model=bert, out=static)
     assert (again.texts, again.out) == (285, static)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
-    assert aoe_train.evaluate(static, data=rows, resamples=0, progress=False).to_dict()
+    assert aoe_train.evaluate(static, data=rows, resamples=0).to_dict()

@@ -27,8 +27,8 @@ PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
 class Fake(Encoder):
     """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
-    def __init__(self, bert: Path, stop_before: int | None = None, version: str = "1") -> None:
-        real = Encoder.load(bert, device="cpu")
+    def __init__(self, bert: Path, stop_before: int | None = None, version: str = "1"):
+        real = Encoder.load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.calls: list[int] = []
         self.stop_before, self.version = stop_before, version
@@ -37,7 +37,7 @@ class Fake(Encoder):
     def identity(self) -> dict[str, Any]:
         return {"weights": self.version}
 
-    def encode(self, texts: Any, **_: object) -> np.ndarray:
+    def encode(self, texts, **_) -> np.ndarray:
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
@@ -46,16 +46,16 @@ class Fake(Encoder):
 
 
 @pytest.fixture
-def fake(bert: Path) -> Fake:
+def fake(bert) -> Fake:
     return Fake(bert)
 
 
-def run(path: str | Path, out: Path, model: Encoder, **options: Any) -> Encoded:
-    return aoe_train.encode(path, model=model, out=out, **{"progress": False, **options})
+def run(path: str | Path, out: Path, model: Encoder, **options) -> Encoded:
+    return aoe_train.encode(path, model=model, out=out, **options)
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
+def lines(tmp_path) -> Path:
     path = tmp_path / "in.txt"
     path.write_text(
         "".join(f"text {number} {'x' * (number % 7)}\n" for number in range(sum(PARTS)))
@@ -89,7 +89,7 @@ def test_vectors_in_the_order_of_the_input(lines, tmp_path, fake):
 TABLE = pl.DataFrame(
     {"id": ["1", "2", "3"], "body": ["a b", 'said "so"', "é\u2028x"], "lang": ["en", "", "fr"]}
 )
-WRITERS: dict[str, Callable[[], str]] = {
+WRITERS = {
     ".csv.gz": TABLE.write_csv,
     ".tsv": lambda: TABLE.write_csv(separator="\t", quote_style="never"),
     ".jsonl": TABLE.write_ndjson,
@@ -260,8 +260,8 @@ def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
     with pytest.raises(
         ConfigError, match=r"is a classifier or reranker, .* has no vectors of texts"
     ):
-        aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy", progress=False)
-    assert Encoder.load(reranker, device="cpu").dim  # as a backbone
+        aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy")
+    assert Encoder.load(reranker).dim  # as a backbone
 
 
 def test_faults_during_encoding(lines, tmp_path, bert):
@@ -270,12 +270,12 @@ def test_faults_during_encoding(lines, tmp_path, bert):
         [[text.startswith("text 6 ")] for text in texts], np.nan, vectors
     )
 
-    def start_again(_: list[str], vectors: np.ndarray) -> np.ndarray:
+    def start_again(_, vectors):
         with pytest.raises(ConfigError, match="in use by another run"):
             run(lines, tmp_path / "one.npy", Fake(bert))
         return vectors
 
-    def change_input(_: list[str], vectors: np.ndarray) -> np.ndarray:
+    def change_input(_, vectors):
         lines.write_text("gone\n")
         return vectors
 
@@ -289,7 +289,7 @@ def test_faults_during_encoding(lines, tmp_path, bert):
 
 
 def test_memory_does_not_grow_with_the_input(tmp_path, fake):
-    def peak(texts: int) -> int:
+    def peak(texts):
         path = tmp_path / f"{texts}.txt"
         path.write_text("".join(f"{number:0199d}\n" for number in range(texts)))
         tracemalloc.start()

@@ -2,14 +2,13 @@
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import aoe_train
@@ -27,13 +26,13 @@ encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     """Workers are forked, so they need not import torch."""
     monkeypatch.setattr(workers, "CONTEXT", forked.context())
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def texts(tmp_path) -> Path:
     path = write_texts(tmp_path / "in.txt")
     path.write_text(path.read_text() * 70)
     return path
@@ -56,7 +55,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
     with team(bert) as both:
         assert both.model_info.settings == settings
 
-        def killed(parts: Iterator[list[str]]) -> Iterator[np.ndarray]:
+        def killed(parts):
             for number, vectors in enumerate(both.vectors(parts)):
                 yield vectors
                 if number == 2:
@@ -99,8 +98,8 @@ def test_devices_of_workers():
 
 def test_workers_from_python(bert, texts, tmp_path):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
-    aoe_train.encode(texts, model=bert, out=one, dim=16, quantize="int8", progress=False)
-    aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2, progress=False)
+    aoe_train.encode(texts, model=bert, out=one, dim=16, quantize="int8")
+    aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2)
     assert one.read_bytes() == two.read_bytes()
     assert (tmp_path / "one.npy.run.json").read_bytes() == (
         tmp_path / "two.npy.run.json"
@@ -110,9 +109,9 @@ def test_workers_from_python(bert, texts, tmp_path):
     with pytest.raises(ConfigError, match=r"workers 2: only for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, workers=2)
     with pytest.raises(ConfigError, match="device nonsense isn't available"):
-        aoe_train.encode(["a cat"], model=bert, device="nonsense", progress=False)
+        aoe_train.encode(["a cat"], model=bert, device="nonsense")
     with pytest.raises(ConfigError, match="the Encoder is already on cpu"):
-        aoe_train.encode(["a cat"], model=Encoder.load(bert), device="cpu")
+        aoe_train.encode(["a cat"], model=Encoder.load(bert))
 
 
 class _RayError(Exception):
@@ -120,7 +119,7 @@ class _RayError(Exception):
 
 
 class _RayTaskError(_RayError):
-    def __init__(self, cause: Exception) -> None:
+    def __init__(self, cause: Exception):
         self.cause = cause
 
 
@@ -143,9 +142,7 @@ class InOneProcess:
         RaySystemError=OSError,
     )
 
-    def __init__(
-        self, cores: Iterable[int], lost: Callable[[int, str], bool] = lambda *_: False
-    ) -> None:
+    def __init__(self, cores: Iterable[int], lost: Callable[[int, str], bool] = lambda *_: False):
         self._cores, self._lost = cores, lost
         self._choose = random.Random(0)
         self.begun = self.killed = 0
@@ -153,17 +150,17 @@ class InOneProcess:
     def nodes(self) -> list[dict[str, Any]]:
         return [{"Alive": True, "Resources": {"CPU": float(count)}} for count in self._cores]
 
-    def remote(self, **_: object) -> Callable[[type], Any]:
-        def made(kind: type) -> Any:
+    def remote(self, **_) -> Callable[[type], Any]:
+        def made(kind):
             return SimpleNamespace(remote=lambda *given: self._actor(kind(*given)))
 
         return made
 
-    def _actor(self, own: Any) -> Any:
+    def _actor(self, own):
         self.begun += 1
         number = self.begun
 
-        def method(name: str) -> Any:
+        def method(name):
             own_method = getattr(own, name)
             return SimpleNamespace(
                 remote=lambda *given: Call(number, name, partial(own_method, *given))
@@ -175,7 +172,7 @@ class InOneProcess:
         del timeout
         return [self._choose.choice(references)], []
 
-    def get(self, reference: Call) -> Any:
+    def get(self, reference: Call):
         if self._lost(reference.actor, reference.name):
             raise _RayError
         try:
@@ -183,7 +180,7 @@ class InOneProcess:
         except ConfigError as error:
             raise _RayTaskError(error) from error
 
-    def kill(self, _: object) -> None:
+    def kill(self, _):
         self.killed += 1
 
 
@@ -245,7 +242,7 @@ def test_resources_of_an_actor(nodes, device, workers, expected):
 
 
 def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
-    nobody: dict[str, Any] = {"engine": "ray", "address": "127.0.0.1:1"}
+    nobody = {"engine": "ray", "address": "127.0.0.1:1"}
     for given, words in (
         ({"engine": "ray"}, "needs address="),
         ({"address": "127.0.0.1:1"}, "is for engine='ray'"),
@@ -258,8 +255,6 @@ def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
         ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
     ):
         with pytest.raises(ConfigError, match=words):
-            aoe_train.encode(
-                texts, **{"model": bert, "out": tmp_path / "out.npy", "progress": False, **given}
-            )
+            aoe_train.encode(texts, **{"model": bert, "out": tmp_path / "out.npy", **given})
     with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
         aoe_train.encode(["a cat"], model=bert, engine="ray")

@@ -4,7 +4,6 @@ import json
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,7 +29,7 @@ PROMPT = "the {text} is:"
 
 
 def test_order_batches_and_repeats_do_not_matter(bert):
-    encoder = Encoder.load(bert, device="cpu")
+    encoder = Encoder.load(bert)
     encoder.model.train()
     vectors = encoder.encode(TEXTS)
     assert encoder.model.training  # as it was
@@ -116,7 +115,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]
     expected, sizes = encoder.encode(texts), []
 
-    def short_of_memory(*args: torch.Tensor, forward: Any = encoder.model.forward) -> Any:
+    def short_of_memory(*args, forward=encoder.model.forward):
         sizes.append(len(args[1]))
         if len(args[1]) > 6:
             raise torch.OutOfMemoryError("CUDA out of memory.")
@@ -144,7 +143,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     ],
 )
 def test_out_of_memory_for_one_text(raised, error, message, bert, monkeypatch):
-    def refuse(*_: Any) -> Any:
+    def refuse(*_):
         raise raised
 
     encoder = Encoder.load(bert)
@@ -162,7 +161,7 @@ def test_encoder_decoders_are_refused(bert, tmp_path):
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(bert / name, tmp_path)
     with pytest.raises(ConfigError, match="BartModel is an encoder-decoder"):
-        Encoder.load(tmp_path, device="cpu")
+        Encoder.load(tmp_path)
 
 
 def write_texts(path: Path, count: int) -> list[str]:
@@ -311,10 +310,10 @@ def test_minilm_equals_sentence_transformers(minilm):
 def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normalize):
     from sentence_transformers import SentenceTransformer
 
-    encoder = Encoder.load(bert, device="cpu", precision="fp32", normalize=normalize)
+    encoder = Encoder.load(bert, precision="fp32", normalize=normalize)
     encoder.save(tmp_path)
     texts = ["a dog is running", "the red car", "a man was eating bread on the road"]
-    theirs = SentenceTransformer(str(tmp_path), device="cpu", truncate_dim=12)
+    theirs = SentenceTransformer(str(tmp_path), truncate_dim=12)
     found = encoder.encode(texts, dim=12)
     assert found == pytest.approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
     bits = encoder.encode(texts, dim=12, quantize="ubinary")

@@ -17,7 +17,7 @@ from pairkit import ConfigError, DataError
 def at_angles(degrees: Mapping[str, float]) -> Callable[[list[str]], np.ndarray]:
     """A model that places texts on a circle; unknown texts are opposite to 0."""
 
-    def model(texts: list[str]) -> np.ndarray:
+    def model(texts):
         turns = np.radians([degrees.get(text, 180) for text in texts])
         return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
 
@@ -25,10 +25,10 @@ def at_angles(degrees: Mapping[str, float]) -> Callable[[list[str]], np.ndarray]
 
 
 def evaluated(
-    data: Any, reports: Any = None, *, model: Any = None, ranking: str = "model", **options: Any
+    data, reports=None, *, model=None, ranking: str = "model", **options
 ) -> dict[str, Any]:
     """The scores of one ranking."""
-    how = {"resamples": 0, "progress": False, **options}
+    how = {"resamples": 0, **options}
     found = aoe_train.evaluate(
         model or at_angles({}), suite="tracker", data=data, reports=reports, **how
     )
@@ -114,7 +114,7 @@ def test_the_weight_is_chosen_only_on_the_known_split():
     reports = pl.DataFrame({"id": [*"abcdef"], "text": texts})
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
 
-    def model(asked: list[str]) -> np.ndarray:
+    def model(asked):
         return vectors[[texts.index(text) for text in asked]]
 
     data = {"test": pairs_of(("e", "d")), "validation": pairs_of(("c", "b"))}
@@ -159,9 +159,9 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
 
 def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     files = write_tracker(tmp_path)
-    seen: list[str] = []
+    seen = []
 
-    def model(texts: list[str]) -> np.ndarray:
+    def model(texts):
         seen.extend(texts)
         return at_angles({})(texts)
 

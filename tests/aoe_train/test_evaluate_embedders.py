@@ -11,16 +11,14 @@ from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
-FEW = {"resamples": 0, "progress": False, "suite": "sts"}
+FEW = {"resamples": 0, "suite": "sts"}
 
 
 class Counting(Encoder):
     """A deterministic model that records its calls."""
 
-    def __init__(
-        self, bert: Path, turn: float = 0.0, fails_after: int | None = None, **settings: Any
-    ) -> None:
-        real = Encoder.load(bert, device="cpu", **settings)
+    def __init__(self, bert: Path, turn: float = 0.0, fails_after: int | None = None, **settings):
+        real = Encoder.load(bert, **settings)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.turn, self.fails_after = turn, fails_after
         self.calls: list[list[str]] = []
@@ -28,7 +26,7 @@ class Counting(Encoder):
     def identity(self) -> dict[str, Any]:
         return {"name": "counting"}
 
-    def encode(self, texts: Any, *, prompt: str | None = None, **_: object) -> np.ndarray:
+    def encode(self, texts, *, prompt: str | None = None, **_) -> np.ndarray:
         if self.fails_after is not None and len(self.calls) == self.fails_after:
             raise KeyboardInterrupt
         self.calls.append(texts)
@@ -38,7 +36,7 @@ class Counting(Encoder):
         )
 
 
-def evaluated(model: Any, texts: list[str] = TEXTS, **options: Any) -> dict[str, Any]:
+def evaluated(model, texts: list[str] = TEXTS, **options) -> dict[str, Any]:
     """The scores of pairs of the first text and each one."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
@@ -48,7 +46,7 @@ def evaluated(model: Any, texts: list[str] = TEXTS, **options: Any) -> dict[str,
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -79,7 +77,7 @@ def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
 class Longer(Counting):
     """Its vectors have twice as many dimensions."""
 
-    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+    def encode(self, texts, **options) -> np.ndarray:
         return np.hstack([super().encode(texts, **options)] * 2)
 
 
@@ -107,7 +105,7 @@ def test_only_finite_vectors_are_cached(bert):
 def test_vectors_are_cached_per_prompt(bert):
     prompts = {"query": "q: ", "a": "a"}
     model = Counting(bert, prompts=prompts)
-    asked: list[dict[str, Any]] = [{}, *({"prompt": prompt} for prompt in ("", "a"))]
+    asked = [{}, *({"prompt": prompt} for prompt in ("", "a"))]
     asked += [{"prompt_name": name} for name in ("query", "a")]
     found = [evaluated(model, **options) for options in asked]
     assert found[0] == found[1]
@@ -140,7 +138,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     class Wide(Counting):
         """Vectors of length 1 in five dimensions."""
 
-        def encode(self, texts: Any, **_: object) -> np.ndarray:
+        def encode(self, texts, **_):
             self.calls.append(texts)
             drawn = np.array(
                 [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
@@ -171,14 +169,14 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
 
 
 def test_functions(cache):
-    def embed(texts: list[str]) -> list[list[float]]:
+    def embed(texts):
         return [[1.0, len(text)] for text in texts]
 
     assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == pytest.approx(-1)
     assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
     with pytest.raises(ConfigError, match="no prompt 'missing'"):
         evaluated(embed, prompt_name="missing")
-    wrong: list[Any] = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
+    wrong = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
     for rows in wrong:
         with pytest.raises(DataError, match=r"^<lambda>: "):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])

@@ -11,24 +11,22 @@ from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, Re
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
 
-def evaluated(
-    texts: list[str], url: str | None, *, model: Any = "m", **options: Any
-) -> dict[str, Any]:
+def evaluated(texts: list[str], url: str | None, *, model="m", **options) -> dict[str, Any]:
     """Scores of pairs of these texts, which the server encodes."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
     ]
-    how = {"cache": False, "resamples": 0, "progress": False, "suite": "sts", **options}
+    how = {"cache": False, "resamples": 0, "suite": "sts", **options}
     (found,) = aoe_train.evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
     return dict(found)
 
 
-async def no_pause(*_: object) -> None:
+async def no_pause(*_):
     """Doesn't wait."""
 
 
 @pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
@@ -47,7 +45,7 @@ def test_vectors_in_text_order_from_several_requests(server):
     evaluated(["a" * 150_000, "b" * 150_000, "c", "d"], server.url + "/embeddings")
     assert [len(asked["input"]) for asked in server.asked[3:]] == [1, 3]  # long texts
 
-    async def notebook() -> Any:  # within a running loop
+    async def notebook():  # within a running loop
         return evaluated(["a", "b", "cc"], server.url)
 
     assert asyncio.run(notebook())["n"] == 3
@@ -154,7 +152,7 @@ def test_texts_that_are_refused(server, text, words):
         name, texts, measure = "mine", ["a", text], None
 
     with pytest.raises(DataError, match=words):
-        aoe_train.evaluate("m", endpoint=server.url, tasks=[Task()], cache=False, progress=False)
+        aoe_train.evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)
     assert not server.asked
 
 

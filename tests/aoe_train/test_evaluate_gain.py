@@ -1,7 +1,6 @@
 """Intervals, paired tests, and whether a model is better than another."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +107,7 @@ def test_a_gain_by_hand():
 
 
 def test_intervals_widen_with_label_uncertainty():
-    def width(sure: float) -> float:
+    def width(sure):
         probabilities = np.where(LABELS == 1, sure, 1 - sure)
         found = gain(
             Binary(RIGHT, LABELS, probabilities=probabilities),
@@ -154,13 +153,13 @@ def test_too_few_pairs_show_nothing():
 
 def test_gains_of_an_evaluation(tmp_path, capsys):
     """With labels 0 and 1, and with the probabilities of `label judge`."""
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}
         for word in ("man", "dog", "plane")
         for other in ("man", "dog", "plane", "cat")
     ]
     bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
-    how: dict[str, Any] = {"against": str(copy), "resamples": 100, "cache": False}
+    how = {"against": str(copy), "resamples": 100, "cache": False}
     plain = aoe_train.evaluate(str(bert), data=rows, **how)
     assert "using AUC, F1 and accuracy (suite='binary')" in capsys.readouterr().err
     (found,) = plain.gains.values()

@@ -270,9 +270,7 @@ def test_triplets_give_the_share_of_correct_rows():
 )
 def test_evaluate_ranks_positives_and_triplets(rows, expected):
     data = [dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows]
-    ((_, told),) = (
-        aoe_train.evaluate(on_circle, data=data, resamples=0, progress=False).to_dict().items()
-    )
+    ((_, told),) = aoe_train.evaluate(on_circle, data=data, resamples=0).to_dict().items()
     assert {name: told[name] for name in expected} == pytest.approx(expected)
 
 
@@ -280,15 +278,15 @@ def test_evaluate_ranks_texts_of_one_group():
     groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
     data = [{"text": text, "intent": group} for text, group in groups.items()]
     columns = {"text": "text", "group": "intent"}
-    table = aoe_train.evaluate(on_circle, data=data, columns=columns, resamples=0, progress=False)
+    table = aoe_train.evaluate(on_circle, data=data, columns=columns, resamples=0)
     ((_, told),) = table.to_dict().items()
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == pytest.approx((1 + 1 + 1 / 3 + 1) / 4)
     with pytest.raises(DataError, match="each group has one text"):
-        aoe_train.evaluate(on_circle, data=data[3:], columns=columns, progress=False)
+        aoe_train.evaluate(on_circle, data=data[3:], columns=columns)
     with pytest.raises(ConfigError, match="takes only text and group"):
-        aoe_train.evaluate(on_circle, data=data, columns=columns | {"label": "x"}, progress=False)
+        aoe_train.evaluate(on_circle, data=data, columns=columns | {"label": "x"})
 
 
 def test_the_verdict_on_positives_is_by_mrr():
@@ -296,15 +294,13 @@ def test_the_verdict_on_positives_is_by_mrr():
         {"anchor": f"question {number} ?", "positive": f"answer {number} ."} for number in range(60)
     ]
 
-    def encode(texts: list[str]) -> np.ndarray:
+    def encode(texts):
         return np.eye(60, dtype=np.float32)[[int(text.split()[1]) for text in texts]]
 
-    def worse(texts: list[str]) -> np.ndarray:
+    def worse(texts):
         return encode(texts) + 3 * np.random.default_rng(1).random((len(texts), 60), np.float32)
 
-    ((_, gain),) = aoe_train.evaluate(
-        encode, data=pairs, against=worse, progress=False
-    ).gains.items()
+    ((_, gain),) = aoe_train.evaluate(encode, data=pairs, against=worse).gains.items()
     assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
     assert re.search(r"^MRR \d.* -> 100.00 \(.*, 60 queries\)$", str(gain))
 
@@ -312,7 +308,7 @@ def test_the_verdict_on_positives_is_by_mrr():
 def test_searches_use_the_prompts_for_queries_and_documents():
     calls = []
 
-    def encode(texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(texts, prompt=None):
         calls.append((prompt, texts))
         return on_circle(texts)
 
@@ -399,7 +395,7 @@ def flipped(texts: list[str], **_: str) -> np.ndarray:
     ],
 )
 def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, is_few):
-    each: list[tuple[str, ...]] = [("a", "b", "d"), ("e", "c", "d")]
+    each = [("a", "b", "d"), ("e", "c", "d")]
     wide = [row if kind == "triplet" else row[:2] for row in each] * (rows // 2)
     sets = {"dev": examples(kind, wide, labels and labels * (rows // 2))}
     after, before = (dev_scores(encode, sets) for encode in (on_circle, flipped))

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from pairkit import ConfigError
 class Hits:
     """A task in which the share of correct examples is the model's quality."""
 
-    def __init__(self, name: str, n: int = 40, metrics: Sequence[str] = ("accuracy",)) -> None:
+    def __init__(self, name: str, n: int = 40, metrics: Sequence[str] = ("accuracy",)):
         self.name, self.n, self.metrics = name, n, metrics
         self.texts = [f"{name} {place}" for place in range(n)]
 
@@ -31,7 +30,7 @@ class Hits:
         values = {
             metric: never if metric == "never" else right.astype(float) for metric in self.metrics
         }
-        parts: dict[str, Any] = {
+        parts = {
             "first": (tasks.MeanMetrics({"accuracy": values["accuracy"][:10]}), 10),
             "odd": (None, 1),
         }
@@ -41,7 +40,7 @@ class Hits:
 def model(name: str, quality: float) -> Callable[[list[str]], np.ndarray]:
     """A model whose vectors contain its quality."""
 
-    def encode(texts: list[str]) -> np.ndarray:
+    def encode(texts):
         return np.full((len(texts), 1), quality, np.float32)
 
     encode.__name__ = name
@@ -51,9 +50,9 @@ def model(name: str, quality: float) -> Callable[[list[str]], np.ndarray]:
 MINE, OTHER = model("mine", 0.75), model("other", 0.5)
 
 
-def evaluated(*models: Any, **options: Any) -> Evaluation:
+def evaluated(*models, **options) -> Evaluation:
     two = [Hits("MR"), Hits("CR", 20)]
-    how = {"tasks": two, "resamples": 200, "seed": 1, "progress": False, **options}
+    how = {"tasks": two, "resamples": 200, "seed": 1, **options}
     return aoe_train.evaluate(models or MINE, **how)
 
 
@@ -178,12 +177,12 @@ def test_tables_of_rankings():
     texts = ["apple pie", "apple tart", "plum cake", "plum jam"]
     pairs = [{"text1": one, "text2": other, "label": 1} for one, other in (texts[:2], texts[2:])]
 
-    def vectors(asked: list[str]) -> np.ndarray:
+    def vectors(asked):
         return np.eye(4, dtype=np.float32)[
             [max(1, texts.index(text)) for text in asked]
         ]  # the first two are equal
 
-    found = aoe_train.evaluate(vectors, suite="tracker", data=pairs, resamples=100, progress=False)
+    found = aoe_train.evaluate(vectors, suite="tracker", data=pairs, resamples=100)
     ranked, ahead = found.tables(subsets=True)
     assert ranked.headings[:3] == ("ranked by", "weight", "recall@1")
     assert [row[:2] for row in ranked.rows if not row[0].startswith(" ")] == [
@@ -205,17 +204,15 @@ def test_the_page_plots_gains_and_cosines():
         for row in range(40)
     ]
 
-    def separates(texts: list[str]) -> np.ndarray:
+    def separates(texts):
         """Vectors that are equal if the first letters are."""
         return np.array([[text[0] in "aA", text[0] == "B"] for text in texts], np.float32)
 
-    def confuses(texts: list[str]) -> np.ndarray:
+    def confuses(texts):
         return np.array([[1, text[0] != "a" and int(text[1:]) % 3] for text in texts], np.float32)
 
     confuses.__name__ = "<b>other"
-    found = aoe_train.evaluate(
-        separates, data=pairs, against=confuses, resamples=100, progress=False
-    )
+    found = aoe_train.evaluate(separates, data=pairs, against=confuses, resamples=100)
     page = found.to_html()
     assert all(f"<h2>{title}</h2>" in page for title in ("Verdict", "Scores", "Gains", "Cosines"))
     assert "<b>other" not in page

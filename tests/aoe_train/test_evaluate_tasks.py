@@ -27,12 +27,12 @@ def letters(texts: list[str]) -> np.ndarray:
     )
 
 
-def evaluate(**options: Any) -> aoe_train.Evaluation:
-    return aoe_train.evaluate(letters, resamples=0, **{"progress": False, **options})
+def evaluate(**options) -> aoe_train.Evaluation:
+    return aoe_train.evaluate(letters, resamples=0, **options)
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published(tmp_path_factory) -> Path:
     """Test sets of the published sizes."""
     return write_sts(tmp_path_factory.mktemp("sts"))
 
@@ -113,7 +113,7 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
 
 Row = tuple[str, str, float]
 
-TEST: list[Row] = [
+TEST = [
     ("panic on save", "panic on saving", 1),
     ("panic on save", "the window is red", 0),
     ("slow start", "start is slow", 1),
@@ -121,12 +121,7 @@ TEST: list[Row] = [
     ("x" * 1200, "y" * 3600 + " x", 0),
     ("x" * 1200, "x" * 1100, 1),
 ]
-DEV: list[Row] = [
-    ("typo", "type", 1),
-    ("typo", "manual", 0),
-    ("crash", "crab", 1),
-    ("crash", "docs", 0),
-]
+DEV = [("typo", "type", 1), ("typo", "manual", 0), ("crash", "crab", 1), ("crash", "docs", 0)]
 WITHOUT_THRESHOLDS = [
     "spearman",
     "roc_auc",
@@ -142,14 +137,14 @@ def cosines(rows: list[Row]) -> np.ndarray:
     return (one * other).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
 
 
-def write(path: Path, rows: list[Row]) -> None:
+def write(path: Path, rows: list[Row]):
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(dict(zip(("text1", "text2", "label"), row, strict=True))) for row in rows]
     path.write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture
-def dataset(tmp_path: Path) -> Path:
+def dataset(tmp_path) -> Path:
     """A dataset with all splits, its test split in two files."""
     folder = tmp_path / "issues"
     write(folder / "data" / "test-00000-of-00002.jsonl", TEST[:4])
@@ -159,7 +154,7 @@ def dataset(tmp_path: Path) -> Path:
     return folder
 
 
-def scores_of(data: Path, **options: Any) -> dict[str, Any]:
+def scores_of(data: Path, **options) -> dict[str, Any]:
     ((_, scores),) = evaluate(data=data, suite="binary", **options).to_dict().items()
     return {name: value for name, value in scores.items() if name not in ("n", "overlap")}
 
@@ -218,7 +213,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
-def trained(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(bert, tmp_path_factory) -> Path:
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
     rows = [
@@ -226,7 +221,7 @@ def trained(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for one in "abc"
         for other in "abc"
     ]
-    aoe_train.train(rows, backbone=bert, out=out, epochs=1, preset="cosent", progress=False)
+    aoe_train.train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
     return out
 
 
@@ -270,7 +265,7 @@ def test_verdicts_leave_out_trained_rows(pairs, verdict, trained, bert):
         {"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(sides)
     ]
     for models in ({"model": trained, "against": bert}, {"model": bert, "against": trained}):
-        found = aoe_train.evaluate(data=rows, resamples=100, cache=False, progress=False, **models)
+        found = aoe_train.evaluate(data=rows, resamples=100, cache=False, **models)
         assert found.verdicts()[0].endswith(verdict)
 
 
@@ -280,12 +275,10 @@ def test_overlap_of_single_inputs(trained):
 
         name, texts = "mine", ["a", ("a", "b"), ("b", "x")]
 
-        def measure(self, vectors: Any) -> Any:
+        def measure(self, vectors):
             return aoe_train.tasks.MeanMetrics({"size": np.ones(len(vectors.rows(self.texts)))})
 
-    found = aoe_train.evaluate(
-        trained, tasks=[Mine()], resamples=0, cache=False, progress=False
-    ).to_dict()
+    found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0, cache=False).to_dict()
     assert found["mine"]["overlap"] == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
 
 
@@ -314,8 +307,8 @@ def encode(texts: list[str]) -> np.ndarray:
     )
 
 
-def scores(folder: Path, **more: Any) -> dict[str, float]:
-    found = aoe_train.evaluate(encode, data=folder, resamples=0, progress=False, **more)
+def scores(folder: Path, **more) -> dict[str, float]:
+    found = aoe_train.evaluate(encode, data=folder, resamples=0, **more)
     (figures,) = found.to_dict().values()
     return figures
 
@@ -338,12 +331,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     corpus = [f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)]
     vectors = encode(corpus).astype(float)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    expected: dict[str, list[float]] = {
-        "ndcg@10": [],
-        "mrr@10": [],
-        "recall@10": [],
-        "recall@100": [],
-    }
+    expected = {"ndcg@10": [], "mrr@10": [], "recall@10": [], "recall@100": []}
     for query, of in gains.items():
         kept = [n for n in range(DOCUMENTS) if f"d{n}" != query]
         cosines = vectors[kept] @ encode([f"query {3 if query == 'd7' else query[1:]}"])[0]
@@ -380,13 +368,13 @@ def test_relevant_documents_are_pairs(tmp_path):
 
 def test_a_text_in_place_of_a_folder_is_refused():
     with pytest.raises(ConfigError, match=r"not a valid path \(File name too long\)"):
-        aoe_train.evaluate(encode, data="a text " * 100, progress=False)
+        aoe_train.evaluate(encode, data="a text " * 100)
 
 
 def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
     folder = write_beir(tmp_path / "own", ["d7\td7\t1"])
 
-    def same(texts: list[str]) -> np.ndarray:
+    def same(texts):
         return encode(["7 of 7" if text == "query 3" else text for text in texts])
 
     assert aoe_train.evaluate(same, data=folder, resamples=0).to_dict()["own"]["mrr@10"] == 1
@@ -399,9 +387,7 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
 
 def test_ties_count_against_relevant_documents(tmp_path):
     folder = write_beir(tmp_path, ["q0\td5\t1"])
-    found = aoe_train.evaluate(
-        lambda texts: np.ones((len(texts), 2)), data=folder, resamples=0, progress=False
-    )
+    found = aoe_train.evaluate(lambda texts: np.ones((len(texts), 2)), data=folder, resamples=0)
     assert found.to_dict()[folder.name]["recall@100"] == 0
 
 

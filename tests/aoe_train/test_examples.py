@@ -157,7 +157,7 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
     text = "premise,hypothesis,label\nx,y,neutral\na,b,entailment\nx,y,neutral\na,b,contradiction\n"
     put(tmp_path / "train-0.csv", "premise,hypothesis,label\nu,v,neutral\n")
     put(tmp_path / "train-1.csv", text)
-    told: list[str] = []
+    told = []
     examples = read_examples(tmp_path, say=told.append)
     assert "train-1.csv:3, 0 in" in told[0]
     assert "train-1.csv:5)" in told[0]
@@ -177,7 +177,7 @@ def test_conflicting_triplets(tmp_path, conflicts, left):
         "i,g,x",
     ]  # i is the negative of g, and its positive
     path = put(tmp_path / "a.csv", "\n".join(["anchor,positive,negative", *lines, ""]))
-    told: list[str] = []
+    told = []
     assert rows_of(read_examples(path, conflicts=conflicts, say=told.append)) == left
     assert told[0].startswith(
         "3 pairs have different labels, such as 'd' and 'd' (1 as a text and itself, 0 in"

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,32 +18,26 @@ from tests.aoe_train.tiny import around, save_bert
 from tests.aoe_train.vectors import difference, probes
 
 
-def export(model: Path, out: Path, **options: Any) -> aoe_train.Exported:
-    return aoe_train.export(model, out=out, progress=False, **options)
+def export(model: Path, out: Path, **options) -> aoe_train.Exported:
+    return aoe_train.export(model, out=out, **options)
 
 
 def adapted(llama: Path, folder: Path) -> Encoder:
     """A model folder with adapters that change the vectors."""
     settings = {"encoder.bidirectional": True, "encoder.pooling": "last", "lora.rank": 4}
-    options: dict[str, Any] = {
-        "prompts": "the {text} in one word:",
-        "lora": True,
-        "settings": settings,
-    }
-    aoe_train.train(
-        ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, progress=False, **options
-    )
+    options = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
+    aoe_train.train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, **options)
     weights = load_file(folder / "adapter_model.safetensors")
     torch.manual_seed(0)
     noisy = {name: torch.randn_like(weight) / 10 for name, weight in weights.items()}
     save_file(noisy, folder / "adapter_model.safetensors", {"format": "pt"})
-    return Encoder.load(folder, device="cpu")
+    return Encoder.load(folder)
 
 
 def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     encoder, texts, out = adapted(llama, tmp_path / "m"), probes(64), tmp_path / "x"
     expected = encoder.encode(texts)
-    plain = Encoder.load(llama, device="cpu", pooling="last", bidirectional=True)
+    plain = Encoder.load(llama, pooling="last", bidirectional=True)
     assert difference(plain.encode(texts), expected) > 0.1
     result = json.loads(aoe("export", "--model", tmp_path / "m", "--out", out, "--json"))
     said = (result["out"], result["merged"], result["dim"], result["needs_toolkit"])
@@ -52,8 +45,8 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     assert max(result["difference"], result["rounding"]) < 1e-5
     assert not list(out.glob("adapter*"))
     assert not any("lora" in name for name in load_file(out / "model.safetensors"))
-    assert difference(SentenceTransformer(str(out), device="cpu").encode(texts), expected) < 1e-5
-    assert difference(Encoder.load(out, device="cpu").encode(texts), expected) < 1e-5
+    assert difference(SentenceTransformer(str(out)).encode(texts), expected) < 1e-5
+    assert difference(Encoder.load(out).encode(texts), expected) < 1e-5
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("bf16", 0.1), ("fp16", 0.01)])
@@ -67,9 +60,7 @@ def test_half_precision_weights(bert, tmp_path, dtype, within):
 
 def test_card_and_run_record(bert, tmp_path):
     model = tmp_path / "m"
-    Encoder.load(
-        bert, device="cpu", long_text="chunks", max_length=16, **around("the {text}")
-    ).save(model)
+    Encoder.load(bert, long_text="chunks", max_length=16, **around("the {text}")).save(model)
     done = export(model, tmp_path / "x")
     card = (tmp_path / "x/README.md").read_text()
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
@@ -96,17 +87,14 @@ NAMED = {"query": "the man: ", "passage": "a road "}
 @pytest.mark.parametrize(("default", "of_queries"), [(None, ""), ("passage", "a road ")])
 def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, tmp_path, default, of_queries):
     """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
-    Encoder.load(bert, pooling="avg", device="cpu", prompts=NAMED).save(tmp_path / "m")
+    Encoder.load(bert, pooling="avg", prompts=NAMED).save(tmp_path / "m")
     (tmp_path / "m/README.md").write_text("# Its card\n")
     export(tmp_path / "m", tmp_path / "x", default_prompt=default)
-    theirs = SentenceTransformer(str(tmp_path / "x"), device="cpu")
+    theirs = SentenceTransformer(str(tmp_path / "x"))
     assert theirs.default_prompt_name == default
     texts = ["a cat", "the road"]
     assert difference(theirs.encode(texts), theirs.encode(texts, prompt=of_queries)) < 1e-6
-    assert (
-        difference(theirs.encode(texts), Encoder.load(tmp_path / "x", device="cpu").encode(texts))
-        < 1e-6
-    )
+    assert difference(theirs.encode(texts), Encoder.load(tmp_path / "x").encode(texts)) < 1e-6
     assert (
         difference(
             theirs.encode(texts, prompt_name="query"), theirs.encode(texts, prompt="the man: ")
@@ -136,19 +124,17 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
 ):
     """Run with stand-ins that hand the arguments to sentence-transformers as both libraries do."""
     folder = tmp_path / "m"
-    Encoder.load(
-        bert, pooling="avg", device="cpu", prompts=prompts, default_prompt_name=default
-    ).save(folder)
+    Encoder.load(bert, pooling="avg", prompts=prompts, default_prompt_name=default).save(folder)
     export(folder, tmp_path / "x")
     (code,) = re.findall(
         r"```python\n(HuggingFaceEmb.*?)```", (tmp_path / "x/README.md").read_text(), re.DOTALL
     )
-    found: list[Any] = []
+    found = []
     stand_in = {"HuggingFaceEmbeddings": lambda **given: found.append(given)}
     stand_in["HuggingFaceEmbedding"] = lambda *given, **named: found.append(named)
     exec(code.replace("path/to/this/folder", str(tmp_path / "x")), stand_in)
     chain, index = found
-    theirs, text = SentenceTransformer(chain["model_name"], device="cpu"), ["a cat"]
+    theirs, text = SentenceTransformer(chain["model_name"]), ["a cat"]
     for kwargs, words in (
         (chain["encode_kwargs"], document),
         (chain["query_encode_kwargs"], query),
@@ -160,17 +146,11 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
 @pytest.mark.parametrize("wrong", ["vectors", "prompts"])
 def test_a_failed_verification_leaves_no_files(bert, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
-    settings: dict[str, Any] = {
-        "pooling": "avg",
-        "prompts": prompts,
-        "default_prompt_name": "query",
-    }
-    Encoder.load(bert, device="cpu", **settings).save(tmp_path / "m")
+    settings = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
+    Encoder.load(bert, **settings).save(tmp_path / "m")
     encode = SentenceTransformer.encode
 
-    def other(
-        self: SentenceTransformer, texts: list[str], prompt_name: str | None = None, **more: Any
-    ) -> Any:
+    def other(self, texts, prompt_name=None, **more):
         return encode(self, texts, **more) * (1 if wrong == "prompts" else 0.99)
 
     monkeypatch.setattr(SentenceTransformer, "encode", other)
@@ -204,7 +184,7 @@ def test_weights_are_averaged_with_the_backbones(adapters, llama, tmp_path):
 
 def test_export_errors(tmp_path):
     one, wide = save_bert(tmp_path / "one", layers=1), save_bert(tmp_path / "wide", layers=2)
-    mixed: dict[str, Any] = {"interpolate": 0.5}
+    mixed = {"interpolate": 0.5}
     for given, words in (
         (mixed, "its run.json doesn't name its backbone; give backbone="),
         ({**mixed, "backbone": wide}, "different names or shapes"),

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,8 +30,8 @@ needs_packages = pytest.mark.skipif(
 )
 
 
-def load(folder: Path, **settings: Any) -> Encoder:
-    return Encoder.load(folder, device="cpu", precision="fp32", **settings)
+def load(folder: Path, **settings) -> Encoder:
+    return Encoder.load(folder, precision="fp32", **settings)
 
 
 @pytest.mark.parametrize("pooling", [*POOLINGS, "first-last-avg"])
@@ -53,7 +52,7 @@ PROMPTS = {"query": "the man: ", "document": "a road "}
 
 
 @pytest.fixture(scope="module")
-def exported(shallow: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Encoder, Path]:
+def exported(shallow, tmp_path_factory) -> tuple[Encoder, Path]:
     """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"
     encoder = load(
@@ -96,7 +95,7 @@ FLUTE = "A man is playing a flute."
 
 def vectors_of_card(card: str) -> np.ndarray:
     """Vectors of FLUTE, computed by the code in a card."""
-    found: dict[str, Any] = {}
+    found = {}
     exec(card.split("```python\n")[2].split("```")[0], found)
     return np.asarray(found["vectors"])
 
@@ -119,7 +118,7 @@ def test_graphs(request, tmp_path, backbone, settings):
     agrees(tmp_path / "x", encoder)
 
 
-def agrees(folder: Path, encoder: Encoder) -> None:
+def agrees(folder: Path, encoder: Encoder):
     """The graph accepts any number of texts of any length."""
     encode = onnx_encoder(folder, encoder.settings.named_prompts)
     texts = [*probes(48), "a cat . " * 4]
@@ -142,7 +141,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     with pytest.raises(
         ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"
     ):
-        export(Encoder.load(bert, device="cpu"), tmp_path / "x", source=bert, form="onnx")
+        export(Encoder.load(bert), tmp_path / "x", source=bert, form="onnx")
     assert not (tmp_path / "x").exists()
 
 
@@ -159,7 +158,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     ],
 )
 def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
-    encoder = Encoder.load(bert, device="cpu", **settings)
+    encoder = Encoder.load(bert, **settings)
     with pytest.raises(ConfigError, match=told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
 
@@ -243,4 +242,4 @@ def test_int8_export(exported, tmp_path, monkeypatch):
 )
 def test_options_that_conflict_with_a_graph(tmp_path, how, words):
     with pytest.raises(ConfigError, match=words):
-        aoe_train.export("minilm", out=tmp_path / "x", progress=False, **how)
+        aoe_train.export("minilm", out=tmp_path / "x", **how)

@@ -1,7 +1,6 @@
 """Indexes of folders of documents."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,11 +8,11 @@ import aoe_train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 
-QUIET: dict[str, Any] = {"cache": False, "progress": False}
+QUIET = {"cache": False}
 
 
 @pytest.fixture
-def handbook(tmp_path: Path) -> Path:
+def handbook(tmp_path) -> Path:
     folder = tmp_path / "handbook"
     (folder / "rules").mkdir(parents=True)
     (folder / "index.md").write_text("# The house\n\nAn old house in the city.\n")
@@ -23,7 +22,7 @@ def handbook(tmp_path: Path) -> Path:
     return folder
 
 
-def test_chunks_name_their_place_and_address(bert: Path, handbook: Path, tmp_path: Path) -> None:
+def test_chunks_name_their_place_and_address(bert, handbook, tmp_path):
     aoe_train.index(
         handbook,
         model=bert,
@@ -48,7 +47,7 @@ def test_chunks_name_their_place_and_address(bert: Path, handbook: Path, tmp_pat
     assert "rules/dogs.md:5" in output
 
 
-def test_an_index_follows_its_folder(bert: Path, handbook: Path, tmp_path: Path) -> None:
+def test_an_index_follows_its_folder(bert, handbook, tmp_path):
     out = tmp_path / "index"
     first = aoe_train.index(handbook, model=bert, out=out, **QUIET)
     assert (first.rows, first.encoded, first.removed) == (2, 2, 0)
@@ -63,7 +62,7 @@ def test_an_index_follows_its_folder(bert: Path, handbook: Path, tmp_path: Path)
     ]
 
 
-def test_no_chunk_is_longer_than_the_model_reads(bert: Path, tmp_path: Path) -> None:
+def test_no_chunk_is_longer_than_the_model_reads(bert, tmp_path):
     (tmp_path / "a.md").write_text("# Dogs\n\n" + "the dog is running in the city. " * 400)
     aoe_train.index(tmp_path / "a.md", model=bert, out=tmp_path / "index", chunk_tokens=32, **QUIET)
     texts = aoe_train.open_index(tmp_path / "index", words_only=True)
@@ -85,19 +84,12 @@ def test_no_chunk_is_longer_than_the_model_reads(bert: Path, tmp_path: Path) -> 
         ({"columns": {"text": "a"}}, ConfigError, "only for tables"),
     ],
 )
-def test_options_that_do_not_fit(
-    bert: Path,
-    handbook: Path,
-    tmp_path: Path,
-    given: dict[str, Any],
-    error: type[Exception],
-    message: str,
-) -> None:
+def test_options_that_do_not_fit(bert, handbook, tmp_path, given, error, message):
     with pytest.raises(error, match=message):
         aoe_train.index(handbook, model=bert, out=tmp_path / "index", **given, **QUIET)
 
 
-def test_a_folder_without_text(bert: Path, tmp_path: Path) -> None:
+def test_a_folder_without_text(bert, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("---\ntitle: x\n---\n")
     with pytest.raises(DataError, match="no text"):

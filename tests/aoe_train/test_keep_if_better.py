@@ -53,14 +53,8 @@ def few(train_file):
     return path
 
 
-def run(data: Any, bert: Path, out: Path, **more: Any) -> aoe_train.Trained:
-    how: dict[str, Any] = {
-        "epochs": 6,
-        "batch_size": 16,
-        "lr": 2e-3,
-        "preset": "cosent",
-        "progress": False,
-    }
+def run(data, bert: Path, out: Path, **more) -> aoe_train.Trained:
+    how = {"epochs": 6, "batch_size": 16, "lr": 2e-3, "preset": "cosent"}
     return aoe_train.train(data, backbone=bert, out=out, **how | more)
 
 
@@ -75,7 +69,7 @@ def test_better_model_is_saved(train_file, bert, tmp_path):
     assert found.gain is not None
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "better", 120)
     assert not same_weights(tmp_path / "m", bert)
-    how = {"against": bert, "resamples": 1000, "cache": False, "progress": False}
+    how = {"against": bert, "resamples": 1000, "cache": False}
     (again,) = aoe_train.evaluate(tmp_path / "m", data=judged_rows(1), **how).gains.values()
     assert again.after == pytest.approx(found.gain.after, abs=1e-3)
     assert again.before == pytest.approx(found.gain.before, abs=1e-3)
@@ -85,11 +79,7 @@ def test_better_model_is_saved(train_file, bert, tmp_path):
 
 
 def test_backbone_is_saved_if_the_model_is_worse(few, bert, tmp_path, capsys):
-    more: dict[str, Any] = {
-        "accept_on": judged_rows(1),
-        "dev_data": judged_rows(2, 24),
-        "epochs": 1,
-    }
+    more = {"accept_on": judged_rows(1), "dev_data": judged_rows(2, 24), "epochs": 1}
     found = run(shuffled(few), bert, tmp_path / "m", **more)
     assert found.gain is not None
     assert found.gain.word != "better"

@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,12 +12,12 @@ from pairkit import ConfigError, DataError, RemoteError
 from tests.aoe_train.tiny import edit
 
 
-def pickled(folder: Path) -> None:
+def pickled(folder: Path):
     torch.save({}, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
-def cut_in_half(folder: Path) -> None:
+def cut_in_half(folder: Path):
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
@@ -40,13 +39,13 @@ def test_invalid_model_names_are_refused(source, error, message):
         Encoder.load(source)
 
 
-def pointer(folder: Path) -> None:
+def pointer(folder: Path):
     (folder / "model.safetensors").write_text(
         "version https://git-lfs.github.com/spec/v1\noid sha256:1\n"
     )
 
 
-def changed(**fields: object) -> Any:
+def changed(**fields):
     return lambda folder: edit(folder / "config.json", **fields)
 
 

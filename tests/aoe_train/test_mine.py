@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import aoe_train
 from aoe_train import Encoder, Mined
-from pairkit import ConfigError, DataError, Progress
+from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
 
-def mined(data: Any, **options: Any) -> Mined:
-    return aoe_train.mine(data, progress=False, **options)
+def mined(data, **options) -> Mined:
+    return aoe_train.mine(data, **options)
 
 
 def negatives(rows: pl.DataFrame) -> list[list[str]]:
@@ -65,12 +65,12 @@ def test_a_row_that_gets_none_is_counted():
 class Given(Encoder):
     """A model with a given cosine of each text with all anchors, which are the texts without one."""
 
-    def __init__(self, bert: Path, cosines: dict[str, float]) -> None:
-        real = Encoder.load(bert, device="cpu")
+    def __init__(self, bert: Path, cosines: dict[str, float]):
+        real = Encoder.load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.cosines = cosines
 
-    def encode(self, texts: Any, **_: object) -> np.ndarray:
+    def encode(self, texts, **_) -> np.ndarray:
         first = np.array([self.cosines.get(text, 1) for text in texts], np.float32)
         return np.pad(np.stack([first, np.sqrt(1 - first**2)], axis=1), ((0, 0), (0, self.dim - 2)))
 
@@ -143,18 +143,14 @@ _ROWS = st.lists(st.tuples(_TEXT, _TEXT, st.sampled_from([1, 1, 0])), min_size=3
 def test_no_positive_is_ever_mined(rows, transitive, count, sampling):
     rows = [*rows, ("a man", "the man", 1)]
     data = pl.DataFrame(rows, schema=["text1", "text2", "label"], orient="row")
-    options: dict[str, Any] = {
-        "num_negatives": count,
-        "sampling": sampling,
-        "transitive": transitive,
-    }
+    options = {"num_negatives": count, "sampling": sampling, "transitive": transitive}
     try:
         found = mined(data, **options)
     except DataError:
         return  # no row got a negative
     table = found.splits["train"]
     assert table.equals(mined(data, **options).splits["train"])
-    partners: dict[str, set[str]] = {}
+    partners = {}
     for one, other, label in rows:
         if label:
             partners.setdefault(one, {one}).add(other)
@@ -200,7 +196,7 @@ def tuples(seed: int, rows: int) -> pl.DataFrame:
 @pytest.mark.parametrize("by", ["model", "both"])
 def test_anchors_are_queries_and_candidates_documents(bert, by):
     prompts = {"query": "the man is", "document": "a red boat"}
-    encoder = Encoder.load(bert, device="cpu", precision="fp32", prompts=prompts)
+    encoder = Encoder.load(bert, precision="fp32", prompts=prompts)
     found = mined(tuples(2, 12), model=encoder, by=by, num_negatives=2, scores=True).splits["train"]
     for row, texts in zip(found.iter_rows(named=True), negatives(found), strict=True):
         vectors = encoder.encode_document([row["positive"], *texts], normalize=True)
@@ -219,10 +215,10 @@ def write_tuples(folder: Path) -> Path:
 def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, tmp_path, monkeypatch, kept):
     data = write_tuples(tmp_path / "data")
 
-    def stop(*_: Any, **__: Any) -> Any:
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
-    def stop_mining(at: Progress) -> None:
+    def stop_mining(at):
         if at.stage.startswith("mine "):
             stop()
 
@@ -262,7 +258,7 @@ def test_what_can_not_be_mined(data, options, words):
         mined(data, **options)
 
 
-def test_the_command_makes_a_dataset_that_training_reads(bert: Path, tmp_path: Path):
+def test_the_command_makes_a_dataset_that_training_reads(bert, tmp_path):
     data, out = write_tuples(tmp_path / "data"), tmp_path / "mined"
     command = (
         "mine",
@@ -292,20 +288,13 @@ def test_the_command_makes_a_dataset_that_training_reads(bert: Path, tmp_path: P
         aoe(*command[:-2], "2")
 
 
-def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(
-    tmp_path: Path,
-):
+def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_returns_them(tmp_path):
     source = {split: tuples(seed, 40) for seed, split in enumerate(("train", "test"))}
 
-    def found(**options: Any) -> dict[str, pl.DataFrame]:
+    def found(**options):
         return mined(source, rank_range=(3, 12), scores=True, candidates="all", **options).splits
 
-    how: dict[str, Any] = {
-        "out": tmp_path / "mined",
-        "num_negatives": 2,
-        "sampling": "random",
-        "seed": 1,
-    }
+    how = {"out": tmp_path / "mined", "num_negatives": 2, "sampling": "random", "seed": 1}
     once, again, anew = found(**how), found(**how), found(**{**how, "out": None})
     assert [*again] == [*once] == ["train", "test"]
     assert all(
@@ -320,12 +309,10 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
 
 
 @pytest.fixture(scope="module")
-def real(minilm: Path) -> tuple[Encoder, Any]:
+def real(minilm) -> tuple[Encoder, Any]:
     """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
     library = pytest.importorskip("sentence_transformers")
-    return Encoder.load(minilm, device="cpu", precision="fp32"), library.SentenceTransformer(
-        str(minilm), device="cpu"
-    )
+    return Encoder.load(minilm, precision="fp32"), library.SentenceTransformer(str(minilm))
 
 
 @pytest.mark.parametrize(
@@ -341,9 +328,7 @@ def real(minilm: Path) -> tuple[Encoder, Any]:
         ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
     ],
 )
-def test_as_sentence_transformers(
-    real: tuple[Encoder, Any], ours: dict[str, Any], theirs: dict[str, Any]
-):
+def test_as_sentence_transformers(real, ours, theirs):
     from datasets import Dataset
     from sentence_transformers.util import mine_hard_negatives
 
@@ -353,7 +338,7 @@ def test_as_sentence_transformers(
         corpus = tuples(7, 30)["anchor"].to_list()
         ours, theirs = {"corpus": [*corpus, *data["positive"]]}, {"corpus": corpus}
     pairs = Dataset.from_dict(data.to_dict(as_series=False))
-    how: dict[str, Any] = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
+    how = {"num_negatives": 3, "output_format": "n-tuple", "verbose": False}
     expected = mine_hard_negatives(pairs, model, **how, **theirs)
     found = mined(data, model=encoder, num_negatives=3, **ours)
     rows = found.splits["train"].drop_nulls()

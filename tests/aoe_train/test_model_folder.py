@@ -27,7 +27,7 @@ from tests.aoe_train.tiny import edit
 from tests.support.linear import assert_linear, repeated
 
 
-def refused(load: Callable[[], object], error: type[PairkitError], message: str) -> None:
+def refused(load: Callable[[], object], error: type[PairkitError], message: str):
     with pytest.raises(error, match=message) as caught:
         load()
     assert "\n" not in str(caught.value)
@@ -121,7 +121,7 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
         "invert": False,
     }
     edit(copy / "tokenizer.json", pre_tokenizer=split)
-    encoder = Encoder.load(copy, device="cpu")
+    encoder = Encoder.load(copy)
     refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
     merged = {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
     edit(
@@ -151,10 +151,10 @@ def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = No
 class Bomb:
     """Creates a file when it is unpickled."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path):
         self.path = path
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return Path.touch, (self.path,)
 
 
@@ -247,8 +247,8 @@ ROWS = [
 
 
 def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
-    def evaluate() -> object:
-        return aoe_train.evaluate(copy, data=ROWS, resamples=0, progress=False)
+    def evaluate():
+        return aoe_train.evaluate(copy, data=ROWS, resamples=0)
 
     path = copy / "training_texts.npy"
     np.save(path, np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
@@ -271,13 +271,8 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
 
 
 def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
-    def train() -> object:
-        options = {
-            "epochs": 3,
-            "batch_size": 2,
-            "settings": {"log.checkpoint_steps": 1},
-            "progress": False,
-        }
+    def train():
+        options = {"epochs": 3, "batch_size": 2, "settings": {"log.checkpoint_steps": 1}}
         return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
 
     kill_at(2)
@@ -290,7 +285,7 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
 
 
 def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
-    assert Encoder.load("minilm", device="cpu").dim == 384
+    assert Encoder.load("minilm").dim == 384
     copy = Path(shutil.copytree(minilm, tmp_path / "model"))
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
@@ -307,7 +302,7 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
         message = rf"{name} differs from the published.*give the folder"
         refused(lambda: Encoder.load("minilm"), ConfigError, message)
         if name == "config.json":
-            assert Encoder.load(copy, device="cpu").dim == 384
+            assert Encoder.load(copy).dim == 384
         if size:
             os.truncate(copy / name, size)
         else:
@@ -324,7 +319,7 @@ def saved(shallow, tmp_path_factory):
         "normalize": True,
         "pooling": "avg",
     }
-    Encoder.load(shallow, device="cpu", dense=[4], **options).save(theirs)
+    Encoder.load(shallow, dense=[4], **options).save(theirs)
     ours = Path(shutil.copytree(theirs, theirs.parent / "ours"))
     (theirs / "aoe.json").unlink()
     return theirs, ours
@@ -340,9 +335,7 @@ def test_mutated_values_are_refused_in_one_line(saved, number, seed):
     before = path.read_text()
     path.write_text(json.dumps(mutated(json.loads(before), random.Random(seed))))
     told = refusal_of(
-        lambda: Encoder.load(
-            ours if path.name == "aoe.json" else theirs, device="cpu", inference_only=True
-        )
+        lambda: Encoder.load(ours if path.name == "aoe.json" else theirs, inference_only=True)
     )
     path.write_text(before)
     assert ("\n" in told, len(told) < 2000) == (False, True)

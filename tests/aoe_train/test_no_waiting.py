@@ -56,13 +56,11 @@ BACKBONES = {
 }
 
 
-def model(
-    backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more: Any
-) -> PairModel:
+def model(backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more) -> PairModel:
     return pair_model(BACKBONES[backbone](), pooling, preset, **more).to(META).train()
 
 
-def pair_model(backbone: Any, pooling: str, preset: str, **more: Any) -> PairModel:
+def pair_model(backbone, pooling: str, preset: str, **more) -> PairModel:
     register()
     use_fast_layers(backbone)
     settings = TrainSettings.model_validate({"preset": preset, "objective": {"dims": [32, 8]}})
@@ -85,7 +83,7 @@ def batch(lengths: list[int], columns: int = 2) -> dict[str, Any]:
 def no_assignment() -> Iterator[None]:
     """Refuse assignment by index."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise RuntimeError("assigned by index")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -93,7 +91,7 @@ def no_assignment() -> Iterator[None]:
         yield
 
 
-def step(trained: PairModel, lengths: list[int], columns: int = 2, **more: Any) -> None:
+def step(trained: PairModel, lengths: list[int], columns: int = 2, **more):
     made = batch(lengths, columns) | more
     with no_assignment():
         trained(**{name: value for name, value in made.items() if value is not None})[
@@ -204,7 +202,7 @@ def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
     assert counts[1] == counts[-1]
 
 
-def frames(folder: Any, *, autocast: bool = False) -> list[int]:
+def frames(folder, *, autocast: bool = False) -> list[int]:
     """The number of compiled frames after each batch; results must equal those without compilation."""
     backbone = AutoModel.from_pretrained(folder).eval()  # without dropout
     model = pair_model(backbone, "avg", "aoe")

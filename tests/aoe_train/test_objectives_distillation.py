@@ -38,13 +38,12 @@ def loss_of(
     objective = Objective(
         only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), teachers=teachers
     )
-    found: Tensor = objective.double()(
-        own, None, texts, BatchTeachers(teacher=teacher, scores=scores)
-    )["loss"]
-    return found
+    return objective.double()(own, None, texts, BatchTeachers(teacher=teacher, scores=scores))[
+        "loss"
+    ]
 
 
-def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor) -> None:
+def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor):
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     (ours,), (peers,) = (
         torch.autograd.grad(loss, own, retain_graph=True) for loss in (found, expected)

@@ -27,21 +27,20 @@ LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
 def folder(bert, tmp_path_factory):
     """The tiny BERT in sentence-transformers' format."""
     out = tmp_path_factory.mktemp("st") / "model"
-    Encoder.load(bert, pooling="avg", device="cpu").save(out)
+    Encoder.load(bert, pooling="avg").save(out)
     return out
 
 
 @pytest.fixture
 def model(folder):
-    return st.SentenceTransformer(str(folder), device="cpu").eval()
+    return st.SentenceTransformer(str(folder)).eval()
 
 
-def loss_of(loss: Any, columns: Sequence[list[str]], labels: torch.Tensor | None) -> float:
-    value: float = loss([loss.model.preprocess(texts) for texts in columns], labels).item()
-    return value
+def loss_of(loss, columns: Sequence[list[str]], labels: torch.Tensor | None) -> float:
+    return loss([loss.model.preprocess(texts) for texts in columns], labels).item()
 
 
-def contrastive(model: Any, columns: Sequence[list[str]], positive: list[bool]) -> float:
+def contrastive(model, columns: Sequence[list[str]], positive: list[bool]) -> float:
     """InfoNCE in plain loops."""
     anchors, *others = columns
     numbers = [
@@ -113,7 +112,7 @@ def test_equal_texts_are_recognised_in_spite_of_padding(model):
 def test_texts_without_padded_tokens_count_as_different(model):
     """Such as those of a static model: a repeated text is a negative then."""
     static = st.sentence_transformer.modules.StaticEmbedding(model.tokenizer, embedding_dim=8)
-    bag = st.SentenceTransformer(modules=[static], device="cpu")
+    bag = st.SentenceTransformer(modules=[static])
     one, other = (
         bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS
     )
@@ -188,7 +187,7 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     shapes = []
 
     class Watched(AoELoss):
-        def compute_loss_from_embeddings(self, vectors: Any, *more: Any) -> Any:
+        def compute_loss_from_embeddings(self, vectors, *more):
             shapes.append(vectors.shape[1])
             return super().compute_loss_from_embeddings(vectors, *more)
 
@@ -215,16 +214,14 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
 def guide_folder(tmp_path_factory):
     """Another model with the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")
-    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(
-        out / "model"
-    )
+    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg").save(out / "model")
     return out / "model"
 
 
 @pytest.mark.parametrize("length", [None, 40], ids=["the same tokens", "tokens of its own"])
 @pytest.mark.parametrize("columns", [2, 3])
 def test_guide_equals_gist_loss(columns, length, model, guide_folder):
-    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval()
+    guide = st.SentenceTransformer(str(guide_folder)).eval()
     if length is not None:
         guide.max_seq_length = length
     theirs = st.sentence_transformer.losses.GISTEmbedLoss(
@@ -275,7 +272,7 @@ def settings_on_the_page(name: str) -> dict[str, Any]:
 )
 def test_settings_on_the_page_equal_sentence_transformers_defaults(name, model, guide_folder):
     guided = name == "GISTEmbedLoss"
-    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval() if guided else None
+    guide = st.SentenceTransformer(str(guide_folder)).eval() if guided else None
     ours = _Loss(model, {}, guide, **settings_on_the_page(name))
     theirs = getattr(st.sentence_transformer.losses, name)(model, *([guide] if guided else []))
     is_labelled = name not in ("MultipleNegativesRankingLoss", "GISTEmbedLoss")

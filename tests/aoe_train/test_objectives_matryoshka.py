@@ -2,7 +2,6 @@
 
 import math
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +35,7 @@ LABELS = [0.1, 0.9, 0.3]
 class Sum(nn.Module):
     """The sum of all numbers as a loss."""
 
-    def forward(self, vectors: Tensor, *_: Any) -> dict[str, Tensor]:
+    def forward(self, vectors: Tensor, *_) -> dict[str, Tensor]:
         return {"loss": vectors.sum(), "part": vectors.sum()}
 
 
@@ -81,15 +80,9 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     source = save_bert(tmp_path / "bert", layers=3, dropout=0)
-    theirs = SentenceTransformer(
-        modules=[Transformer(str(source)), Pooling(32, "mean")], device="cpu"
-    )
+    theirs = SentenceTransformer(modules=[Transformer(str(source)), Pooling(32, "mean")])
     inner = losses.CoSENTLoss(theirs, scale=20.0)
-    options: dict[str, Any] = {
-        "kl_div_weight": align,
-        "kl_temperature": 0.3,
-        "layer_weighting": "log",
-    }
+    options = {"kl_div_weight": align, "kl_temperature": 0.3, "layer_weighting": "log"}
     loss = losses.AdaptiveLayerLoss(theirs, inner, **options)
     if dims:
         loss = losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
@@ -98,7 +91,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     expected = loss(columns, torch.tensor(LABELS))
     expected.backward()
 
-    ours = Encoder.load(source, device="cpu", pooling="avg")
+    ours = Encoder.load(source, pooling="avg")
     settings = only(
         "cosent",
         tau=Taus(cosent=0.05),
@@ -137,7 +130,7 @@ quick = settings(max_examples=10, deadline=None)
 seeds = st.integers(0, 10**6)
 
 
-def wanted(preset: str = "cosent", **changes: Any) -> ObjectiveSettings:
+def wanted(preset: str = "cosent", **changes) -> ObjectiveSettings:
     return PRESETS[preset].model_copy(update=changes)
 
 
@@ -178,11 +171,11 @@ def test_custom_loss_gets_truncated_vectors():
     seen = []
 
     class Mean(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.scale = nn.Parameter(torch.tensor(2.0))
 
-        def forward(self, vectors: Tensor, labels: Tensor | None) -> Tensor:
+        def forward(self, vectors, labels):
             seen.append(vectors.shape[-1])
             return self.scale * vectors.sum()
 

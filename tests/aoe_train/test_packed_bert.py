@@ -125,7 +125,7 @@ def test_encoding_imports_nothing_heavy(bert, tmp_path):
     assert "transformers.models.bert.configuration_bert" in loaded
     assert loaded & HEAVY == set()
     for precision in ("fp32", "int8"):
-        again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
+        again = encode(["a dog"], model=str(bert), precision=precision)
         assert np.array_equal(np.load(tmp_path / f"{precision}.npy"), again)
 
 

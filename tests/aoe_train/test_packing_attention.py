@@ -2,7 +2,6 @@
 
 from itertools import combinations
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,17 +19,15 @@ CPU, META = torch.device("cpu"), torch.device("meta")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="FlashAttention runs on a GPU")
 
 
-def _attend(q: Any, k: Any, v: Any, lengths: list[int], **options: Any) -> torch.Tensor:
-    module: Any = SimpleNamespace(is_causal=options.pop("causal", False))
+def _attend(q, k, v, lengths: list[int], **options) -> torch.Tensor:
+    module = SimpleNamespace(is_causal=options.pop("causal", False))
     packed = Sequences(lengths, q.device)
     out, _ = packed_attention(module, q, k, v, None, packed=packed, **options)
     assert q.device == CPU or "buckets" not in packed.__dict__  # nobody took them in padded groups
     return out[0].transpose(0, 1)
 
 
-def _alone(
-    q: Any, k: Any, v: Any, lengths: list[int], *, causal: bool, window: int | None
-) -> torch.Tensor:
+def _alone(q, k, v, lengths: list[int], *, causal: bool, window: int | None) -> torch.Tensor:
     """Each sequence by itself."""
     found = []
     for a, b, c in zip(*(part[0].split(lengths, 1) for part in (q, k, v)), strict=True):
@@ -49,7 +46,7 @@ def _alone(
     st.sampled_from([0, 30, 200, 10**6]),
 )
 def test_buckets_have_the_lowest_cost(lengths, start_cost):
-    def cost(ends: list[int]) -> int:
+    def cost(ends):
         return sum(
             start_cost + (end - start) * lengths[end - 1] ** 2
             for start, end in zip([0, *ends], ends, strict=False)
@@ -108,7 +105,7 @@ def test_equals_each_sequence_alone(lengths, causal, window, kv, bucket_cost):
 def test_gradients_match_finite_differences_under_dropout():
     parts = _parts(5, heads=2, kv=2)
 
-    def attend(*given: torch.Tensor) -> torch.Tensor:
+    def attend(*given):
         torch.manual_seed(5)  # the same mask each time
         return _attend(*given, [2, 3], dropout=0.3)
 
@@ -174,7 +171,7 @@ def test_torch_accepts_the_arguments_of_flash(causal, window):
 @pytest.mark.gpu
 @on_gpu
 def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
-    def full(*_given: object, **_named: object) -> torch.Tensor:
+    def full(*_given, **_named):
         raise torch.OutOfMemoryError
 
     has_flash.cache_clear()

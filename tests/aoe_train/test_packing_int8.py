@@ -74,20 +74,20 @@ def test_rows_do_not_depend_on_each_other(count, place, loud):
 
 @pytest.mark.parametrize("only", [True, False])
 def test_vectors_do_not_depend_on_the_batch(minilm, only):
-    encoder = Encoder.load(minilm, precision="int8", device="cpu", inference_only=only)
+    encoder = Encoder.load(minilm, precision="int8", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
     texts = [*TEXTS, *(f"the {number}th of many texts" for number in range(30)), "long " * 400]
     together = encoder.encode(texts)
     alone = np.stack([encoder.encode(text) for text in texts[:5]])
     assert np.abs(together[:5] - alone).max() < 5e-3  # sums in another order may turn a code
-    exact = Encoder.load(minilm, precision="fp32", device="cpu", inference_only=True).encode(texts)
+    exact = Encoder.load(minilm, precision="fp32", inference_only=True).encode(texts)
     cosines = (together * exact).sum(1)
     assert cosines.min() > 0.98
     assert cosines.mean() < 1 - 1e-5  # it is int8 that ran
 
 
 def test_int8_is_only_for_encoding(bert, tmp_path):
-    encoder = Encoder.load(bert, precision="int8", device="cpu")
+    encoder = Encoder.load(bert, precision="int8")
     with pytest.raises(ConfigError, match="an int8 model can't be saved; load it in fp32"):
         encoder.save(tmp_path / "copy")
     with pytest.raises(ConfigError, match=r"precision.*int8 is for encoding only"):
@@ -95,7 +95,7 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
             data=[("a dog", "a cat", 1)], backbone=str(bert), out=tmp_path / "m", precision="int8"
         )
     (tmp_path / "t.txt").write_text("a dog\na cat\n")
-    how = {"model": bert, "out": tmp_path / "v.npy", "progress": False}
+    how = {"model": bert, "out": tmp_path / "v.npy"}
     encode(tmp_path / "t.txt", precision="int8", **how)
     with pytest.raises(ConfigError, match=r"other settings: .*precision"):
         encode(tmp_path / "t.txt", precision="fp32", **how)

@@ -1,7 +1,6 @@
 """Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -115,11 +114,11 @@ def test_dropout_scales_values_and_gradients():
 USED = np.array([2, 3, 5, 9, 12])
 
 
-def _model(folder: Path) -> Any:
+def _model(folder: Path):
     return AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
 
 
-def _trained(folder: Path, rows: bool) -> Any:
+def _trained(folder: Path, rows: bool):
     model = _model(folder).train()
     for layer in model.modules():
         if isinstance(layer, torch.nn.Dropout):

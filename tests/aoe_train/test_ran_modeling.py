@@ -69,7 +69,7 @@ def test_gradients_flow_through_the_memory(changes):
     tokens = text(3 * WINDOW)
     inputs = model.embed_tokens(tokens).detach().requires_grad_()
     model.embed_tokens = Given(inputs)
-    seen: list[torch.Tensor] = []
+    seen = []
     # What the last window's attention gives, before the memory review, which sees all cells anyway.
     model.layers[0].window.register_forward_hook(lambda _m, _i, out: seen.append(out[1]))
     model.forward_packed(tokens, torch.tensor([len(tokens)]))
@@ -84,7 +84,7 @@ def test_gradients_flow_through_the_memory(changes):
 class Given(torch.nn.Module):
     """Replaces the embeddings by vectors that require gradients."""
 
-    def __init__(self, vectors: torch.Tensor) -> None:
+    def __init__(self, vectors: torch.Tensor):
         super().__init__()
         self.vectors = vectors
 

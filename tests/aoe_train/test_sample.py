@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,15 +20,15 @@ Vectors = Callable[[Sequence[str]], np.ndarray]
 class Model(aoe_train.Encoder):
     """Given vectors of texts; those of others are random by text and seed."""
 
-    def __init__(self, seed: int = 0, **given: Sequence[float]) -> None:
+    def __init__(self, seed: int = 0, **given: Sequence[float]):
         self.seed, self.given = seed, dict[str, Sequence[float]](given)
         self.encoded = Counter[str]()  # queries and the texts that are searched
 
-    def encode(self, texts: Sequence[str], **_: Any) -> np.ndarray:
+    def encode(self, texts: Sequence[str], **_) -> np.ndarray:
         vectors = np.array([self.given.get(text, self._random(text)) for text in texts], np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def encode_query(self, texts: Any, **options: Any) -> np.ndarray:
+    def encode_query(self, texts, **options) -> np.ndarray:
         self.encoded.update(texts)
         return self.encode(texts, **options)
 
@@ -45,14 +44,14 @@ class Model(aoe_train.Encoder):
         return np.random.default_rng([self.seed, *text.encode()]).normal(size=3).tolist()
 
 
-def sampled(texts: Any, models: Sequence[Any], **options: Any) -> aoe_train.PairSample:
-    return aoe_train.sample_pairs(texts, model=models, progress=False, **options)
+def sampled(texts, models: Sequence[Any], **options) -> aoe_train.PairSample:
+    return aoe_train.sample_pairs(texts, model=models, **options)
 
 
 EAST, NORTH, UP, NEAR_EAST = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0.1, 0)
 ONE = {"q": EAST, "one": NEAR_EAST, "two": NORTH, "three": UP}
 OTHER = {**ONE, "one": NORTH, "two": NEAR_EAST}
-CASES: dict[str, tuple[list[str], list[str], int, dict[str, set[str]], float]] = {
+CASES = {
     # texts, queries, top, results by query, share of queries that differ
     "the first results differ": (["one", "two", "three"], ["q"], 1, {"q": {"one", "two"}}, 1),
     "the same first two in another order": (["one", "two"], ["q"], 2, {"q": {"one", "two"}}, 1),
@@ -89,7 +88,7 @@ def test_results_of_queries(case):
         models.append(model := Model(seed))
         model.given |= spelled
     rows = sampled(texts, models, queries=queries, top=top).pairs
-    found: dict[str, set[str]] = {}
+    found = {}
     for query, result in rows.select("text1", "text2").rows():
         found.setdefault(query, set()).add(result)
     assert found == expected
@@ -98,7 +97,7 @@ def test_results_of_queries(case):
     assert rows["query_results"].to_list() == [len(expected[query]) for query in rows["text1"]]
 
 
-REFUSED: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
+REFUSED = {
     "one model and no words in common": (
         *(["a", "b"], [Model()], {"queries": ["q"]}, DataError),
         "all 2 candidates find the same first 1 for all 1 queries; give more queries, other models or a",
@@ -209,7 +208,7 @@ def judged_world(
 
 
 def verdict(rows: pl.DataFrame, one: Vectors, other: Vectors) -> tuple[Any, aoe_train.Evaluation]:
-    found = aoe_train.evaluate(one, against=other, data=rows, progress=False)
+    found = aoe_train.evaluate(one, against=other, data=rows)
     (gain,) = found.gains.values()
     return gain, found
 
@@ -240,7 +239,7 @@ def test_verdicts():
 
 def test_several_first_results():
     rows, one, other, _ = judged_world(queries=60, top=3)
-    (scores,) = aoe_train.evaluate(one, data=rows, progress=False).to_dict().values()
+    (scores,) = aoe_train.evaluate(one, data=rows).to_dict().values()
     success = rows.group_by("text1").agg(pl.col("label").max(), pl.len())
     assert scores["n"] == success.height
     assert scores["P@1"] <= scores["success@3"] <= success["label"].mean()
@@ -317,7 +316,7 @@ def test_the_sheet_has_the_rank_of_each_result(top):
         assert results.height == results["query_results"][0] == results["text2"].n_unique()
 
 
-def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path: Path) -> None:
+def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
     save_bert(tmp_path / "bert", spread=0.5)
     texts = [f"the {one} is near a {other}" for one in WORDS[5:20] for other in WORDS[20:25]]
     asked = [f"is the {word} near" for word in WORDS[5:25:3]]
@@ -330,7 +329,7 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path: Path) -> None:
             "out": tmp_path / f"index {purpose}",
             "purpose": purpose,
         }
-        index = aoe_train.index(sorted(texts), **about, cache=False, progress=False)
+        index = aoe_train.index(sorted(texts), **about, cache=False)
         for words, by in (("", "model"), (", words", "both")):
             name = f"rank of {tmp_path / 'bert'}{f', {purpose}' if purpose else ''}{words}"
             for (query,), results in rows.group_by("text1"):
@@ -363,7 +362,7 @@ def ahead(by: int, of: int = 100) -> list[int]:
 
 
 HALF = ahead(0)
-VERDICTS: dict[str, tuple[dict[str, list[int]], str]] = {
+VERDICTS = {
     "the best of those shown to be better": (
         {"A": HALF, "B": ahead(20), "C": ahead(30), "D": ahead(-20)},
         r"better: C: P@1 50.00 -> 80.00 on 100 queries with .*; \+15.00 \[.*\] on all queries$",
@@ -390,7 +389,7 @@ VERDICTS: dict[str, tuple[dict[str, list[int]], str]] = {
 @pytest.mark.parametrize("case", VERDICTS)
 def test_judged_candidates_are_compared_without_a_model(case):
     outcomes, expected = VERDICTS[case]
-    found = aoe_train.evaluate(data=judged_candidates(outcomes), progress=False)
+    found = aoe_train.evaluate(data=judged_candidates(outcomes))
     (verdict,) = found.verdicts()
     assert re.match(expected, verdict), verdict
     assert [*found.scores] == [*outcomes]
@@ -411,7 +410,7 @@ def test_intervals_of_several_candidates_hold_together():
     outcomes = {"A": HALF, "B": [1] * 60 + [0] * 30 + [1] * 4 + [0] * 6}
     more = {f"C{n}": ahead(0) for n in range(6)}
     alone, together = (
-        aoe_train.evaluate(data=judged_candidates(of), progress=False).gains["B"]
+        aoe_train.evaluate(data=judged_candidates(of)).gains["B"]
         for of in (outcomes, outcomes | more)
     )
     assert alone.ahead.difference == together.ahead.difference
@@ -430,11 +429,11 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
             f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)
         }
         outcomes = {"A": first.astype(int).tolist(), **others}
-        found = aoe_train.evaluate(data=judged_candidates(outcomes), resamples=300, progress=False)
+        found = aoe_train.evaluate(data=judged_candidates(outcomes), resamples=300)
         together += "better" in [gain.word for gain in found.gains.values()]
         for name in others if alone < 2 else ():
             pair = judged_candidates({"A": outcomes["A"], name: outcomes[name]})
-            (gain,) = aoe_train.evaluate(data=pair, resamples=300, progress=False).gains.values()
+            (gain,) = aoe_train.evaluate(data=pair, resamples=300).gains.values()
             if gain.word == "better":
                 alone += 1
                 break
@@ -443,9 +442,9 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
 
 def test_recorded_and_measured_results_agree():
     rows, one, other, difference = judged_world(queries=60, top=3)
-    recorded = aoe_train.evaluate(data=rows, progress=False).scores
+    recorded = aoe_train.evaluate(data=rows).scores
     for name, encode in (("model 0", one), ("model 1", other)):
-        (measured,) = aoe_train.evaluate(encode, data=rows, progress=False).scores.values()
+        (measured,) = aoe_train.evaluate(encode, data=rows).scores.values()
         (ours,), (theirs,) = recorded[name].values(), measured.values()
         assert (ours.result.scores, ours.result.n) == (theirs.result.scores, theirs.result.n)
     (score,) = recorded["model 1"].values()
@@ -453,7 +452,7 @@ def test_recorded_and_measured_results_agree():
     assert score.gain.ahead.difference == pytest.approx(-difference)
 
 
-NO_MODEL: dict[str, tuple[pl.DataFrame, type[Exception], str]] = {
+NO_MODEL = {
     "pairs": (
         *(pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [0, 1]}), ConfigError),
         "no model to evaluate; give model=",
@@ -470,10 +469,10 @@ NO_MODEL: dict[str, tuple[pl.DataFrame, type[Exception], str]] = {
 def test_what_needs_a_model(case):
     data, error, message = NO_MODEL[case]
     with pytest.raises(error, match=message):
-        aoe_train.evaluate(data=data, progress=False)
+        aoe_train.evaluate(data=data)
 
 
-def test_the_command_samples_queries(bert: Path, tmp_path: Path) -> None:
+def test_the_command_samples_queries(bert, tmp_path):
 
     save_bert(tmp_path / "other", seed=1, spread=0.5)
     (tmp_path / "texts.txt").write_text("".join(f"{word} and {WORDS[0]}\n" for word in WORDS[1:30]))

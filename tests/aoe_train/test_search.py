@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +19,7 @@ from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
-QUIET: dict[str, Any] = {"cache": False, "progress": False}
+QUIET = {"cache": False}
 TEXTS = [
     "the dog is running",
     "a red boat on the river",
@@ -49,7 +48,7 @@ def issues(count: int = 60) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def made(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(bert, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("search") / "index"
     aoe_train.index(issues(), model=bert, out=folder, **QUIET)
     return folder
@@ -113,10 +112,10 @@ def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
     assert (index.key_column, index.keys()) == (key_column, keys)
     hit = index.search("a dog", by="words")[0]
     assert (hit.key_column, hit.key, index.keys([hit.place])) == (key_column, keys[-1], keys[-1:])
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False)
+    found = aoe_train.duplicates(tmp_path / "index", min_cosine=-1)
     assert found.to_dict()["groups"] == ([keys] if len(keys) > 1 else [])
     near = found.rows()
-    every = index.search_every(by="words", progress=False).hits
+    every = index.search_every(by="words").hits
     for table in (near, every):
         assert set(table.select(f"{key_column}_1", f"{key_column}_2").iter_rows()) <= {
             (*keys,),
@@ -146,14 +145,14 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
 
 
 @pytest.fixture(scope="module")
-def quantized(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def quantized(bert, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("quantized") / "index"
     aoe_train.index(issues(), model=bert, out=folder, quantize="int8", **QUIET)
     return folder
 
 
 def indexed(
-    rows: Any, model: Path, out: Path, columns: dict[str, str] | None = None
+    rows, model: Path, out: Path, columns: dict[str, str] | None = None
 ) -> aoe_train.SearchIndex:
     aoe_train.index(rows, model=model, out=out, columns=columns, **QUIET)
     return aoe_train.open_index(out, words_only=True)
@@ -258,13 +257,13 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
     ):
         with pytest.raises(ConfigError, match=words):
             opened.search("dog", by="words", before={column: "x"})
-    newer = opened.search_every(before="cells", by="words", progress=False)
+    newer = opened.search_every(before="cells", by="words")
     assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
     row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))[
         "row"
     ]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
-    near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1, progress=False).to_dict()
+    near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1).to_dict()
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
@@ -297,14 +296,12 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", **QUIET)
     (only,) = aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)
     assert (only.text, only.score) == (TEXTS[0], 1)
-    alone = aoe_train.duplicates(tmp_path / "one", progress=False)
+    alone = aoe_train.duplicates(tmp_path / "one")
     assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
     made = aoe_train.index(rows, model=bert, out=tmp_path / "five", **QUIET)
     assert (made.rows, made.encoded) == (6, 2)
-    found = aoe_train.duplicates(
-        tmp_path / "five", min_cosine=0.999999, neighbours=10**6, progress=False
-    )
+    found = aoe_train.duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6)
     places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
     assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
     assert found.full == 0
@@ -387,7 +384,7 @@ def test_search_errors(made, bert, other_bert, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def other_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_bert(tmp_path_factory) -> Path:
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
 
@@ -396,7 +393,7 @@ def arrays(
 ) -> dict[str, Callable[[Path], None]]:
     """A change of each of these arrays."""
 
-    def changed(path: Path) -> None:
+    def changed(path):
         array = change(np.array(np.load(path)))
         path.unlink()
         np.save(path, array, allow_pickle=True)
@@ -404,7 +401,7 @@ def arrays(
     return dict.fromkeys(names, changed)
 
 
-def manifest(**values: Any) -> Callable[[Path], None]:
+def manifest(**values) -> Callable[[Path], None]:
     """A change of a JSON file."""
     return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | values)) and None
 
@@ -417,7 +414,7 @@ def table(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Path], No
 WORDS_FILE = "words/words.json"
 ARRAYS = ["vectors.npy", "probe.npy", "ranges.npy"]
 ARRAYS += [f"words/{name}.csc.index.npy" for name in ("indices", "indptr")]
-DAMAGES: dict[str, dict[str, Callable[[Path], None]]] = {
+DAMAGES = {
     "missing": dict.fromkeys(["vectors.npy", "rows.parquet", WORDS_FILE], Path.unlink),
     "cut": dict.fromkeys(
         ["index.json", *ARRAYS, "rows.parquet"], lambda path: os.truncate(path, 90)
@@ -457,7 +454,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
     wanted = {(one, other) for one, other in np.argwhere(cosines >= least).tolist() if one < other}
-    found = aoe_train.duplicates(made, min_cosine=least, neighbours=60, progress=False)
+    found = aoe_train.duplicates(made, min_cosine=least, neighbours=60)
     assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
     assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
@@ -466,7 +463,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     }
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
-    nearest = aoe_train.duplicates(made, min_cosine=least, neighbours=1, progress=False)
+    nearest = aoe_train.duplicates(made, min_cosine=least, neighbours=1)
     assert nearest.full == (degrees > 1).sum()
     np.fill_diagonal(cosines, -1)
     assert set(nearest.pairs.select("place1", "place2").iter_rows()) == {
@@ -499,16 +496,16 @@ def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -1)
     nearest = cosines.max(axis=1)
-    found = aoe_train.duplicates(made, progress=False)
+    found = aoe_train.duplicates(made)
     assert found.min_cosine == round(max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2)
     assert found.to_dict()["min_cosine"] == found.min_cosine
     assert found.notes()[1].startswith(
         "the minimum was chosen by the cosines of these texts; min_cosine="
     )
-    assert len(aoe_train.duplicates(made, min_cosine=0.9, progress=False).notes()) == 1
+    assert len(aoe_train.duplicates(made, min_cosine=0.9).notes()) == 1
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "few", **QUIET)
-    assert aoe_train.duplicates(tmp_path / "few", progress=False).min_cosine == 0.8
-    between = aoe_train.duplicates(made, against=tmp_path / "few", progress=False)
+    assert aoe_train.duplicates(tmp_path / "few").min_cosine == 0.8
+    between = aoe_train.duplicates(made, against=tmp_path / "few")
     assert between.min_cosine == 0.8
 
 
@@ -517,11 +514,11 @@ def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
     aoe_train.index(texts, model=bert, out=tmp_path / "index", **QUIET)
     vectors = np.load(tmp_path / "index" / "vectors.npy")
     highest = float(np.triu(vectors @ vectors.T, 1).max())
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=1, progress=False)
+    found = aoe_train.duplicates(tmp_path / "index", min_cosine=1)
     assert found.pairs.is_empty()
     assert found.highest == pytest.approx(highest, abs=1e-6)
     number = float(re.search(r"try min_cosine=([\d.]+)", found.notes()[1])[1])
-    assert len(aoe_train.duplicates(tmp_path / "index", min_cosine=number, progress=False).pairs)
+    assert len(aoe_train.duplicates(tmp_path / "index", min_cosine=number).pairs)
 
 
 def test_the_table_shows_the_groups(bert, tmp_path):
@@ -529,7 +526,7 @@ def test_the_table_shows_the_groups(bert, tmp_path):
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
     rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=0.999999, progress=False)
+    found = aoe_train.duplicates(tmp_path / "index", min_cosine=0.999999)
     assert [len(group) for group in found.groups] == [7, 2]
     told = str(found.table())
     lines = [line for line in told.splitlines() if "A-" in line]
@@ -547,7 +544,7 @@ def test_the_table_shows_the_groups(bert, tmp_path):
 
 def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", **QUIET)
-    found = aoe_train.duplicates(made, min_cosine=0.999, against=tmp_path / "new", progress=False)
+    found = aoe_train.duplicates(made, min_cosine=0.999, against=tmp_path / "new")
     assert {(place, place) for place in range(5)} <= {
         *found.pairs.select("place1", "place2").iter_rows()
     }
@@ -560,7 +557,7 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
         ({"min_cosine": 3}, "min_cosine = 3: expected at most 1"),
     ):
         with pytest.raises(ConfigError, match=words):
-            aoe_train.duplicates(made, progress=False, **how)
+            aoe_train.duplicates(made, **how)
 
 
 def test_the_three_commands(bert, tmp_path):
@@ -578,9 +575,9 @@ def test_the_three_commands(bert, tmp_path):
 
 
 @pytest.mark.parametrize("quantize", ["float32", "int8"])
-def test_vectors_of_an_earlier_index_are_reused(bert: Path, tmp_path: Path, quantize: str):
+def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     out, whole = tmp_path / "index", tmp_path / "whole"
-    how: dict[str, Any] = {"model": bert, "quantize": quantize, **QUIET}
+    how = {"model": bert, "quantize": quantize, **QUIET}
     first = aoe_train.index(sentences(40), out=out, **how)
     assert (first.rows, first.encoded, first.kind, first.recall) == (40, 40, "flat", 1.0)
     texts = [*sentences(50)[5:], "the dog the dog"]
@@ -594,21 +591,16 @@ def test_vectors_of_an_earlier_index_are_reused(bert: Path, tmp_path: Path, quan
     assert aoe_train.index(texts, out=out, **how).encoded == (0 if quantize == "float32" else 46)
 
 
-def test_other_folders_and_columns_are_not_replaced(bert: Path, tmp_path: Path):
+def test_other_folders_and_columns_are_not_replaced(bert, tmp_path):
     out = tmp_path / "index"
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ConfigError, match="isn't an index of `aoe index`"):
-        aoe_train.index(TEXTS, model=bert, out=tmp_path, progress=False)
+        aoe_train.index(TEXTS, model=bert, out=tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     with pytest.raises(ConfigError, match="kind = 'tree': expected 'flat' or 'hnsw'"):
-        aoe_train.index(TEXTS, model=bert, out=out, kind="tree", progress=False)
+        aoe_train.index(TEXTS, model=bert, out=out, kind="tree")
     with pytest.raises(DataError, match="the column sha256 is reserved"):
         aoe_train.index([{"text": "a dog", "sha256": "mine"}], model=bert, out=out, **QUIET)
     aoe_train.index(TEXTS, model=bert, out=out, **QUIET)
-    how: dict[str, Any] = {
-        "model": bert,
-        "out": tmp_path / "anew",
-        "columns": {"text": "text"},
-        **QUIET,
-    }
+    how = {"model": bert, "out": tmp_path / "anew", "columns": {"text": "text"}, **QUIET}
     assert aoe_train.index(out / "rows.parquet", **how).rows == len(TEXTS)

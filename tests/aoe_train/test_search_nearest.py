@@ -125,7 +125,7 @@ def dated(count: int = 40) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def dated_index(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dated_index(bert, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("dated") / "index"
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
     aoe_train.index(rows, model=bert, out=out, **QUIET)
@@ -135,7 +135,7 @@ def dated_index(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("by", ["both", "model", "words"])
 def test_search_every_equals_single_searches_among_older_rows(bert, dated_index, by):
     rows, out = dated(), dated_index
-    found = aoe_train.search_every(out, before="day", top=5, by=by, progress=False)
+    found = aoe_train.search_every(out, before="day", top=5, by=by)
     assert (found.texts, found.undated) == (39, 1)
     index = aoe_train.open_index(out, model=bert)
     for place, row in enumerate(rows.iter_rows(named=True)):
@@ -153,7 +153,7 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
             )
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5
-    everything = aoe_train.search_every(out, top=100, by="model", progress=False).hits
+    everything = aoe_train.search_every(out, top=100, by="model").hits
     assert (
         everything.group_by("place1").len()["len"].to_list() == [39] * 40
     )  # all others, never itself
@@ -161,7 +161,7 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
     with pytest.raises(
         ConfigError, match="before age: no such column; choose from id, text, day, at"
     ):
-        index.search_every(before="age", progress=False)
+        index.search_every(before="age")
 
 
 def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
@@ -175,7 +175,7 @@ def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
     )
     assert np.abs(stored - asked).max() > 1e-4
     for model, own in ((None, stored), (tmp_path / "model", asked)):
-        hits = aoe_train.search_every(out, top=39, by="model", model=model, progress=False).hits
+        hits = aoe_train.search_every(out, top=39, by="model", model=model).hits
         found = hits.filter(place1=1, place2=0)["cosine"].item()
         assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-6)
 
@@ -228,7 +228,7 @@ def test_search_together_equals_single_searches(dated_index, bert):
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in single], abs=1e-6)
 
 
-def test_search_every_on_the_command_line(bert: Path, tmp_path: Path, monkeypatch):
+def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     aoe_train.index(dated(), model=bert, out="index", **QUIET)
     for name in ("one.parquet", "two.parquet"):

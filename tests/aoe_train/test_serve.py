@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import repeat
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openai
@@ -30,16 +28,16 @@ LONG = " ".join(["dog"] * 500)
 
 
 @pytest.fixture(scope="module")
-def encoder(bert: Path) -> Encoder:
+def encoder(bert) -> Encoder:
     return Encoder.load(bert, prompts={"query": "find: "})
 
 
-def serving(encoder: Encoder, **options: Any) -> EmbeddingServer:
-    return aoe_train.serve(encoder, name="m", port=0, progress=False, **options)
+def serving(encoder: Encoder, **options) -> EmbeddingServer:
+    return aoe_train.serve(encoder, name="m", port=0, **options)
 
 
 @pytest.fixture(scope="module")
-def server(encoder: Encoder) -> Iterator[EmbeddingServer]:
+def server(encoder) -> Iterator[EmbeddingServer]:
     """A shared server."""
     with serving(encoder, max_body=1, max_texts=64) as running:
         yield running
@@ -49,9 +47,7 @@ def client(server: EmbeddingServer, key: str = "any") -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
 
 
-def post(
-    server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **headers: str
-) -> Any:
+def post(server: EmbeddingServer, body, path: str = "/v1/embeddings", **headers: str):
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     told = {"content-type": "application/json", **headers}
     return requests.post(server.url + path, data=sent, headers=told, timeout=60)
@@ -97,9 +93,9 @@ def waiting(server: EmbeddingServer) -> int:
 def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dimensions):
     texts = [*sentences(20), LONG]
     given = {"encoding_format": encoding, "dimensions": dimensions}
-    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    more = {name: value for name, value in given.items() if value is not None}
     reply = client(server).embeddings.create(input=texts, model="m", **more)
-    vectors: list[Any] = [entry.embedding for entry in reply.data]
+    vectors = [entry.embedding for entry in reply.data]
     if encoding == "base64":  # which the client decodes itself only by default
         vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
     np.testing.assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
@@ -221,19 +217,19 @@ def test_invalid_options_of_serve(bert, monkeypatch):
         ({"index": "nowhere"}, "nowhere"),
     ):
         with pytest.raises(ConfigError, match=words):
-            aoe_train.serve(bert, port=0, progress=False, **options)
+            aoe_train.serve(bert, port=0, **options)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(ConfigError, match="can't be used"):
-            aoe_train.serve(bert, port=taken.getsockname()[1], progress=False)
+            aoe_train.serve(bert, port=taken.getsockname()[1])
 
 
 def test_search_in_an_index(bert, tmp_path):
     out = tmp_path / "index"
-    aoe_train.index(issues(), model=bert, out=out, cache=False, progress=False)
-    with aoe_train.serve(bert, index=out, port=0, progress=False) as server:
-        how: dict[str, Any] = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
+    aoe_train.index(issues(), model=bert, out=out, cache=False)
+    with aoe_train.serve(bert, index=out, port=0) as server:
+        how = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
         wanted = aoe_train.search(out, sentences(60)[7], **how)
         assert [(hit["place"], hit["text"]) for hit in hits] == [
@@ -252,16 +248,12 @@ def test_search_in_an_index(bert, tmp_path):
 
 
 def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
-    aoe_train.index(issues(), model=bert, out=tmp_path / "one", cache=False, progress=False)
+    aoe_train.index(issues(), model=bert, out=tmp_path / "one", cache=False)
     hostile = [{"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")]
-    aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False, progress=False)
+    aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False)
     monkeypatch.setenv("KEY", KEY)
-    given: dict[str, Any] = {
-        "index": tmp_path / "one",
-        "against": tmp_path / "two",
-        "key_env": "KEY",
-    }
-    with aoe_train.serve(port=0, progress=False, **given) as server:
+    given = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
+    with aoe_train.serve(port=0, **given) as server:
         page = requests.get(server.url, timeout=60)  # has no data, so it needs no key
         policy = page.headers["content-security-policy"]
         (script,) = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
@@ -286,18 +278,18 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
             ).json()["hits"]
             assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
     with pytest.raises(ConfigError, match="nothing to serve"):
-        aoe_train.serve(port=0, progress=False)
+        aoe_train.serve(port=0)
 
 
 class Held(Encoder):
     """A model that waits for an event."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder):
         super().__init__(encoder.model, encoder.tokenizer, encoder.settings)
         self.begun, self.let = threading.Event(), threading.Event()
         self.batches: list[int] = []
 
-    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+    def encode(self, texts, **options) -> np.ndarray:
         self.begun.set()
         self.let.wait(60)
         if "crash" in texts:
@@ -361,7 +353,7 @@ def test_a_failing_text_fails_only_its_request(encoder, capfd):
     assert "the model failed" in capfd.readouterr().err
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds: Callable[[], bool]):
     """Wait until a condition holds."""
     end = time.monotonic() + 60
     while not holds():
@@ -376,12 +368,10 @@ def test_the_page_in_a_browser(bert, tmp_path):
     hostile = ["<img src=x onerror=alert(1)> a dog", "a dog\n\n</script><script>alert(2)</script>"]
     rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
     rows.append({"text": "a red boat", "url": "https://example.org/boat"})
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
-    faults: list[str] = []
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False)
+    faults = []
     with (
-        aoe_train.serve(
-            index=tmp_path / "ix", against=tmp_path / "ix", port=0, progress=False
-        ) as server,
+        aoe_train.serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0) as server,
         playwright.sync_playwright() as running,
     ):
         browser = running.chromium.launch(
@@ -423,10 +413,10 @@ def test_the_page_asks_for_the_key_and_shows_short_columns(bert, tmp_path, monke
             "note": "long " * 20,
         }
     ]
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False)
     monkeypatch.setenv("KEY", KEY)
     with (
-        aoe_train.serve(index=tmp_path / "ix", key_env="KEY", port=0, progress=False) as server,
+        aoe_train.serve(index=tmp_path / "ix", key_env="KEY", port=0) as server,
         playwright.sync_playwright() as running,
     ):
         browser = running.chromium.launch(

@@ -34,7 +34,7 @@ class Words:
     name, identity, separator, prompts = "words", "words", "\n", NamedPrompts({})
     similarity: Any = "cosine"
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.batches: list[tuple[str | None, list[str]]] = []
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
@@ -45,7 +45,7 @@ class Words:
 class Held(Words):
     """Waits for an event before its first batch."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.let_go = threading.Event()
         self.held: list[str] = []
@@ -61,7 +61,7 @@ def encoded(
 ) -> list[np.ndarray]:
     """The vectors of concurrent requests."""
 
-    async def ask() -> list[np.ndarray]:
+    async def ask():
         batcher = Batcher(model, batch_tokens=batch_tokens, most_texts=10_000)
         try:
             done = await asyncio.gather(
@@ -99,7 +99,7 @@ def test_each_text_is_encoded_once_in_batches_of_one_prompt(requests, batch_toke
 def test_small_requests_overtake_a_large_one():
     model = Held()
 
-    async def ask() -> None:
+    async def ask():
         batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
         requests = [[f"large {number}" for number in range(1000)], ["small"]]
         jobs = [asyncio.ensure_future(batcher.encode(texts)) for texts in requests]
@@ -126,14 +126,14 @@ class Panic(BaseException):
 def test_waiting_calls_run_together_and_fail_separately(fault):
     model, batches = Held(), list[list[int]]()
 
-    def halves(numbers: list[int]) -> list[int]:
+    def halves(numbers):
         batches.append(numbers)
         assert numbers  # otherwise it would be called for nothing, for ever
         if any(number % 2 for number in numbers):
             raise fault
         return [number // 2 for number in numbers]
 
-    async def ask() -> None:
+    async def ask():
         batcher = Batcher(model, batch_tokens=100, most_texts=10_000)
         texts = asyncio.ensure_future(batcher.encode(["a"]))
         while not batcher._running._work_queue.empty() or batcher._drain is None:
@@ -156,7 +156,7 @@ def test_waiting_calls_run_together_and_fail_separately(fault):
     assert batches == [[2, 4, 5, 6, 8], [2], [4], [5], [6], [8], [10]]
 
 
-def limited(model: Words, **limits: Any) -> EmbeddingServer:
+def limited(model: Words, **limits) -> EmbeddingServer:
     """A server with limits that have no flag."""
     return EmbeddingServer(
         [model], name="m", host="127.0.0.1", port=0, key=None, limits=Limits(**limits)

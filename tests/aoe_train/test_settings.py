@@ -1,7 +1,7 @@
 """Presets, defaults and authorship as functions of the rows, where a run would take long."""
 
 import json
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
 
 
-def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
+def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags) -> TrainSettings:
     return with_defaults(
         load_settings(TrainSettings, flags=flags), DatasetFacts(kind, rows), dim=dim
     )

@@ -22,13 +22,7 @@ from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
-from aoe_train.training.step_graphs import (
-    StepGraphs,
-    StepShape,
-    choose_shape,
-    make_step_graphs,
-    padded,
-)
+from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
@@ -44,7 +38,7 @@ LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
 ROWS, LIMIT, WORDS = 8, 40, 90
 
 
-def backbone(name: str, dropout: float) -> Any:
+def backbone(name: str, dropout: float):
     if name == "llama":
         llama = LlamaModel(LlamaConfig(num_key_value_heads=2, **LONG))
         llama.embed_tokens.requires_grad_(requires_grad=False)  # as with adapters
@@ -54,7 +48,7 @@ def backbone(name: str, dropout: float) -> Any:
 
 
 def pair_model(
-    name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective: Any
+    name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective
 ) -> PairModel:
     torch.manual_seed(0)
     register()
@@ -95,9 +89,9 @@ def flash(monkeypatch):
 @pytest.fixture
 def captured(flash, monkeypatch):
     """Shapes whose step was captured; a replay runs the step again."""
-    found: list[StepShape] = []
+    found = []
 
-    def capture(self: StepGraphs, inputs: torch.Tensor, step: Any) -> Any:
+    def capture(self, inputs, step):
         values = step()
         found.append(next(shape for shape in self._seen if shape not in [*self._graphs, *found]))
         return step_graphs._Graph(inputs, values, lambda: values.copy_(step()))
@@ -106,10 +100,8 @@ def captured(flash, monkeypatch):
     return found
 
 
-def graphs(model: PairModel, say: Any = print, limit: int = LIMIT) -> StepGraphs:
-    args: Any = SimpleNamespace(
-        device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS
-    )
+def graphs(model: PairModel, say=print, limit: int = LIMIT) -> StepGraphs:
+    args = SimpleNamespace(device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS)
     return StepGraphs(model, args, limit, say)
 
 
@@ -182,7 +174,7 @@ def test_choice_of_a_shape(lengths, most, limit, expected):
 
 
 def test_captures_change_no_random_number(captured):
-    def losses(*, fresh: bool) -> list[Any]:
+    def losses(*, fresh):
         model, found = pair_model(dropout=0.1), []
         steps = graphs(model)
         torch.manual_seed(1)
@@ -229,7 +221,7 @@ def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkey
     assert steps(long) is not None
     model.zero_grad()
 
-    def fail(_: Any, __: Any, step: Any) -> Any:
+    def fail(_, __, step):
         step()
         raise error
 
@@ -292,12 +284,12 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
         device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
     )
 
-    def uses(changes: Any = {}, args: Any = args, **other: Any) -> bool:  # noqa: B006
+    def uses(changes={}, args=args, **other):  # noqa: B006
         chosen = settings(**{"run.precision": "bf16", "run.graphs": True, **changes})
         loaded = replace(setup.loaded, settings=chosen)
         return make_step_graphs(replace(setup, args=args, loaded=loaded, **other)) is not None
 
-    def changed(thing: Any, **fields: Any) -> Any:
+    def changed(thing, **fields):
         return SimpleNamespace(**{**vars(thing), **fields})
 
     assert uses()
@@ -344,7 +336,7 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
 def on_cpu(captured, monkeypatch):
     """Runs on a CPU use graphs."""
 
-    def make(built: Any) -> StepGraphs:
+    def make(built):
         return StepGraphs(
             built.model, built.args, int(built.datasets[0].store.lengths.max()), print
         )

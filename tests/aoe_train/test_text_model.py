@@ -1,7 +1,6 @@
 """Pooling by hand, and packed texts against padded ones for several architectures."""
 
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +66,7 @@ def test_weighted_mean_counts_ignored_tokens():
     assert torch.allclose(found, torch.tensor(expected))
 
 
-def _small(kind: Any, config: Any, **more: Any) -> Any:
+def _small(kind, config, **more):
     torch.manual_seed(0)
     sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     return kind(config(**{**sizes, "intermediate_size": 48, "max_position_embeddings": 80, **more}))
@@ -131,7 +130,7 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
 )
 def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path, layers=3)
-    options: dict[str, Any] = {"device": "cpu", "pooling": pooling}
+    options = {"device": "cpu", "pooling": pooling}
     whole = Encoder.load(folder, **options)
     whole.model.learn_layers(after_layers(whole.model.backbone))
     batch = whole.tokens(TEXTS).batch(np.arange(3))
@@ -181,16 +180,16 @@ def test_batches_keep_the_budget():
 
 def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -> list[str]:
     """Tokenise while the model runs, as on a GPU; returns the events, and `fails` at the fourth slice."""
-    events: list[str] = []
+    events = []
     build, forward = TokenStore.build, TextModel.forward
 
-    def tokenised(*args: Any, **options: Any) -> TokenStore:
+    def tokenised(*args, **options):
         if fails is not None and events.count("tokens") == 3:
             raise fails
         events.append("tokens")
         return build(*args, **options)
 
-    def computed(*args: Any) -> Any:
+    def computed(*args):
         events.append("vectors")
         return forward(*args)
 

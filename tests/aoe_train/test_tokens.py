@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
-from pairkit import ConfigError, DataError, Progress
+from pairkit import ConfigError, DataError
 from tests import forked
 from tests.aoe_train.tiny import around, save_bert, save_llama
 
@@ -23,30 +23,23 @@ LISTS = st.lists(
 
 
 @pytest.fixture(scope="module")
-def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Encoder]:
+def encoders(tmp_path_factory) -> dict[str, Encoder]:
     """Models with WordPiece and byte-level tokens, and one with a prompt in its tokenizer."""
     folder = tmp_path_factory.mktemp("tokens")
     save_llama(folder / "llama", layers=1)
     bert = save_bert(folder / "bert", layers=1, length=512)
-    Encoder.load(bert, device="cpu", **around("a {text} or")).save(folder / "template")
+    Encoder.load(bert, **around("a {text} or")).save(folder / "template")
     (folder / "template/aoe.json").unlink()
     (folder / "template/config_sentence_transformers.json").unlink()
-    return {kind: Encoder.load(folder / kind, device="cpu") for kind in KINDS}
+    return {kind: Encoder.load(folder / kind) for kind in KINDS}
 
 
 @pytest.fixture(scope="module")
-def encoder(encoders: dict[str, Encoder]) -> Encoder:
+def encoder(encoders) -> Encoder:
     return encoders["bert"]
 
 
-def tokens(
-    encoder: Encoder,
-    texts: Sequence[str],
-    prompts: Any = "",
-    *,
-    cache: Path | None = None,
-    **how: Any,
-) -> Any:
+def tokens(encoder: Encoder, texts: Sequence[str], prompts="", *, cache: Path | None = None, **how):
     """The tokens of texts with these settings."""
     changed = Encoder(encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how))
     return changed.tokens(texts, prompts, cache_dir=cache)
@@ -56,7 +49,7 @@ def split(flat: list[Any], lengths: list[int]) -> list[list[Any]]:
     return [flat[start:stop] for start, stop in pairwise(np.cumsum([0, *lengths]))]
 
 
-def pieces_of(store: Any, numbers: Sequence[int]) -> list[list[list[int]]]:
+def pieces_of(store, numbers: Sequence[int]) -> list[list[list[int]]]:
     """Each text's pieces, each a list of ids."""
     batch = store.batch(numbers)
     whole = split(batch["input_ids"].tolist(), batch["lengths"].tolist())
@@ -78,7 +71,7 @@ def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind,
     assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
 
 
-def special_tokens_of(tokenizer: Any) -> tuple[list[int], list[int]]:
+def special_tokens_of(tokenizer) -> tuple[list[int], list[int]]:
     """The tokens before and after those of a text."""
     encoded = tokenizer("?")
     place = encoded.sequence_ids(0).index(0)
@@ -103,7 +96,7 @@ def test_chunks_lose_nothing(encoders, texts, max_length, overlap, kind):
 
 
 def test_a_large_vocabulary_needs_wider_numbers(bert):
-    encoder = Encoder.load(bert, device="cpu")
+    encoder = Encoder.load(bert)
     encoder.tokenizer.add_tokens([f"q{number}" for number in range(1 << 16)])
     store = tokens(encoder, ["q65535"], max_length=8)
     assert store.ids.dtype == np.int32
@@ -114,7 +107,7 @@ def test_texts_without_tokens(encoder, bert):
     assert tokens(encoder, [" ", "\x00"], max_length=8).lengths.tolist() == [2, 2]
     store = tokens(encoder, [], max_length=8)
     assert len(store) == sum(len(part) for part in store.batch([]).values()) == 0
-    bare = Encoder.load(bert, device="cpu")
+    bare = Encoder.load(bert)
     bare.tokenizer.backend_tokenizer.post_processor = None
     with pytest.raises(DataError, match=r"text ' ' has no tokens.*\(2 such texts\)"):
         tokens(bare, ["cat", " ", "\t"], max_length=8)
@@ -136,7 +129,7 @@ def test_bad_settings(how, message, encoder):
         tokens(encoder, TEXTS, prompts, **how)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one, other) -> bool:
     names = ("ids", "piece_ends", "text_ends", "truncated")
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
@@ -149,12 +142,7 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
         assert pieces_of(store, [number]) == pieces_of(single, [0])
     assert "prompt_lengths" not in store.batch([0])
     prompts[2] = "a"
-    how: dict[str, Any] = {
-        "max_length": 9,
-        "include_prompt": False,
-        "long_text": "chunks",
-        "cache": tmp_path,
-    }
+    how = {"max_length": 9, "include_prompt": False, "long_text": "chunks", "cache": tmp_path}
     for _ in range(2):  # made, and read again
         store = tokens(encoder, TEXTS, prompts, **how)
         # [CLS] and words, of each piece: pooling ignores these
@@ -163,7 +151,7 @@ def test_a_prompt_for_each_text(encoder, tmp_path):
 
 def test_the_cache_is_reused(encoder, tmp_path):
     first = tokens(encoder, TEXTS, cache=tmp_path)
-    seen: list[Progress] = []
+    seen = []
     again = encoder.tokens(TEXTS, cache_dir=tmp_path, progress=seen.append)
     assert seen == []  # not tokenised again
     assert same(first, again)
@@ -173,7 +161,7 @@ def test_the_cache_is_reused(encoder, tmp_path):
 
 
 def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path):
-    how: dict[str, Any] = {"max_length": 7, "cache": tmp_path}
+    how = {"max_length": 7, "cache": tmp_path}
     for texts in (TEXTS, TEXTS[::-1], ["ab", "c"], ["a", "bc"], [f"a {TEXTS[0]}", *TEXTS[1:]]):
         tokens(encoder, texts, **how)
     tokens(encoders["template"], TEXTS, **how)
@@ -194,8 +182,8 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     assert len(list(tmp_path.iterdir())) == 13
 
 
-def build(model: Path, cache: Path | None) -> Any:
-    return tokens(Encoder.load(model, device="cpu"), TEXTS, cache=cache)
+def build(model: Path, cache: Path | None):
+    return tokens(Encoder.load(model), TEXTS, cache=cache)
 
 
 def test_concurrent_processes_build_the_same_cache(bert, tmp_path):

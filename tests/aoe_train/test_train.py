@@ -31,11 +31,11 @@ def data(tmp_path_factory):
     }
 
 
-def how(**flags: Any) -> dict[str, Any]:
+def how(**flags) -> dict[str, Any]:
     """Arguments of `train`; `optim__lr` is the setting `optim.lr`."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
     papers = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
-    return {"settings": papers | given, "progress": False}
+    return {"settings": papers | given}
 
 
 def run(
@@ -44,22 +44,22 @@ def run(
     out: Path,
     *,
     fresh: bool = False,
-    callbacks: Any = (),
+    callbacks=(),
     progress: bool = False,
-    **flags: Any,
+    **flags,
 ) -> dict[str, Any]:
     """The record of a run with the papers' settings."""
     more = how(**flags) | {"fresh": fresh, "callbacks": callbacks, "progress": progress}
     return dict(aoe_train.train(backbone=backbone, out=out, **sources, **more).record)
 
 
-def plan(sources: dict[str, str], backbone: Path, **flags: Any) -> aoe_train.Plan:
+def plan(sources: dict[str, str], backbone: Path, **flags) -> aoe_train.Plan:
     return aoe_train.plan(backbone=backbone, **sources, **how(**flags))
 
 
 def score(model: Path, held_out: str) -> float:
     """The model's Spearman correlation on these pairs."""
-    how: dict[str, Any] = {"resamples": 0, "cache": False, "progress": False}
+    how = {"resamples": 0, "cache": False}
     (scores,) = aoe_train.evaluate(model, data=held_out, **how).to_dict().values()
     return float(scores["spearman"])
 
@@ -67,7 +67,7 @@ def score(model: Path, held_out: str) -> float:
 class Watch(TrainerCallback):
     """Calls a function with the trained model at an event."""
 
-    def __init__(self, event: str, see: Any) -> None:
+    def __init__(self, event: str, see):
         setattr(self, event, lambda *_, model, **__: see(model))
 
 
@@ -95,9 +95,7 @@ def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
 
 
 def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path):
-    def refused(
-        match: str, given: dict[str, str] = data, backbone: Path = shallow, **flags: Any
-    ) -> None:
+    def refused(match, given=data, backbone=shallow, **flags):
         with pytest.raises(ConfigError, match=match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
 
@@ -128,18 +126,13 @@ def test_best_weights_are_saved(data, shallow, tmp_path):
 def test_custom_metric_and_callbacks(data, shallow, tmp_path):
     steps, calls = [], []
 
-    def fewest(encoder: Encoder) -> float:
+    def fewest(encoder):
         """Falls with each evaluation."""
         calls.append(encoder.encode(["a text"]).shape)
         return -float(len(calls))
 
     watch = Watch("on_step_end", steps.append)
-    given = {
-        "backbone": shallow,
-        "progress": False,
-        "callbacks": [watch, TrainerCallback],
-        "epochs": 2,
-    }
+    given = {"backbone": shallow, "callbacks": [watch, TrainerCallback], "epochs": 2}
     found = aoe_train.train(data["data"], out=tmp_path / "m", dev_metric=fewest, **given)
     assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
@@ -153,7 +146,7 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
 def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
     passed = []
 
-    def see(model: Any) -> None:
+    def see(model):
         passed.append(
             {name: each.clone() for name, each in model.text_model.backbone.state_dict().items()}
         )
@@ -181,7 +174,7 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
     ids=["step", "load"],
 )
 def test_out_of_memory_advice(data, shallow, tmp_path, monkeypatch, owner, method, error):
-    def refuse(*_: Any, **__: Any) -> Any:
+    def refuse(*_, **__):
         raise error
 
     monkeypatch.setattr(owner, method, refuse)
@@ -194,7 +187,7 @@ def test_out_of_memory_advice(data, shallow, tmp_path, monkeypatch, owner, metho
 
 def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     backbone = save_bert(tmp_path / "bert", dropout=0.0, layers=1)
-    flags: dict[str, Any] = {"optim__lr": 1e-12, "log__steps": 1}
+    flags = {"optim__lr": 1e-12, "log__steps": 1}
     alone = run({"data": data["data"]}, backbone, tmp_path / "a", **flags)
     together = run({"data": data["data"]}, backbone, tmp_path / "b", optim__accumulation=6, **flags)
     norms = [entry["grad_norm"] for entry in alone["history"]]
@@ -222,14 +215,14 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
     opened, scalars = [], []
 
     class SummaryWriter:
-        def __init__(self, log_dir: str, purge_step: int | None) -> None:
+        def __init__(self, log_dir, purge_step):
             Path(log_dir).mkdir(parents=True, exist_ok=True)
             opened.append((log_dir, purge_step))
 
-        def add_scalar(self, name: str, _: float, step: int) -> None:
+        def add_scalar(self, name, _, step):
             scalars.append((name, step))
 
-        def __getattr__(self, _: str) -> Any:
+        def __getattr__(self, _):
             return lambda *_, **__: None
 
     monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
@@ -314,7 +307,7 @@ def test_dev_gain_has_an_interval(data, shallow, tmp_path):
         {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
     ]
-    given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2, "progress": False}
+    given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2}
     found = aoe_train.train(data["data"], backbone=shallow, out=tmp_path / "m", **given)
     _, told, no_better = found.notes()
     gain = "1.0000, before 1.0000 (+0.0000 [0.0000, 0.0000], "

@@ -11,19 +11,19 @@ import pairkit
 from pairkit.similarity.languages import languages
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 
-HOW: dict[str, Any] = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16, "progress": False}
+HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
 POSITIVES = [{"anchor": f"the man {n} is", "positive": f"a man eats {n}"} for n in range(20)]
 
 
 @pytest.fixture
-def secret(tmp_path: Path) -> Path:
+def secret(tmp_path) -> Path:
     """A folder whose name no card may have."""
     folder = tmp_path / "secret"
     folder.mkdir()
     return folder
 
 
-def card(data: Any, shallow: Path, out: Path, **given: Any) -> tuple[dict[str, Any], str]:
+def card(data, shallow: Path, out: Path, **given) -> tuple[dict[str, Any], str]:
     """The header and the text of a trained model's card."""
     run = aoe_train.train(data, out=out / "model", **{"backbone": shallow, **HOW, **given})
     _, head, body = (run.out / "README.md").read_text().split("---\n", 2)
@@ -206,9 +206,7 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path, mon
         for one in texts
         for other in texts[:2]
     ]
-    aoe_train.train(
-        rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent", progress=False
-    )
+    aoe_train.train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent")
     card = (tmp_path / "m/README.md").read_text()
     assert "language:\n- de\n- zh\n" in card
     monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)

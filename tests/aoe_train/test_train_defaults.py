@@ -72,7 +72,7 @@ def test_defaults(kind, given, parts, lr, epochs, batch_size, sources, bert, tmp
     monkeypatch.setattr(
         "aoe_train.training.train_plan._PROBES", 1
     )  # the time of steps is not tested
-    given = {"backbone": bert, "progress": False, **given}
+    given = {"backbone": bert, **given}
     if given["backbone"] == "wide":
         given["backbone"] = save_bert(tmp_path / "wide", dim=768, layers=1)
     if "teacher" in given:

@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +51,7 @@ def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, k
 def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, monkeypatch, capsys):
     replays, replay = [], torch.cuda.CUDAGraph.replay
 
-    def counted(self: torch.cuda.CUDAGraph) -> None:
+    def counted(self):
         replays.append(replay(self))
 
     monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
@@ -60,11 +59,7 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     save = partial(save_bert, dropout=0.0) if name == "bert" else save_llama
     folder = save(tmp_path / name, dim=64)
     pooling = "last" if name == "llama" else "avg"
-    flags: dict[str, Any] = {
-        "optim__epochs": 3,
-        "run__precision": "bf16",
-        "encoder__pooling": pooling,
-    }
+    flags = {"optim__epochs": 3, "run__precision": "bf16", "encoder__pooling": pooling}
     if name == "llama":
         flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
     eager = run(data, folder, tmp_path / "a", **flags)

@@ -2,10 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 import yaml
 
 import aoe_train
@@ -13,7 +11,7 @@ from pairkit import ConfigError, DataError
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets
 
-FAST: dict[str, Any] = {"lr": 1e-3, "epochs": 2, "batch_size": 16, "progress": False}
+FAST = {"lr": 1e-3, "epochs": 2, "batch_size": 16}
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +75,7 @@ def test_three_kinds_in_one_run(files, shallow, tmp_path):
     _told_by_the_card(run.out)
 
 
-def _told_by_the_card(out: Path) -> None:
+def _told_by_the_card(out: Path):
     _, head, body = (out / "README.md").read_text().split("---\n", 2)
     ((model),) = yaml.safe_load(head)["model-index"]
     named = [result["dataset"]["name"] for result in model["results"]]
@@ -111,9 +109,9 @@ def test_one_named_dataset_equals_a_plain_run(files, shallow, tmp_path):
 
 
 def test_one_objective_per_dataset(files, shallow, tmp_path):
-    seen: list[tuple[int, ...]] = []
+    seen = []
 
-    def own(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+    def own(vectors, labels):
         assert labels is None
         seen.append(tuple(vectors.shape))
         return (vectors[:, 0] - vectors[:, 1]).square().mean()

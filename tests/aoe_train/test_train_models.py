@@ -2,7 +2,6 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from tests.aoe_train.tiny import (
     write_pairs,
 )
 
-FAST: dict[str, Any] = {"epochs": 2, "batch_size": 4, "lr": 1e-3, "progress": False}
+FAST = {"epochs": 2, "batch_size": 4, "lr": 1e-3}
 PAIRS = [
     {"text1": f"a {one}", "text2": f"the {two}", "label": n % 2}
     for n, (one, two) in enumerate(zip(WORDS[:8], WORDS[8:16], strict=True))
@@ -83,7 +82,7 @@ def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
 
     texts, seen = [row["text1"] for row in PAIRS], list[np.ndarray]()
 
-    def metric(encoder: Encoder) -> float:
+    def metric(encoder):
         seen.append(encoder.encode(texts))
         return len(seen) / 9
 
@@ -100,11 +99,11 @@ def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
     np.testing.assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
     theirs = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True)
     np.testing.assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
-    assert aoe_train.export(tmp_path / "m", out=tmp_path / "merged", progress=False).merged
+    assert aoe_train.export(tmp_path / "m", out=tmp_path / "merged").merged
 
 
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
-    def vectors(folder: Path, **more: Any) -> np.ndarray:
+    def vectors(folder, **more):
         return Encoder.load(folder, **more).encode(["the man is eating", "a dog"])
 
     run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.005)
@@ -123,7 +122,7 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     monkeypatch.setattr(
         "aoe_train.model.precision._cpu_has_bf16", lambda: True
     )  # also if it's emulated
-    kinds: set[torch.dtype] = set()
+    kinds = set()
     watch = Watch(
         "on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype)
     )
@@ -195,7 +194,7 @@ def test_trained_model_stores_its_prompts(tmp_path, capsys):
 def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     backbone = save_bert(tmp_path / "bert", layers=1)
 
-    def train(name: str, share: float = 0.25) -> None:
+    def train(name, share=0.25):
         aoe_train.train(PAIRS, backbone=backbone, out=tmp_path / name, interpolate=share, **FAST)
 
     train("trained", 1)

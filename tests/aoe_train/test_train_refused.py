@@ -48,19 +48,19 @@ async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return vectors.sum() * labels.sum()
 
 
-def trainer(**options: Any) -> dict[str, Any]:
+def trainer(**options) -> dict[str, Any]:
     return {"settings": {"run.trainer": options}}
 
 
-def setting(**settings: Any) -> dict[str, Any]:
+def setting(**settings) -> dict[str, Any]:
     return {"settings": {name.replace("__", "."): value for name, value in settings.items()}}
 
 
-def judged(**change: Any) -> list[dict[str, Any]]:
+def judged(**change) -> list[dict[str, Any]]:
     return [row | change for row in judged_rows(1, 40)]
 
 
-REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
+REFUSED = {
     "binary": [
         (setting(encoder__prompts__a="{text} {text}"), r"setting .*has \{text\} 2 times"),
         (setting(optim__learning_rate=1), "unknown setting 'optim.learning_rate'"),
@@ -133,7 +133,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         (setting(batches__max_tokens=5), "only it uses max_tokens"),
     ],
     "alike": [
-        ({}, "the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'"),
+        ({}, "the list given: all 16 labels are 1, so there is nothing to rank.*preset='simcse'")
     ],
     "texts": [
         ({"preset": "simcse", "purpose": "group"}, "purpose: no effect here"),
@@ -148,12 +148,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             )
         ),
     ],
-    "mixed": [
-        ({"preset": "domain"}, "in a run of their own"),
-    ],
-    "one text": [
-        ({"preset": "domain", "top_layers": 1}, "fewer than two distinct texts"),
-    ],
+    "mixed": [({"preset": "domain"}, "in a run of their own")],
+    "one text": [({"preset": "domain", "top_layers": 1}, "fewer than two distinct texts")],
     "three": [
         (
             setting(datasets__nil__weight=2),
@@ -199,7 +195,7 @@ CASES = [(kind, *case) for kind, cases in REFUSED.items() for case in cases]
 @pytest.mark.parametrize(("kind", "given", "message"), CASES, ids=[case[2] for case in CASES])
 def test_refused_runs(kind, given, message, data, shallow, tmp_path):
     with pytest.raises((ConfigError, DataError), match=message) as raised:
-        aoe_train.train(data[kind], backbone=shallow, out=tmp_path / "m", progress=False, **given)
+        aoe_train.train(data[kind], backbone=shallow, out=tmp_path / "m", **given)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "m").exists()
 

@@ -31,7 +31,7 @@ TAUGHT = {f"objective.weights.{part}": 1 for part in PARTS} | {
     "run.chunk": 5,
 }
 # Data, settings, step before which the run is killed, steps between checkpoints.
-CASES: dict[str, tuple[str, dict[str, Any], int, int]] = {
+CASES = {
     "at the end of an epoch": ("graded", TWICE, 6, 3),
     "averages and early stopping": (
         *(
@@ -87,13 +87,13 @@ def sources(tmp_path_factory) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("case", CASES)
 def test_killed_run_continues_to_the_same_weights(case, sources, shallow, tmp_path, kill_at):
     kind, settings, killed_before, every = CASES[case]
-    seen: list[bool] = []
+    seen = []
 
-    def train(out: str, **more: Any) -> aoe_train.Trained:
-        how = {**sources[kind], "settings": settings | more, "progress": False}
+    def train(out, **more):
+        how = {**sources[kind], "settings": settings | more}
         return aoe_train.train(backbone=shallow, out=tmp_path / out, **how)
 
-    def again() -> aoe_train.Trained:
+    def again():
         step = killed_before // every * every
         seen.append((tmp_path / "b.work" / f"step-{step}.pt").is_file())
         assert not (tmp_path / "b").exists()
@@ -110,9 +110,9 @@ def test_killed_run_continues_to_the_same_weights(case, sources, shallow, tmp_pa
 
 
 def test_killed_run_continues_only_with_its_own_settings(sources, shallow, tmp_path, kill_at):
-    def train(*, fresh: bool = False, prompts: Any = "the ", lr: float = 1e-3) -> aoe_train.Trained:
+    def train(*, fresh=False, prompts="the ", lr=1e-3):
         settings = PAPERS | {"log.checkpoint_steps": 1, "prompts": prompts, "optim.lr": lr}
-        how: dict[str, Any] = {"settings": settings, "fresh": fresh, "progress": False}
+        how = {"settings": settings, "fresh": fresh}
         return aoe_train.train(
             sources["graded"]["data"], backbone=shallow, out=tmp_path / "m", **how
         )
@@ -156,10 +156,10 @@ def test_collapse_is_detected(data, bert, tmp_path, flags):
 
 
 def test_best_weights_are_saved_as_a_model(with_dev, bert, tmp_path):
-    scores: dict[int, float] = {}
+    scores = {}
 
     class Scores(TrainerCallback):
-        def on_evaluate(self, _: Any, state: Any, *__: Any, metrics: Any, **___: Any) -> None:
+        def on_evaluate(self, _, state, *__, metrics, **___):
             scores[state.global_step] = metrics["eval_dev"]
 
     flags = {"optim__lr": 0.1, "optim__epochs": 6, "optim__warmup": 0.5}
@@ -206,14 +206,14 @@ def test_diverged_checkpoint_is_not_continued(data, bert, tmp_path, kill_at):
 
 
 def test_infinite_gradient_is_detected(data, bert, tmp_path):
-    calls: list[int] = []
+    calls = []
 
-    def loss(vectors: torch.Tensor, _: Any) -> torch.Tensor:
+    def loss(vectors, _):
         calls.append(1)
         vectors.register_hook(lambda gradient: gradient * (float("inf") if len(calls) == 3 else 1))
         return vectors.square().mean()
 
-    how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}, "progress": False}
+    how = {"lr": 1e-3, "batch_size": 16, "settings": {"log.steps": 1}}
     message = r"at step 3: the gradient became (inf|nan); .*lr= \(now 0.001\)"
     with pytest.raises(ConfigError, match=message):
         aoe_train.train(data["data"], backbone=bert, out=tmp_path / "m", objective=loss, **how)

@@ -8,7 +8,6 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from transformers import TrainerCallback
@@ -30,10 +29,10 @@ def _default_sigterm(interruptible):
 class Signals(TrainerCallback):
     """Send this process a signal at the end of a step."""
 
-    def __init__(self, kind: int, step: int) -> None:
+    def __init__(self, kind: int, step: int):
         self._kind, self._step = kind, step
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, args, state, control, **_):
         if state.global_step == self._step:
             os.kill(os.getpid(), self._kind)
 
@@ -43,8 +42,8 @@ def fit(shallow, tmp_path_factory):
     """Train six steps."""
     data = write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 0)
 
-    def fit(out: Path, *callbacks: TrainerCallback, progress: bool = False) -> aoe_train.Trained:
-        how: dict[str, Any] = {"preset": "angle-paper", "batch_size": 16, "progress": progress}
+    def fit(out, *callbacks, progress=False):
+        how = {"preset": "angle-paper", "batch_size": 16, "progress": progress}
         return aoe_train.train(data, backbone=shallow, out=out, callbacks=callbacks, **how)
 
     return fit
@@ -100,7 +99,7 @@ def job(tmp_path):
     return ["bash", str(tmp_path / "job.sh")]
 
 
-def stand_in(folder: Path, name: str, line: str) -> None:
+def stand_in(folder: Path, name: str, line: str):
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/bash\n{line}\n")
     (folder / name).chmod(0o755)
@@ -135,7 +134,7 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "AOE_CACHE": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = str(SCRIPT.parents[2])
 
-    def begin(out: str) -> subprocess.Popen[bytes]:
+    def begin(out):
         command = (
             f"{sys.executable} -m torch.distributed.run --standalone {handled} --nproc-per-node 2"
             f" -m aoe_train train --data {data} --backbone {shallow} --out {out} --set log.steps=2 -q"

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -31,9 +30,7 @@ def teacher(tmp_path_factory):
     folder = tmp_path_factory.mktemp("teacher")
     save_bert(folder / "bert", dim=16, layers=1, seed=7)
     prompts = {"query": "the ", "document": "a "}
-    Encoder.load(folder / "bert", pooling="avg", prompts=prompts, device="cpu").save(
-        folder / "model"
-    )
+    Encoder.load(folder / "bert", pooling="avg", prompts=prompts).save(folder / "model")
     return folder / "model"
 
 
@@ -52,7 +49,7 @@ def triplets(rows: int = 24) -> Rows:
     return found
 
 
-def how(**settings: Any) -> dict[str, Any]:
+def how(**settings) -> dict[str, Any]:
     given = {
         "preset": "simcse",
         "optim.lr": 1e-3,
@@ -60,10 +57,10 @@ def how(**settings: Any) -> dict[str, Any]:
         "optim.epochs": 1,
         "log.steps": 1,
     }
-    return {"settings": given | settings, "progress": False}
+    return {"settings": given | settings}
 
 
-def run(data: Any, backbone: Path, out: Path, **settings: Any) -> aoe_train.Trained:
+def run(data, backbone: Path, out: Path, **settings) -> aoe_train.Trained:
     return aoe_train.train(data, backbone=backbone, out=out, **how(**settings))
 
 
@@ -73,10 +70,10 @@ def run(data: Any, backbone: Path, out: Path, **settings: Any) -> aoe_train.Trai
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     shallow, teacher, tmp_path, monkeypatch, prompts
 ):
-    seen: list[tuple[str, str]] = []
+    seen = []
     original = Encoder.encode
 
-    def encode(self: Encoder, texts: Any, *, prompt: Any = None, **options: Any) -> np.ndarray:
+    def encode(self, texts, *, prompt=None, **options):
         if self.dim == 16:
             seen.extend((prompt, text) for text in texts)
         return original(self, texts, prompt=prompt, **options)
@@ -140,7 +137,7 @@ def pairs() -> Rows:
 
 def test_vectors_from_a_file(shallow, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
-    vectors = Encoder.load(shallow, device="cpu").encode(texts)  # of the student's size
+    vectors = Encoder.load(shallow).encode(texts)  # of the student's size
     brought = tmp_path / "vectors.parquet"
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
@@ -218,7 +215,7 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
 def test_invalid_combinations_are_refused_before_encoding(
     settings, message, shallow, teacher, tmp_path
 ):
-    Encoder.load(teacher, device="cpu", similarity_fn_name="dot").save(tmp_path / "dot")
+    Encoder.load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
     reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
     names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot"), "RERANKER": str(reranker)}
@@ -274,7 +271,7 @@ def scored() -> Rows:
     """Triplets with the scores of a teacher."""
     drawn, texts = random.Random(1), sentences(90)
     names = ("anchor", "positive", "negative")
-    rows: Rows = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(16)]
+    rows = [dict(zip(names, drawn.sample(texts, 3), strict=True)) for _ in range(16)]
     return [{**row, "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)]} for row in rows]
 
 

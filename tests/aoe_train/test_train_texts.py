@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import save_bert
 
 TEXTS = list(dict.fromkeys(sentences(80)))
-FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "progress": False, "seed": 3}
+FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 
 
 @pytest.mark.parametrize(
@@ -62,9 +61,7 @@ def test_plain_texts_need_no_preset(tmp_path):
     """With enough layers the preset domain is the default; below that, SimCSE."""
     for layers, preset in ((3, "domain"), (2, "auto")):
         backbone = save_bert(tmp_path / f"bert{layers}", layers=layers)
-        run = aoe_train.train(
-            TEXTS, backbone=backbone, out=tmp_path / f"out{layers}", progress=False
-        )
+        run = aoe_train.train(TEXTS, backbone=backbone, out=tmp_path / f"out{layers}")
         assert run.record["origin"]["settings"]["preset"] == preset
         assert ("score_distill" in run.history[-1]) == (preset == "domain")
 
@@ -89,23 +86,23 @@ SHORT = [
 class Halves(TextObjective):
     """Compares each text, through a trained matrix, with itself without the last token."""
 
-    def begin(self, encoder: Encoder, kind: str) -> None:
+    def begin(self, encoder: Encoder, kind: str):
         self.kind = kind
         self.map = torch.nn.Linear(encoder.dim, encoder.dim)
 
-    def forward(self, model: Any, batch: TextBatch) -> dict[str, torch.Tensor]:
+    def forward(self, model, batch: TextBatch) -> dict[str, torch.Tensor]:
         shorter = batch.with_sequences([tokens[:-1] for tokens in batch.sequences()])
         near = torch.cosine_similarity(
             self.map(batch.vectors(model)), shorter.vectors(model)
         ).mean()
         return {"loss": 2 - near, "near": near.detach()}
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path):
         np.save(folder / "map.npy", self.map.weight.detach().numpy())
 
 
-def train(shallow: Path, out: Path, objective: Any = None, **given: Any) -> aoe_train.Trained:
-    options = {"batch_size": 4, "lr": 1e-3, "progress": False, **given}
+def train(shallow: Path, out: Path, objective=None, **given) -> aoe_train.Trained:
+    options = {"batch_size": 4, "lr": 1e-3, **given}
     return aoe_train.train(
         SHORT, backbone=shallow, out=out, objective=objective or Halves(), **options
     )
@@ -124,12 +121,12 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     again = train(shallow, tmp_path / "again", epochs=3)
     assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
     assert again.encoder.encode(SHORT) == pytest.approx(run.encoder.encode(SHORT))
-    assert aoe_train.plan(SHORT, backbone=shallow, objective=Halves(), progress=False).memory_mb > 0
+    assert aoe_train.plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
 
 
 @pytest.mark.parametrize("prompt", [None, "q: "])
 def test_token_batches_give_the_encoders_vectors(prompt, shallow):
-    encoder = Encoder.load(shallow, device="cpu", inference_only=True)
+    encoder = Encoder.load(shallow, inference_only=True)
     found = np.empty((len(SHORT), encoder.dim), np.float32)
     sizes = []
     with torch.inference_mode():

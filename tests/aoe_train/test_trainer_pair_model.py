@@ -20,7 +20,7 @@ from tests.aoe_train.two_ranks import WORDS, AllPairs, Bag, batch, deep_model, t
 class Dropped(nn.Module):
     """A text model with dropout."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.bag = Bag()
 
@@ -53,7 +53,7 @@ def test_chunks_keep_gradients_of_earlier_layers():
 
 def test_recomputed_chunks_have_the_same_dropout():
     class ByHand(PairModel):
-        def embed(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
+        def embed(self, input_ids, lengths, pieces):
             parts = split_texts(input_ids, lengths, pieces, 5)
             return torch.cat([self.text_model(*part) for part in parts])
 
@@ -81,15 +81,15 @@ def test_split_texts_keeps_every_text_whole(pieces, size):
 
 def test_saved_bytes_counts_what_backward_needs():
     class Square(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.weight = nn.Linear(1, 4)
 
-        def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
+        def forward(self, input_ids, lengths, pieces):
             return self.weight(input_ids.double()[:, None]).square()[: len(pieces)]
 
     class Sum(nn.Module):
-        def forward(self, vectors: Tensor, *_: object) -> dict[str, Tensor]:
+        def forward(self, vectors, *_):
             return {"loss": vectors.sum()}
 
     ids = torch.arange(1000) % WORDS

@@ -8,7 +8,6 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +44,7 @@ from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
-def settings(**flags: Any) -> TrainSettings:
+def settings(**flags) -> TrainSettings:
     return load_settings(
         TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags}
     )
@@ -172,7 +171,7 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb = SimpleNamespace(run=None, init=init)
-    process: Any = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
+    process = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
     open_trackers([callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0)
     home = str(tmp_path / "m.runs")
     assert asked == {"id": "m-1", "name": "m-1", "project": "aoe", "dir": home, "resume": "allow"}
@@ -235,7 +234,7 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
     ids=str,
 )
 def test_settings_that_sharding_does_not_support(given, optimiser, words):
-    args: Any = SimpleNamespace(world_size=2, optim=optimiser)
+    args = SimpleNamespace(world_size=2, optim=optimiser)
     with refusal(f"run.shard doesn't support {words}"):
         _check_shard(settings(**given, **{"run.shard": True}), args)
     _check_shard(settings(**given), args)
@@ -251,9 +250,9 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
     train_file = write_pairs(tmp_path / "train.tsv", 20, 1)
     monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
     monkeypatch.setattr(precision, "_cpu_has_bf16", lambda: True)
-    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16", progress=False)
+    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16")
     assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
-    how: dict[str, Any] = {"precision": "bf16", "progress": True}
+    how = {"precision": "bf16", "progress": True}
     pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (
         lambda: aoe_train.encode(["a dog"], model=shallow, **how),
@@ -265,7 +264,7 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
         assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
 
 
-def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
+def pass_through(average: WeightAverage, model: nn.Module, values: list[float]):
     """Set the model's weights to one of `values` after each step."""
     for step, value in enumerate(values, start=1):
         with torch.no_grad():

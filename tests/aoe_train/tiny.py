@@ -122,7 +122,7 @@ def refusal(message: str | None) -> AbstractContextManager[Any]:
     return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
 
 
-def edit(path: Path, **fields: object) -> Path:
+def edit(path: Path, **fields) -> Path:
     """Set fields of a JSON file."""
     whole = json.loads(path.read_text()) if path.is_file() else {}
     path.parent.mkdir(exist_ok=True)
@@ -220,7 +220,7 @@ def save_bert(
     return _save(folder, kind, BertConfig, wordpiece(length), seed, **_sizes(dim, layers), **more)
 
 
-def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
+def save_generator(backbone: Path, folder: Path, *, seed: int = 0):
     """A small masked language model with the tokenizer of `backbone`."""
     tokenizer = AutoTokenizer.from_pretrained(backbone)
     more = {"num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
@@ -302,12 +302,7 @@ def _sizes(dim: int, layers: int) -> dict[str, int]:
 
 
 def _save(
-    folder: Path,
-    kind: Any,
-    config: Any,
-    tokenizer: PreTrainedTokenizerFast,
-    seed: int,
-    **sizes: Any,
+    folder: Path, kind, config, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes
 ) -> Path:
     """A model with random weights, and its tokenizer."""
     torch.manual_seed(seed)

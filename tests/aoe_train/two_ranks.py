@@ -37,7 +37,7 @@ ROWS, DIM, WORDS, TAUGHT = 8, 6, 40, 3
 class Bag(nn.Module):
     """A text model: the mean of its tokens' embeddings, through two layers."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.embedding = nn.Embedding(WORDS, DIM)
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
@@ -64,12 +64,12 @@ class Bag(nn.Module):
 class AllPairs(nn.Module):
     """An objective in which all rows depend on each other, with a trained weight."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(1))  # FSDP takes no scalars
 
     def forward(
-        self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_: object
+        self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_
     ) -> dict[str, Tensor]:
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
         ranks = (cosines[None] - cosines[:, None]) * (labels[:, None] - labels[None]).sign()
@@ -157,7 +157,7 @@ def flat(weights: dict[str, Tensor]) -> Tensor:
     return torch.cat([weight.flatten() for weight in weights.values()])
 
 
-def name_the_rows_of_all_ranks() -> None:
+def name_the_rows_of_all_ranks():
     log = LossLog(lr=0.1)
     log.add({"loss": torch.tensor(float("nan"))}, [7 - dist.get_rank(), dist.get_rank()], 0)
     try:
@@ -168,7 +168,7 @@ def name_the_rows_of_all_ranks() -> None:
     raise SystemExit("the rows of a bad batch are not those of both ranks")
 
 
-def check_sharding(alone: list[Tensor]) -> None:
+def check_sharding(alone: list[Tensor]):
     """Sharded weights take the same steps as whole ones, and are gathered again."""
     rank = dist.get_rank()
     shared = model(None)
@@ -206,7 +206,7 @@ def check_sharding(alone: list[Tensor]) -> None:
     torch.testing.assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
-def check_optimiser(shared: PairModel) -> None:
+def check_optimiser(shared: PairModel):
     """The optimiser's state is saved whole and sharded again."""
     path = Path(os.environ["KEEP"]) / "optimiser.pt"
     found = []
@@ -235,7 +235,7 @@ def text_batch(step: int) -> dict[str, Any]:
     return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")}
 
 
-def main() -> None:
+def main():
     alone = steps(model(None), 0, 1)  # before there are ranks to gather from
     triplets = [triplet_gradients(make(), 0, 1) for make in (triplet_model, deep_model)]
     if float((alone[-1] - alone[0]).abs().max()) < 1e-3:

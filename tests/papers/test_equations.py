@@ -49,7 +49,7 @@ def printed_contrast(first: Tensor, second: Tensor, targets: list[list[int]]) ->
     )
 
 
-def ours(first: Tensor, second: Tensor, texts: list[list[int]], **options: object) -> float:
+def ours(first: Tensor, second: Tensor, texts: list[list[int]], **options) -> float:
     positive = torch.ones(len(first), dtype=torch.bool)
     return contrastive_loss(first, second, torch.tensor(texts), positive, TAU, **options).item()  # type: ignore
 

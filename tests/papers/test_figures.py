@@ -6,7 +6,6 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,7 +20,7 @@ from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest,
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
-RUN: dict[str, Any] = {
+RUN = {
     "origin": {
         "settings": {"objective": {"weights": {"cosent": 1.0, "in_batch": 0.0, "angle": 2.0}}}
     },
@@ -35,7 +34,7 @@ RUN: dict[str, Any] = {
 }
 
 
-def write_run(folder: Path, **changes: object) -> str:
+def write_run(folder: Path, **changes) -> str:
     folder.mkdir(exist_ok=True)
     (folder / "run.json").write_text(json.dumps({**RUN, **changes}))
     return str(folder)
@@ -46,7 +45,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pairs(tmp_path_factory) -> Path:
     """Forty graded pairs; one text would be a formula to matplotlib, one holds what its font lacks."""
     choose = random.Random(0)
     texts = [" ".join(choose.choices(WORDS, k=6)) for _ in range(78)] + [
@@ -59,7 +58,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path):
+def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
     out = tmp_path / "figures"
     request = Request([str(bert)], str(pairs), zone=SMALL)
     printed = make_figures(request, out, lambda _: None)
@@ -98,7 +97,7 @@ def test_figures_and_numbers_of_vectors(bert: Path, pairs: Path, tmp_path: Path)
         make_figures(request, out, lambda _: None)
 
 
-def test_figures_of_a_dataset(tmp_path: Path):
+def test_figures_of_a_dataset(tmp_path):
     (tmp_path / "data").mkdir()
     for split, long in (("train", 600), ("test", 4)):
         rows = [
@@ -123,7 +122,7 @@ def test_figures_of_a_dataset(tmp_path: Path):
         Request((), "x.tsv", kind="densities")
 
 
-def test_curves_of_runs(tmp_path: Path):
+def test_curves_of_runs(tmp_path):
     models = [write_run(tmp_path / name) for name in ("one", "two")]
     printed = make_figures(Request(models, kind="curves"), tmp_path / "out", lambda _: None)
     assert printed["files"] == ["curves.png", "curves.svg"]
@@ -169,7 +168,7 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
         (np.arange(1, 2, 0.1), None),
     ],
 )
-def test_groups_by_gold_score(labels: Any, expected: list[float] | None):
+def test_groups_by_gold_score(labels, expected):
     at = levels(np.asarray(labels, float))
     assert at.tolist() == pytest.approx(
         np.linspace(1, 1.9, 6).tolist() if expected is None else expected
@@ -215,6 +214,6 @@ def test_halves_of_the_pairs_in_the_zone():
         (lambda: halves(made(), Zone(), model="m"), "needs 92 texts or more"),
     ],
 )
-def test_invalid_requests(make: Any, message: str):
+def test_invalid_requests(make, message):
     with pytest.raises((ConfigError, DataError), match=message):
         make()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +74,7 @@ def written(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["w.txt", "w.vec", "w.txt.gz"])
-def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path):
+def test_words_are_looked_up_and_averaged(name, tmp_path):
     text = "3 2\n" * name.endswith("vec") + "a 1 0\nit 0 1\n's 2 2\n. . 4 4\na 9 9\n"
     path = written(tmp_path / name, text)
     assert is_word_vectors(str(path))
@@ -92,18 +91,18 @@ def test_words_are_looked_up_and_averaged(name: str, tmp_path: Path):
     ("text", "row"),
     [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
 )
-def test_errors_in_word_vector_files_name_the_row(text: str, row: int, tmp_path: Path):
+def test_errors_in_word_vector_files_name_the_row(text, row, tmp_path):
     with pytest.raises(DataError, match=rf"w\.txt:{row}: "):
         read_word_vectors(written(tmp_path / "w.txt", text))
     with pytest.raises(DataError, match="no word vectors"):
         read_word_vectors(written(tmp_path / "empty.txt", ""))
 
 
-def test_padding_does_not_change_a_bilstm_over_word_vectors(tmp_path: Path):
+def test_padding_does_not_change_a_bilstm_over_word_vectors(tmp_path):
     words = written(tmp_path / "w.txt", "a 1 0 0\ndog 0 1 0\nruns 0 0 1\n")
     write_bilstm(words, tmp_path / "bilstm", size=4)
-    model: Any = AutoModel.from_pretrained(tmp_path / "bilstm")
-    tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "bilstm")
+    model = AutoModel.from_pretrained(tmp_path / "bilstm")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bilstm")
     assert tokenizer.tokenize("A dog runs, it's") == ["a", "dog", "runs", "[UNK]", "[UNK]", "[UNK]"]
     together = tokenizer(["a dog runs", "dog"], padding=True, return_tensors="pt")
     alone = tokenizer(["dog"], return_tensors="pt")

@@ -36,16 +36,16 @@ def root(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def full(root: Path, tmp_path: Path, monkeypatch) -> Reproduce:
+def full(root, tmp_path, monkeypatch) -> Reproduce:
     """A function that runs a recipe, or some rows of it."""
     train = aoe_train.train
 
-    def without_bitsandbytes(*arguments: Any, settings: Any, **more: Any) -> Any:
+    def without_bitsandbytes(*arguments, settings, **more):
         if lora := settings.get("lora"):
             settings = {**settings, "lora": {**lora, "four_bit": False}}
         return train(*arguments, settings=settings, **more)
 
-    def without_llms(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+    def without_llms(command, **_):
         name, *arguments = command[4:]
         tree("label").commands[name].make_context(name, [*arguments])  # checks the options
         hub.write_labelled(Path(arguments[arguments.index("--out") + 1]))
@@ -63,7 +63,7 @@ def full(root: Path, tmp_path: Path, monkeypatch) -> Reproduce:
     )  # slow, and not new
     hub.few_rows(monkeypatch)
 
-    def run(name: str, *only: str) -> dict[str, Any]:
+    def run(name, *only):
         options = Options("full", root / "data", tmp_path / "out", seeds=(0,), only=only)
         return reproduce(read_recipe(name), options, say=print)
 
@@ -74,7 +74,7 @@ def rows_of(name: str) -> list[str]:
     return [row.name for row in read_recipe(name).runs if row.at("full").skip is None]
 
 
-def check(name: str, found: dict[str, Any], rows: list[str]) -> None:
+def check(name: str, found: dict[str, Any], rows: list[str]):
     """All rows have scores, and the published ones are of columns that exist."""
     assert [row["row"] for row in found["rows"]] == rows
     published = {row.name: row.published for row in read_recipe(name).runs}
@@ -89,14 +89,14 @@ def check(name: str, found: dict[str, Any], rows: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_recipes_run_on_data_of_the_hub(name: str, full: Reproduce):
+def test_recipes_run_on_data_of_the_hub(name, full):
     last = rows_of(name)[-1:]
     check(name, full(name, *last), last)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", recipe_names())
-def test_every_row_runs_on_data_of_the_hub(name: str, full: Reproduce):
+def test_every_row_runs_on_data_of_the_hub(name, full):
     check(name, full(name), rows_of(name))
 
 
@@ -108,7 +108,7 @@ def test_mteb_is_named_before_a_model_is_loaded(monkeypatch):
         Scoring(read_recipe("mteb").at("full").evaluate, Folders(None, Path("w")))
 
 
-def test_mteb_tasks(root: Path, monkeypatch):
+def test_mteb_tasks(root, monkeypatch):
     mteb = pytest.importorskip("mteb", reason="extra: mteb is not installed")
     from mteb.mocks import mock_tasks
 
@@ -129,7 +129,7 @@ LLAMA_NLI = LLAMA | {"max_length": 50, "batch": (120, 4), "epochs": 1}
 ANGLE = {"weights": {"cosent": 1, "in_batch": 1, "angle": 1}, "tau": (0.05, 0.05, 1.0)}
 ANGLE |= {"duplicates": "positive"}
 AOE = {"weights": {"angle": 1, "contrastive": 1}, "tau": (0.05, 0.05, 0.05)}
-SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+SETTINGS = {
     ("stsb", "AnglE"): BERT | ANGLE,
     ("stsb", "AoE"): BERT | AOE,
     ("gis", "AoE"): BERT | AOE | {"max_length": 512},
@@ -193,13 +193,13 @@ def chosen(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "row"), SETTINGS)
-def test_settings_are_the_papers(name: str, row: str):
+def test_settings_are_the_papers(name, row):
     found = chosen(resolved(name)[row])
     assert {key: found[key] for key in SETTINGS[name, row]} == SETTINGS[name, row]
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_rows_differ(name: str):
+def test_rows_differ(name):
     for scale in read_recipe(name).scales:
         runs = [repr(replace(run, row="", seed=0)) for run in resolved(name, scale).values()]
         assert len(set(runs)) == len(runs)

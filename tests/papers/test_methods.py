@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import random
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -50,8 +48,8 @@ def own(batch: TextBatch) -> torch.Tensor:
     return ~torch.isin(batch.input_ids, torch.tensor([2, 3]))
 
 
-def begun(name: str, encoder: Encoder, kind: str = "single", **options: Any) -> Any:
-    made: Any = method(name, **options)
+def begun(name: str, encoder: Encoder, kind: str = "single", **options):
+    made = method(name, **options)
     made.begin(encoder, kind)
     return made
 
@@ -63,10 +61,8 @@ def texts() -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
-def test_a_killed_training_continues_to_the_same_weights(
-    name: str, texts: list[str], shallow: Path, tmp_path: Path, kill_at: Any
-):
-    data: Any = texts
+def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, tmp_path, kill_at):
+    data = texts
     backbone, options = shallow, dict[str, str]()
     if name in ("infersent", "consert-joint"):
         data = [
@@ -79,17 +75,12 @@ def test_a_killed_training_continues_to_the_same_weights(
         options = {"generator": str(tmp_path / "generator")}
         save_generator(shallow, tmp_path / "generator")
 
-    def made() -> Any:
+    def made():
         return method(name, **options)
 
-    def train(out: str) -> aoe_train.Trained:
+    def train(out):
         settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made().encoder)}
-        how: dict[str, Any] = {
-            "batch_size": 8,
-            "epochs": 2,
-            "settings": settings,
-            "progress": False,
-        }
+        how = {"batch_size": 8, "epochs": 2, "settings": settings}
         return aoe_train.train(data, backbone=backbone, out=tmp_path / out, objective=made(), **how)
 
     whole = train("whole")
@@ -105,7 +96,7 @@ def test_a_killed_training_continues_to_the_same_weights(
     for file in files:
         expected, found = (load_file(tmp_path / folder / file) for folder in ("whole", "killed"))
         assert all(torch.equal(expected[key], found[key]) for key in expected)
-    encoder = Encoder.load(tmp_path / "whole", device="cpu", inference_only=True)
+    encoder = Encoder.load(tmp_path / "whole", inference_only=True)
     read = made().reader(encoder, tmp_path / "whole")
     assert read(texts[:3]).shape == (3, encoder.dim)
     assert read(texts)[:3] == pytest.approx(read(texts[:3]), abs=1e-5)  # whatever the batch
@@ -123,12 +114,10 @@ def test_a_killed_training_continues_to_the_same_weights(
         ("bow", "single", {}, "method 'bow': expected one of"),
     ],
 )
-def test_unsuitable_models_and_rows_are_refused(
-    name: str, kind: str, given: dict[str, Any], words: str, shallow: Path
-):
+def test_unsuitable_models_and_rows_are_refused(name, kind, given, words, shallow):
     options = {"generator": "none"} if name == "diffcse" else {}
     with pytest.raises(ConfigError, match=words):
-        begun(name, Encoder.load(shallow, device="cpu", **given), kind, **options)
+        begun(name, Encoder.load(shallow, **given), kind, **options)
 
 
 def test_ct_by_hand():
@@ -178,7 +167,7 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     torch.testing.assert_close(together[0, 3:6], expected)
 
 
-def test_consert_by_hand_and_its_views(bert: Path):
+def test_consert_by_hand_and_its_views(bert):
     # Views (1, 0) and (1, 0) of one, (0, 1) and (0, 1) of the other, tau 1: -log(e / (e + 1 + 1)) each
     found = in_batch_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
     assert found.item() == pytest.approx(math.log(math.e + 2) - 1)
@@ -189,7 +178,7 @@ def test_consert_by_hand_and_its_views(bert: Path):
     for before, after in zip(batch.sequences(), mixed.sequences(), strict=True):
         assert sorted(after.tolist()) == sorted(before.tolist())
         assert (after[0], after[-1]) == (2, 3)
-    model = Encoder.load(bert, device="cpu").model.train()
+    model = Encoder.load(bert).model.train()
     with without_dropout(model):
         one, other = batch.vectors(model), batch.vectors(model)
     assert torch.equal(one, other)
@@ -198,9 +187,9 @@ def test_consert_by_hand_and_its_views(bert: Path):
 
 
 @pytest.mark.parametrize("packing", [True, False])
-def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing: bool, bert: Path):
-    model = Encoder.load(bert, device="cpu", packing=packing).model
-    seen: list[torch.Tensor] = []
+def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing, bert):
+    model = Encoder.load(bert, packing=packing).model
+    seen = []
     batch = batch_of(2, 5, 5)
     torch.manual_seed(1)
     with features_cut(model, batch.lengths, 0.5):
@@ -226,8 +215,8 @@ def test_infersent_by_hand():
     assert classes(torch.tensor([[4, 5, -1]]), None).tolist() == [[1, 0, -100]]
 
 
-def test_promptbert_reads_texts_within_its_templates(bert: Path):
-    encoder = Encoder.load(bert, device="cpu", max_length=40)
+def test_promptbert_reads_texts_within_its_templates(bert):
+    encoder = Encoder.load(bert, max_length=40)
     first, _ = templates(encoder)
     mask = encoder.tokenizer.mask_token_id
     within = fill_template(batch_of(2, 40), first)
@@ -245,9 +234,9 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
 
-def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
+def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
     save_generator(bert, tmp_path / "generator")
-    encoder = Encoder.load(bert, device="cpu")
+    encoder = Encoder.load(bert)
     diffcse = begun("diffcse", encoder, generator=str(tmp_path / "generator"))
     ids = torch.tensor([[2, 8, 9, 10, 3], [2, 11, 3, -100, -100]])
     mask = torch.tensor([[0, 1, 1, 1, 0], [0, 1, 0, 0, 0]], dtype=torch.bool)

@@ -7,7 +7,6 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from unittest.mock import ANY
 
 import numpy as np
@@ -34,7 +33,7 @@ def batch(model: RanForMaskedLM):
         return model.ran.forward_packed(ids, torch.tensor([len(text) for text in TEXTS]))
 
 
-def check(model: RanForMaskedLM, reference: Reference) -> None:
+def check(model: RanForMaskedLM, reference: Reference):
     packed = batch(model)
     hidden = packed.hidden.split([len(text) for text in TEXTS])
     for row, text in enumerate(TEXTS):
@@ -74,7 +73,7 @@ def test_our_style_differs_only_in_norm_and_start():
     check(model, Reference(variables, 3, 8, 3, norm=standard, project=True))
 
 
-def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path: Path):
+def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path):
     model = convert_checkpoint(CHECKPOINT.with_name("ran.ckpt.index"), heads=3)
     names = ("vocab_size", "hidden_size", "num_hidden_layers", "head_dim", "window_size")
     assert [getattr(model.config, name) for name in names] == [20, 8, 2, 4, 256]
@@ -89,7 +88,7 @@ def copy(folder: Path) -> Path:
     return folder
 
 
-def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
+def test_the_number_of_heads_must_be_known_and_fit(tmp_path):
     for folder, heads, error, words in (
         (CHECKPOINT, None, ConfigError, "number of heads"),
         (CHECKPOINT, 5, ConfigError, "5 heads don't divide 12 dimensions"),
@@ -118,7 +117,7 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path: Path):
         (lambda v: v.pop("rannet/token-embedding/embeddings"), "no variables of a RAN"),
     ],
 )
-def test_other_variables_are_refused(change, message: str, monkeypatch):
+def test_other_variables_are_refused(change, message, monkeypatch):
     variables = read_bundle(CHECKPOINT)
     change(variables)
     monkeypatch.setattr("papers.ran.convert.read_bundle", lambda _: variables)
@@ -136,7 +135,7 @@ def test_reads_the_values_that_tensorflow_reads():
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
+def checkpoint(tmp_path) -> Path:
     return copy(tmp_path) / "ran.ckpt"
 
 
@@ -157,7 +156,7 @@ def checkpoint(tmp_path: Path) -> Path:
         (lambda index, data: os.truncate(index, 17 << 20), "larger than 16 MiB"),
     ],
 )
-def test_damaged_files_are_named(checkpoint: Path, damage: Any, words: str):
+def test_damaged_files_are_named(checkpoint, damage, words):
     damage(Path(f"{checkpoint}.index"), Path(f"{checkpoint}.data-00000-of-00001"))
     with pytest.raises(DataError, match=words):
         read_bundle(checkpoint)
@@ -168,9 +167,7 @@ def test_damaged_files_are_named(checkpoint: Path, damage: Any, words: str):
     st.integers(0, 200),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_mutated_index_is_data_or_an_error(
-    checkpoint: Path, monkeypatch, places: list[tuple[int, int]], cut: int
-):
+def test_a_mutated_index_is_data_or_an_error(checkpoint, monkeypatch, places, cut):
     """Checksums are made to fit, so that the code behind them is reached."""
     monkeypatch.setattr(tensor_bundle, "_masked_crc32c", lambda _: ANY)
     content = bytearray(Path(f"{CHECKPOINT}.index").read_bytes())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -32,7 +31,7 @@ TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).m
 
 def words(ids: np.ndarray) -> list[list[int]]:
     """Indices of each word, by the plain definition."""
-    found: list[list[int]] = []
+    found = []
     open_word = False
     for place, token in enumerate(TOKENIZER.convert_ids_to_tokens(ids.tolist())):
         if ids[place] in SPECIAL:
@@ -47,7 +46,7 @@ def words(ids: np.ndarray) -> list[list[int]]:
 
 @settings(max_examples=40)
 @given(TOKENS, st.integers(0, 2**31), st.floats(0.05, 0.9))
-def test_whole_words_are_hidden_up_to_the_share(ids: np.ndarray, seed: int, share: float):
+def test_whole_words_are_hidden_up_to_the_share(ids, seed, share):
     shown, labels = mask_words(ids, VOCABULARY, MaskSettings(share=share), (seed, 0, 0))
     hidden = labels != IGNORED
     np.testing.assert_array_equal(labels[hidden], ids[hidden])
@@ -91,7 +90,7 @@ def test_masks_depend_on_seed_epoch_and_row():
         Vocabulary.of(bytelevel())
 
 
-def test_lines_and_columns_are_texts(tmp_path: Path):
+def test_lines_and_columns_are_texts(tmp_path):
     (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat", encoding="utf-8")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a boat\n"))
     (tmp_path / "c.jsonl").write_text('{"text": "a car"}\n{"text": null}\n{"text": " "}\n')
@@ -115,7 +114,7 @@ def test_lines_and_columns_are_texts(tmp_path: Path):
 @given(
     st.lists(st.text("the cat zx", max_size=40), max_size=8), st.integers(8, 20), st.integers(8, 30)
 )
-def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_length: int):
+def test_sequences_are_the_texts_in_pieces(texts, length, text_length):
     texts = [*texts, "dog"]
     corpus = tokenize_corpus(texts, TOKENIZER, length=length, text_length=text_length)
     expected = [TOKENIZER(text).input_ids for text in texts]
@@ -132,7 +131,7 @@ def test_sequences_are_the_texts_in_pieces(texts: list[str], length: int, text_l
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "the", "cat", "##s", "Cat"]
 
 
-def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
+def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n", encoding="utf-8")
     tokenizer = load_tokenizer(tmp_path / "vocab.txt")
     assert len(tokenizer) == len(ENTRIES)
@@ -155,13 +154,13 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path: Path):
         (b"\xff", "not readable as UTF-8"),
     ],
 )
-def test_bad_vocabularies_are_refused(vocabulary: bytes, words: str, tmp_path: Path):
+def test_bad_vocabularies_are_refused(vocabulary, words, tmp_path):
     (tmp_path / "vocab.txt").write_bytes(vocabulary)
     with pytest.raises(DataError, match=words):
         load_tokenizer(tmp_path / "vocab.txt")
 
 
-def test_inputs_without_tokens_or_padding_are_refused(tmp_path: Path, llama: Path):
+def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
     bare = wordpiece()
     bare.backend_tokenizer.post_processor = None
     corpus = tokenize_corpus(["the dog", "\u200b", "cat"], bare, length=8, text_length=8)

@@ -6,7 +6,6 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -15,7 +14,6 @@ import aoe_train
 from pairkit import ConfigError, PairkitError
 from pairkit.base.system.folders import locked
 from papers.reproduce import workers
-from papers.reproduce.recipe import Recipe
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
@@ -24,7 +22,7 @@ SET = ("--set", "optim.epochs=6")
 ASSIGNED = ("optim.epochs=6",)
 
 
-def begin(root: Path, *arguments: str) -> Any:  # noqa: F811
+def begin(root: Path, *arguments: str):  # noqa: F811
     given = ("tiny.toml", "--data-dir", "data", "--out", "shared", *SET, *arguments)
     return forked.begin("papers", "reproduce", *given, cwd=root, err=str(root / "err"))
 
@@ -40,7 +38,7 @@ def training(root: Path) -> list[Path]:  # noqa: F811
 
 
 @pytest.mark.slow
-def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root: Path, recipe: Recipe):  # noqa: F811
+def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root, recipe):  # noqa: F811
     reproduce(recipe, options(root, assignments=ASSIGNED), say=no_output)
     process = begin(root, "--workers", "2")
     while not training(root):
@@ -68,7 +66,7 @@ def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root: Path,
     assert (root / "err").read_text().count(" of 5: ") == 6  # the killed one's run began twice
 
 
-def test_a_command_does_the_runs_of_another_one_that_is_killed(root: Path, recipe: Recipe):  # noqa: F811
+def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  # noqa: F811
     reproduce(recipe, options(root, assignments=ASSIGNED), say=no_output)
     killed = begin(root)
     while not training(root):
@@ -84,7 +82,7 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root: Path, recip
     assert len([*(out / "runs").iterdir()]) == 5
 
 
-def test_a_failed_run_is_not_repeated_by_other_processes(root: Path, recipe: Recipe, monkeypatch):  # noqa: F811
+def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypatch):  # noqa: F811
     hot = options(root, seeds=(0,), only=("CoSENT",), assignments=("optim.lr=1e30",))
     with pytest.raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
         reproduce(recipe, hot, say=no_output)
@@ -97,7 +95,7 @@ def test_a_failed_run_is_not_repeated_by_other_processes(root: Path, recipe: Rec
         reproduce(recipe, hot, say=no_output)
 
 
-def test_fresh_is_refused_while_another_process_does_a_run(root: Path, recipe: Recipe):  # noqa: F811
+def test_fresh_is_refused_while_another_process_does_a_run(root, recipe):  # noqa: F811
     given = options(root, only=("none",), fresh=True)
     with (
         locked(root / "out" / "claims" / "none-0-x"),
@@ -108,7 +106,7 @@ def test_fresh_is_refused_while_another_process_does_a_run(root: Path, recipe: R
     assert (root / "out" / FIGURES).exists()
 
 
-def test_records_of_two_machines_make_one_table(root: Path, recipe: Recipe, tmp_path, monkeypatch):  # noqa: F811
+def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypatch):  # noqa: F811
     """With the same data in another folder."""
     there = tmp_path / "there"
     shutil.copytree(root / "data", there / "data")
@@ -129,9 +127,7 @@ def test_records_of_two_machines_make_one_table(root: Path, recipe: Recipe, tmp_
     ("listed", "count", "found"),
     [("2,5", 8, ["2", "5"]), (None, 3, ["0", "1", "2"]), (None, 0, [None]), ("", 0, [None])],
 )
-def test_each_worker_has_a_gpu(
-    listed: str | None, count: int, found: list[str | None], monkeypatch
-):
+def test_each_worker_has_a_gpu(listed, count, found, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)

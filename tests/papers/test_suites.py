@@ -81,7 +81,7 @@ def test_two_parts_choose_the_penalty_by_folds_of_train():
 
 
 @pytest.mark.parametrize("length", [1e-3, 1.0, 300.0])
-def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length: float):
+def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length):
     parts = (blobs(40, 3, 1), blobs(200, 3, 11), blobs(300, 3, 21))
     train, dev, test = ((x * np.float32(length), y) for x, y in parts)
     with warnings.catch_warnings():
@@ -101,7 +101,7 @@ def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length: floa
         lambda rows: any(count for *_, count in rows)
     )
 )
-def test_weighted_detection_equals_repeated_examples(rows: list[tuple[bool, bool, int]]):
+def test_weighted_detection_equals_repeated_examples(rows):
     predicted, gold, counts = (np.array(column) for column in zip(*rows, strict=True))
     figures = Detection(predicted, gold).figures(counts[None].astype(float))
     often = np.repeat(np.arange(len(rows)), counts)
@@ -128,7 +128,7 @@ MRPC = {
 }
 
 
-def write(path: Path, lines: list[str], encoding: str = "utf-8") -> None:
+def write(path: Path, lines: list[str], encoding: str = "utf-8"):
     path.parent.mkdir(parents=True, exist_ok=True)
     data = ("\n".join(lines) + "\n").encode(encoding)
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
@@ -172,7 +172,7 @@ def originals(folder: Path) -> Path:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch):
     """Counts of the small files above in place of the published ones."""
     files = {
         task: tuple((name, size) for (name, _), size in zip(parts, SIZES[task], strict=True))
@@ -190,7 +190,7 @@ def seen(folder: Path, name: str) -> list[tuple[object, list[int]]]:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", transfer.TASKS)
-def test_all_layouts_give_the_same_examples(name: str, tmp_path: Path):
+def test_all_layouts_give_the_same_examples(name, tmp_path):
     packed = seen(tables(tmp_path / "packed"), name)
     assert (
         packed
@@ -212,7 +212,7 @@ def test_all_layouts_give_the_same_examples(name: str, tmp_path: Path):
 
 
 @pytest.mark.usefixtures("small")
-def test_damaged_and_missing_files_of_transfer(tmp_path: Path):
+def test_damaged_and_missing_files_of_transfer(tmp_path):
     folder = tables(tmp_path)
     for lines, words in (
         (["1\tgood", "2\tbad"], r"CR\.tsv\.gz:3: class '2'; expected 0, 1"),
@@ -242,7 +242,7 @@ NLI |= {"mnli-validation-matched": 24, "mnli-validation-mismatched": 27}
 
 
 @pytest.fixture
-def inference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def inference(tmp_path, monkeypatch) -> Path:
     """All files of the suite nli, small."""
     monkeypatch.setattr(nli, "_ROWS", NLI)
     labels = ("entailment", "neutral", "contradiction")
@@ -260,8 +260,8 @@ def hinted(texts: list[str]) -> np.ndarray:
     return vectors.astype(np.float32)
 
 
-def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path, tmp_path: Path):
-    found, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
+def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_path):
+    found, missing = suites.evaluate(hinted, "nli", inference, resamples=0)
     results = {name: score.result for name, score in found.scores["hinted"].items()}
     assert (found.suite, missing) == ("nli", {})
     taxi = sum(crc32(f"taxinli-mnli {row}".encode()) % 4 == 0 for row in range(120))
@@ -287,7 +287,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
             np.mean(predict(train, dev, test) == test[1])
         )
     (inference / "nli/snli-train.tsv").unlink()
-    some, missing = suites.evaluate(hinted, "nli", inference, resamples=0, progress=False)
+    some, missing = suites.evaluate(hinted, "nli", inference, resamples=0)
     assert "SNLI" in missing
     assert re.search(
         r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", compare_with_published("nli", some)
@@ -297,14 +297,12 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference: Path
         ("glue", ConfigError, "--suite glue: expected sts, transfer, nli, retrieval"),
     ):
         with pytest.raises(error, match=words):
-            suites.evaluate(hinted, suite, tmp_path, progress=False)
+            suites.evaluate(hinted, suite, tmp_path)
     with pytest.raises(ConfigError, match="can't be combined with data_dir"):
-        aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path, progress=False)
+        aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path)
 
 
-def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(
-    inference: Path, monkeypatch, capsys
-):
+def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(inference, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     given = [
         "--suite",
@@ -343,7 +341,7 @@ def captions(images: int) -> CaptionTask:
 def scores(task: CaptionTask, vectors: np.ndarray) -> dict[str, float]:
     known = dict(zip(task.texts, vectors, strict=True))
 
-    def encode(texts: list[str]) -> np.ndarray:
+    def encode(texts):
         return np.array([known[text] for text in texts], np.float32)
 
     return task.measure(aoe_train.tasks.TaskVectors(encode, [task.texts])).scores()
@@ -372,7 +370,7 @@ def by_hand(vectors: np.ndarray) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("images", "noise"), [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
-def test_retrieval_metrics_equal_those_of_a_sorted_list(images: int, noise: float):
+def test_retrieval_metrics_equal_those_of_a_sorted_list(images, noise):
     random = np.random.default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
     vectors += noise * random.normal(size=(5 * images, 16))
@@ -391,7 +389,7 @@ def test_ties_rank_captions_of_other_images_first():
     assert set(scores(captions(60), np.ones((300, 4))).values()) == {0}
 
 
-def test_files_of_captions(tmp_path: Path):
+def test_files_of_captions(tmp_path):
     head = "image\t" + "\t".join(f"caption{n}" for n in range(1, 6))
     rows = [
         "\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))]) for image in range(1014)
@@ -414,6 +412,6 @@ def test_files_of_captions(tmp_path: Path):
 @pytest.mark.slow
 @real_data
 def test_minilm_has_its_recorded_scores():
-    found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0, progress=False)
+    found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0)
     assert found.to_dict()["Flickr30k"]["strict_accuracy"] == pytest.approx(0.120, abs=0.002)
     assert found.to_dict()["Flickr30k"]["ndcg@10"] == pytest.approx(0.6488, abs=0.002)
