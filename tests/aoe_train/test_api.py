@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 import aoe_train
+from aoe_train import Encoder, encode, evaluate, losses, train
 from pairkit import ConfigError, DataError, PairDataset, Progress
 from tests.aoe_train.tiny import WORDS, weights, write_pairs
 
@@ -55,10 +56,8 @@ class Scaled(nn.Module):
 
 
 def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file, shallow, tmp_path):
-    kept = aoe_train.train(
-        train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "file", **HOW
-    )
-    run = aoe_train.train(
+    kept = train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "file", **HOW)
+    run = train(
         rows(train_file),
         backbone=shallow,
         dev_data=pl.DataFrame(rows(dev_file)),
@@ -78,9 +77,7 @@ def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file,
     record = json.loads((run.out / "run.json").read_text())
     assert record["sources"]["data"] == {"data-1": "the list given"}
     assert record["files"]["data"] == {"data-1": {}}
-    again = aoe_train.train(
-        rows(train_file), backbone=shallow, dev_data=dev_file, out=run.out, **HOW
-    )
+    again = train(rows(train_file), backbone=shallow, dev_data=dev_file, out=run.out, **HOW)
     assert again.record == record  # finished already
 
 
@@ -91,18 +88,14 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     ]
     table = pl.DataFrame([*nli, {"sentence1": "a man 0", "sentence2": "the man 0", "label": 2}])
     with pytest.raises(DataError, match=r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
-        aoe_train.train(table, backbone=shallow, out=tmp_path / "m", **HOW)
+        train(table, backbone=shallow, out=tmp_path / "m", **HOW)
     mapping = {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
     other = [*nli, {**nli[0], "label": 3}]
     with pytest.raises(
         DataError, match=r"^the list given:49: label 3 has no meaning"
     ):  # dev rows likewise
-        aoe_train.train(
-            table, backbone=shallow, dev_data=other, out=tmp_path / "m", **mapping, **HOW
-        )
-    run = aoe_train.train(
-        table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW
-    )
+        train(table, backbone=shallow, dev_data=other, out=tmp_path / "m", **mapping, **HOW)
+    run = train(table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW)
     text = "0=1, 1=skip, 2=0"
     reading = {"labels": text, "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
     read = {"rows": 31, "kind": "binary", "reading": reading}
@@ -116,9 +109,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     read = {"reading": {"labels": text, "conflicts": 1, "left_out": {"1": 16}}}
     assert read.items() <= planned.to_dict()["datasets"]["data-1"].items()
     how = {"resamples": 0, "cache": False}
-    (scores,) = (
-        aoe_train.evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
-    )
+    (scores,) = evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
     assert scores["n"] == 33
 
 
@@ -128,7 +119,7 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     seen = []
     how = {**HOW, "progress": seen.append, "settings": {"log.steps": 100}}
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "tokens"))
-    aoe_train.train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
+    train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
     stages = list(dict.fromkeys(at.stage for at in seen))
     assert stages == [
         *(f"read {train_file}", f"load {shallow}", "tokenise", "evaluate on dev data", "train")
@@ -146,7 +137,7 @@ def test_arguments_override_settings_and_settings_override_the_file(
     (tmp_path / "c.toml").write_text("[optim]\nlr = 1.0\nbatch_size = 8\nepochs = 2.0\n")
     settings = {"optim.lr": 0.5, "optim.batch_size": 24, "encoder.similarity_fn_name": "dot"}
     how = {"backbone": shallow, "out": tmp_path / "m", "config": tmp_path / "c.toml"}
-    run = aoe_train.train(train_file, lr=1e-3, settings=settings, progress=True, **how)
+    run = train(train_file, lr=1e-3, settings=settings, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
     assert "compares vectors by dot, but cosent, in_batch, angle train" in capsys.readouterr().err
@@ -154,9 +145,7 @@ def test_arguments_override_settings_and_settings_override_the_file(
 
 def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys):
     how = {**HOW, "progress": True}
-    run = aoe_train.train(
-        train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how
-    )
+    run = train(train_file, backbone=shallow, out=tmp_path / "m", objective=squared, **how)
     told = capsys.readouterr().err
     assert f"graded rows: {__name__}.squared, learning rate" in told
     assert run.record["origin"]["objective"] == [f"{__name__}.squared"]
@@ -164,12 +153,12 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys)
     moved = weights(run.out), weights(shallow)
     assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
     with pytest.raises(ConfigError, match="other settings: objective"):
-        aoe_train.train(train_file, backbone=shallow, out=run.out, **HOW)
+        train(train_file, backbone=shallow, out=run.out, **HOW)
     card = (run.out / "README.md").read_text()
     assert f"## Objective\n\nA custom loss: `{__name__}.squared`.\n" in card
     # A custom loss can learn from rows with equal labels, and a module's weights are trained.
     alike, own = [{**row, "score": 5.0} for row in rows(train_file)], Scaled()
-    aoe_train.train(alike, backbone=shallow, out=tmp_path / "alike", objective=own, **HOW)
+    train(alike, backbone=shallow, out=tmp_path / "alike", objective=own, **HOW)
     assert float(own.scale.detach()) != 1
     plan = aoe_train.plan(train_file, backbone=shallow, objective=own, **HOW)
     assert plan.record["datasets"].popitem()[1]["objective"] == {f"{__name__}.Scaled": 1.0}
@@ -184,15 +173,15 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
     named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
     how = {"suite": suite, "resamples": 0, "cache": False}
-    expected = aoe_train.evaluate(shallow, data=pairs, **how).to_dict()
+    expected = evaluate(shallow, data=pairs, **how).to_dict()
     told = capsys.readouterr().err
     assert re.search(
         r"1 pairs have different labels, .* list given:4, .* list given:49\); they are", told
     )
     columns = {"text1": "a", "text2": "b", "label": "says"}
-    assert aoe_train.evaluate(shallow, data=named, columns=columns, **how).to_dict() == expected
+    assert evaluate(shallow, data=named, columns=columns, **how).to_dict() == expected
     with pytest.raises(ConfigError, match="columns= needs data="):
-        aoe_train.evaluate(shallow, data_dir=".", columns=columns)
+        evaluate(shallow, data_dir=".", columns=columns)
 
 
 @pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
@@ -224,8 +213,8 @@ def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
 
 
 def test_evaluation_as_tables(dev_file, shallow, tmp_path):
-    encoder, how = aoe_train.Encoder.load(shallow), {"cache": False}
-    found = aoe_train.evaluate(encoder, data=rows(dev_file), resamples=100, **how)
+    encoder, how = Encoder.load(shallow), {"cache": False}
+    found = evaluate(encoder, data=rows(dev_file), resamples=100, **how)
     scores = found.to_dict()["the list given"]
     (row,) = found.to_polars().filter(metric="spearman").to_dicts()
     assert [row["value"], [row["low"], row["high"]]] == [
@@ -237,7 +226,7 @@ def test_evaluation_as_tables(dev_file, shallow, tmp_path):
     assert "<table>" in found._repr_html_()
     assert "## sts, times 100" in found.to_markdown()
     encoder.save(tmp_path / "copy")
-    both = aoe_train.evaluate([shallow, tmp_path / "copy"], data=dev_file, resamples=0, **how)
+    both = evaluate([shallow, tmp_path / "copy"], data=dev_file, resamples=0, **how)
     assert list(both.to_dict()) == [str(shallow), str(tmp_path / "copy")]
     assert both.to_polars()["model"].unique().len() == 2
     assert "| model |" in both.to_markdown()
@@ -250,8 +239,8 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
     data.write_text("\n".join([lines[0], without_text, *lines[1:9], ""]))
     how = {"backbone": shallow, "out": out, "epochs": 1}
     with pytest.raises(DataError, match=r"train\.tsv:2: .*bad_rows='skip'"):
-        aoe_train.train(data, **how)
-    run = aoe_train.train(data, bad_rows="skip", **how | {"progress": True})
+        train(data, **how)
+    run = train(data, bad_rows="skip", **how | {"progress": True})
     assert run.pairs == 8
     assert f"{data}: rows left out: empty" in " ".join(capsys.readouterr().err.split())
     assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
@@ -259,22 +248,20 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
 
 def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     texts = ["the cat", "a dog", "the man on the road"]
-    vectors = aoe_train.encode(texts, model=shallow)
-    column = aoe_train.encode(pl.Series(texts), model=aoe_train.Encoder.load(shallow))
+    vectors = encode(texts, model=shallow)
+    column = encode(pl.Series(texts), model=Encoder.load(shallow))
     assert (vectors == column).all()
     (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in texts))
     seen = []
-    done = aoe_train.encode(
-        tmp_path / "t.txt", model=shallow, out=tmp_path / "v.npy", progress=seen.append
-    )
+    done = encode(tmp_path / "t.txt", model=shallow, out=tmp_path / "v.npy", progress=seen.append)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
     with pytest.raises(ConfigError, match="needs `out`"):
-        aoe_train.encode(tmp_path / "t.txt", model=shallow)
+        encode(tmp_path / "t.txt", model=shallow)
     with pytest.raises(ConfigError, match="is for a file of texts"):
-        aoe_train.encode(texts, model=shallow, out=tmp_path / "w.npy")
+        encode(texts, model=shallow, out=tmp_path / "w.npy")
     with pytest.raises(ConfigError, match="precision='half': expected auto"):
-        aoe_train.encode(texts, model=shallow, precision="half")
+        encode(texts, model=shallow, precision="half")
 
 
 ANY = aoe_train  # called as no type checker lets one
@@ -288,7 +275,7 @@ FOUR = [
     "texts", [None, 5, {"a man"}, {"a": 1}, pl.DataFrame({"text": ["a man"]}), b"a man", iter("a")]
 )
 def test_encode_accepts_only_texts(texts, bert):
-    encoder = aoe_train.Encoder.load(bert)
+    encoder = Encoder.load(bert)
     with pytest.raises(DataError, match="expected a text, or a list of texts; found"):
         encoder.encode(texts)
 
@@ -317,7 +304,7 @@ def test_plan_refuses_unknown_arguments():
     with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
         ANY.plan(FOUR, batchsize=2)
     with pytest.raises(ConfigError) as raised:
-        aoe_train.losses.AngleLoss(torch.nn.Identity(), tau=0)
+        losses.AngleLoss(torch.nn.Identity(), tau=0)
     assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
     assert "\n" not in str(raised.value)
 
@@ -371,7 +358,7 @@ def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
     with pytest.raises(RuntimeError) as raised:
-        aoe_train.train(FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2)
+        train(FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2)
     (note,) = raised.value.__notes__
     assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note
     assert "and labels (2,); expected one number" in note

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, export, index, search, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import sentences
@@ -30,7 +30,7 @@ def static(
     if cut is not None:
         raw.enable_truncation(cut)
     raw.save(str(part / "tokenizer.json"))
-    table = np.random.default_rng(0).normal(size=(raw.get_vocab_size(), DIM)).astype(np.float32)
+    table = default_rng(0).normal(size=(raw.get_vocab_size(), DIM)).astype(np.float32)
     save_file({"embedding.weight": table}, part / "model.safetensors")
     kinds = ["StaticEmbedding", *(["Dense"] if dense else []), "Normalize"]
     places = [path, *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
@@ -38,7 +38,7 @@ def static(
         (folder / places[1]).mkdir()
         shape = {"in_features": DIM, "out_features": 5, "bias": False}
         (folder / places[1] / "config.json").write_text(json.dumps(shape))
-        matrix = np.random.default_rng(1).normal(size=(5, DIM)).astype(np.float32)
+        matrix = default_rng(1).normal(size=(5, DIM)).astype(np.float32)
         save_file({"linear.weight": matrix}, folder / places[1] / "model.safetensors")
     write_modules(folder, kinds, places)
     return folder
@@ -77,7 +77,7 @@ def test_vectors_equal_sentence_transformers(bert, tmp_path, form):
 def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     folder = static(tmp_path / "model", bert)
     tokens = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size()
-    random = np.random.default_rng(2)
+    random = default_rng(2)
     parts = {
         "embeddings": random.normal(size=(9, DIM)).astype(np.float16),
         "mapping": random.integers(0, 9, tokens),
@@ -122,11 +122,11 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
     out = {"out": tmp_path / "out"}
     for call, message in (
         (
-            lambda: aoe_train.train(rows * 8, backbone=folder, **out),
+            lambda: train(rows * 8, backbone=folder, **out),
             r"training: not possible .*`aoe distill`",
         ),
         (lambda: Encoder.load(folder).save(tmp_path / "out"), "not possible for a static model"),
-        (lambda: aoe_train.export(folder, **out), "export: not possible for a static model"),
+        (lambda: export(folder, **out), "export: not possible for a static model"),
     ):
         with pytest.raises(ConfigError, match=message):
             call()
@@ -156,8 +156,8 @@ def test_damaged_folders(file, content, message, bert, tmp_path):
 def test_index_and_command_accept_a_static_model(bert, tmp_path):
     folder, texts = str(static(tmp_path / "model", bert)), tmp_path / "texts.txt"
     texts.write_text("\n".join(sentences(30)))
-    assert aoe_train.index(texts, model=folder, out=tmp_path / "index").encoded == 30
-    hits = aoe_train.search(tmp_path / "index", sentences(30)[4], by="model")
+    assert index(texts, model=folder, out=tmp_path / "index").encoded == 30
+    hits = search(tmp_path / "index", sentences(30)[4], by="model")
     assert (hits[0].place, round(hits[0].cosine or 0, 5)) == (4, 1)
     aoe("encode", texts, "-m", folder, "-o", tmp_path / "v.npy", "-q")
     assert np.load(tmp_path / "v.npy").shape == (30, DIM)

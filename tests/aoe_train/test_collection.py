@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import aoe_train
+from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_pairs, search_every
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_search import sentences
@@ -100,7 +101,7 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
     for purpose, weight in (("group", 0.9), ("search", 0.8), ("match", 0.75)):
         out = tmp_path / purpose
         aoe_train.index(TEXTS, model=bert, out=out, purpose=purpose, **QUIET)
-        index = aoe_train.open_index(out)
+        index = open_index(out)
         (hit,) = index.search(TEXTS[7], by="model", top=1)
         assert (hit.place, hit.cosine) == (7, pytest.approx(1, abs=1e-4))
         assert index.search("zzz", top=1)[0].score == pytest.approx(weight)  # no text has this word
@@ -116,7 +117,7 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
     made = aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="match", **QUIET)
     found = {}
     for by in ("model", "both"):
-        hits = aoe_train.search_every(tmp_path / "index", by=by, top=1).hits
+        hits = search_every(tmp_path / "index", by=by, top=1).hits
         found[by] = [TEXTS[place] for place in hits["place2"]]  # the text itself isn't ranked
     assert 0 < len(made.examples) <= 10
     for example in made.examples:
@@ -138,7 +139,7 @@ def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     )
     assert made.recall > 0.9
     wanted, found = (
-        aoe_train.duplicates(tmp_path / name, min_cosine=0.8, neighbours=80).pairs
+        duplicates(tmp_path / name, min_cosine=0.8, neighbours=80).pairs
         for name in ("plain", "group")
     )
     assert found.select("place1", "place2").equals(wanted.select("place1", "place2"))
@@ -163,7 +164,7 @@ def test_evaluation_follows_the_purpose():
             "purpose": purpose,
             "resamples": 0,
         }
-        (scores,) = aoe_train.evaluate(model, data=rows, **options, **QUIET).to_dict().values()
+        (scores,) = evaluate(model, data=rows, **options, **QUIET).to_dict().values()
         assert scores["P@1"] == pytest.approx((groups[cosines.argmax(axis=1)] == groups).mean())
 
 
@@ -174,14 +175,14 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     texts.write_text("\n".join(TEXTS), encoding="utf-8")
     options = {"model": bert, "collection": out}
     file = tmp_path / "vectors.npy"
-    aoe_train.encode(texts, out=file, **options)
+    encode(texts, out=file, **options)
     assert np.load(file) == pytest.approx(stored(out), abs=1e-5)
-    assert aoe_train.encode(TEXTS, **options) == pytest.approx(stored(out), abs=1e-5)
-    assert aoe_train.encode(TEXTS[3], **options) == pytest.approx(stored(out)[3], abs=1e-5)
-    bits = aoe_train.encode(TEXTS, quantize="ubinary", **options)
+    assert encode(TEXTS, **options) == pytest.approx(stored(out), abs=1e-5)
+    assert encode(TEXTS[3], **options) == pytest.approx(stored(out)[3], abs=1e-5)
+    bits = encode(TEXTS, quantize="ubinary", **options)
     assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99
     with pytest.raises(ConfigError, match="other settings: collection"):
-        aoe_train.encode(texts, out=file, model=bert)
+        encode(texts, out=file, model=bert)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words
     options = {name: places.get(value, value) for name, value in options.items()}
     texts = str(tmp_path / "texts.txt") if "out" in options else TEXTS
     with pytest.raises(ConfigError, match=words):
-        aoe_train.encode(texts, **options)
+        encode(texts, **options)
 
 
 @pytest.mark.parametrize(
@@ -226,11 +227,11 @@ def test_a_purpose_that_does_not_fit_is_refused(bert, tmp_path, texts, purpose, 
 
 def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
     prompts = {"query": "the man: ", "document": "a car: "}
-    prompted = aoe_train.Encoder.load(bert, prompts=prompts)
+    prompted = Encoder.load(bert, prompts=prompts)
     aoe_train.index(TEXTS, model=prompted, out=tmp_path / "index", purpose="group", **QUIET)
     options = {"model": prompted, "collection": tmp_path / "index"}
-    assert aoe_train.encode(TEXTS, **options) == pytest.approx(stored(tmp_path / "index"), abs=1e-5)
-    query = aoe_train.encode(TEXTS, prompt_name="query", **options)
+    assert encode(TEXTS, **options) == pytest.approx(stored(tmp_path / "index"), abs=1e-5)
+    query = encode(TEXTS, prompt_name="query", **options)
     assert not np.allclose(query, stored(tmp_path / "index"), atol=1e-3)
 
 
@@ -240,9 +241,9 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
 )
 def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):
     models = [bert, save_bert(tmp_path / "other", seed=9)]
-    sheet = aoe_train.sample_pairs(TEXTS, model=models, queries=TEXTS).pairs
+    sheet = sample_pairs(TEXTS, model=models, queries=TEXTS).pairs
     sources = {"sheet": sheet.with_columns(label=pl.lit(1.0)), "texts": TEXTS}
     options = {"data": "texts", **change}
     options["data"] = sources[options["data"]]
     with pytest.raises(ConfigError, match=words):
-        aoe_train.evaluate(bert, purpose="group", **options, **QUIET)
+        evaluate(bert, purpose="group", **options, **QUIET)

@@ -15,8 +15,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from torch import nn
 from transformers import AutoTokenizer, T5EncoderModel
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, encode, export, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference, probes
@@ -99,7 +98,7 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
 def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
     """With adapters, dense layers are trained as a whole."""
     before = Encoder.load(folders(kind))
-    run = aoe_train.train(ROWS, backbone=folders(kind), out=tmp_path / "m", lora=lora, **QUICK)
+    run = train(ROWS, backbone=folders(kind), out=tmp_path / "m", lora=lora, **QUICK)
     trained = run.encoder
     assert trained.settings.dense == before.settings.dense
     learnt = dict(trained.model.heads.named_parameters())
@@ -120,7 +119,7 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     """In fp32, and in int8 from the same graph."""
     onnxruntime = pytest.importorskip("onnxruntime")
     folder = folders("labse")
-    done = aoe_train.export(folder, out=tmp_path / "graph", format="onnx")
+    done = export(folder, out=tmp_path / "graph", format="onnx")
     assert done.dim == Encoder.load(folder).dim
     tokens = AutoTokenizer.from_pretrained(tmp_path / "graph")(
         TEXTS, padding=True, truncation=True, return_tensors="np"
@@ -137,7 +136,7 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     )  # cosines are almost equal here
     copy = partial(shutil.copytree, tmp_path / "graph", dirs_exist_ok=True)
     monkeypatch.setattr("aoe_train.exporting.export.write_onnx", lambda out, *_: copy(out))
-    smaller = aoe_train.export(folder, out=tmp_path / "int8", format="onnx-int8")
+    smaller = export(folder, out=tmp_path / "int8", format="onnx-int8")
     assert smaller.dim == done.dim
     assert smaller.loss.cosine_mean > 0.95
 
@@ -148,14 +147,14 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
         "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}],
     }
     options = {**QUICK, "settings": settings}
-    run = aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options)
+    run = train(ROWS, backbone=bert, out=tmp_path / "m", **options)
     assert run.encoder.dim == 8
     assert difference(theirs(tmp_path / "m"), run.encoder.encode(TEXTS)) < 1e-6
     config = json.loads((tmp_path / "m/dense_1/config.json").read_text())
     assert (config["in_features"], config["out_features"], config["bias"]) == (32, 8, False)
     told = []
     options["progress"] = lambda at: told.append(at.stage)
-    assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **options).steps == run.steps
+    assert train(ROWS, backbone=bert, out=tmp_path / "m", **options).steps == run.steps
     assert "train" not in told  # the same run: finished already
 
 
@@ -230,7 +229,7 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
         scaled = model.encode(TEXTS, normalize_embeddings=True)
         assert difference(encoder.encode(TEXTS, normalize=True), scaled) < 1e-6
     assert difference(theirs(tmp_path / "m"), model.encode(TEXTS)) < 1e-6
-    found = aoe_train.encode(TEXTS, model=ours)
+    found = encode(TEXTS, model=ours)
     assert (found == ours.encode(TEXTS)).all()
     with pytest.raises(ConfigError, match="dim 33: this model's vectors have 32 dimensions"):
         Encoder.load(bert, dim=33)
@@ -239,9 +238,9 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
 def test_training_with_truncated_vectors(bert, tmp_path):
     """The loss sees only the kept dimensions."""
     how = {**QUICK, "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}}
-    assert aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
+    assert train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
     with pytest.raises(ConfigError, match=r"objective.dims 32: this backbone's vectors have 8"):
-        aoe_train.train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
+        train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
 
 
 def test_a_t5_is_loaded_without_its_decoder(tmp_path):

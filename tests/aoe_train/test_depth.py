@@ -3,8 +3,7 @@
 import pytest
 from sentence_transformers import SentenceTransformer
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, encode, evaluate, export, train
 from pairkit import ConfigError
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
@@ -48,7 +47,7 @@ def test_layers_of_a_packed_bert(bert):
     one = Encoder.load(bert, layers=1, inference_only=True).encode(TEXTS)
     assert (one == Encoder.load(bert, layers=1).encode(TEXTS)).all()
     assert (one != Encoder.load(bert).encode(TEXTS)).any()
-    assert (one == aoe_train.encode(TEXTS, model=bert, layers=1)).all()
+    assert (one == encode(TEXTS, model=bert, layers=1)).all()
 
 
 @pytest.mark.parametrize("count", [0, 3])
@@ -66,26 +65,26 @@ def three(tmp_path_factory):
 def test_adapters_of_some_layers(three, tmp_path):
     settings = {"encoder.layers": 2, "lora.rank": 2}
     options = {**DEEP, "layers": None, "dims": None, "settings": settings}
-    run = aoe_train.train(ROWS, backbone=three, out=tmp_path / "m", lora=True, **options)
+    run = train(ROWS, backbone=three, out=tmp_path / "m", lora=True, **options)
     again = Encoder.load(tmp_path / "m")
     assert layers_of(again) == 2
     assert (again.encode(TEXTS) == run.encoder.encode(TEXTS)).all()
     theirs = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True)
     assert difference(theirs.encode(TEXTS), again.encode(TEXTS)) < 1e-6
-    done = aoe_train.export(tmp_path / "m", out=tmp_path / "one", layers=1)
+    done = export(tmp_path / "m", out=tmp_path / "one", layers=1)
     assert done.merged
     assert layers_of(Encoder.load(tmp_path / "one")) == 1
 
 
 def test_one_table_of_layers_and_sizes(bert):
     options = {"data": ROWS, "resamples": 0, "cache": False}
-    table = aoe_train.evaluate(bert, layers="2,1", dim=[32, 8], **options)
+    table = evaluate(bert, layers="2,1", dim=[32, 8], **options)
     told = table.to_dict()["sizes"]
     assert [(one["layers"], one["dim"]) for one in told] == [(2, 32), (2, 8), (1, 32), (1, 8)]
     assert [*table.to_polars()["layers"].unique().sort()] == [1, 2]
     (grid,) = table.tables()
     assert "layers" in str(grid)
-    alone = aoe_train.evaluate(bert, dim=[32, 8], **options).to_dict()["sizes"]
+    alone = evaluate(bert, dim=[32, 8], **options).to_dict()["sizes"]
     assert [one["tasks"] for one in told[:2]] == [one["tasks"] for one in alone]
     assert told[2]["tasks"] != told[0]["tasks"]
     assert "layers" not in alone[0]
@@ -97,7 +96,7 @@ def test_one_table_of_layers_and_sizes(bert):
         (Encoder.load(bert), {"layers": 1}, "layers can't be set for a loaded Encoder"),
     ):
         with pytest.raises(ConfigError, match=message):
-            aoe_train.evaluate(model, **given, **options)
+            evaluate(model, **given, **options)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_one_table_of_layers_and_sizes(bert):
 def test_only_the_last_layers_learn(name, layer, after, tmp_path):
     backbone = SAVE[name](tmp_path / "m", layers=3)
     how = {**DEEP, "layers": None, "dims": None, "settings": {"optim.average": 0}}
-    aoe_train.train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, **how)
+    train(ROWS, backbone=backbone, out=tmp_path / "out", top_layers=1, **how)
     before, found = (Encoder.load(tmp_path / folder).model.backbone for folder in ("m", "out"))
     moved = {
         key

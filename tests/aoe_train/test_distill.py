@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sentence_transformers import SentenceTransformer
 
-import aoe_train
+from aoe_train import Encoder, distill, evaluate
 from aoe_train.exporting.static_model import (
     fit,
     held_out,
@@ -79,12 +79,12 @@ def texts(tmp_path) -> Path:
 
 @pytest.mark.parametrize("dim", [None, 8])
 def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
-    done = aoe_train.distill(texts, model=bert, out=tmp_path / "static", dim=dim)
+    done = distill(texts, model=bert, out=tmp_path / "static", dim=dim)
     assert (done.texts, done.held_out, done.dim) == (285, 15, dim or 32)
     theirs = SentenceTransformer(str(tmp_path / "static"))
     kept = held_out(sentences(300))[0]
     assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
-    ours, found = aoe_train.Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
+    ours, found = Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
     assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
     record = json.loads((tmp_path / "static" / "run.json").read_text())["distill"]
     assert record["agreement"] == done.agreement
@@ -101,11 +101,11 @@ def test_the_command_and_its_errors(bert, texts, tmp_path):
     few, static = tmp_path / "few.txt", tmp_path / "static"
     few.write_text("\n".join(sentences(50)))
     with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
-        aoe_train.distill(few, model=bert, out=static)
+        distill(few, model=bert, out=static)
     with pytest.raises(ConfigError, match="dim=33: the model's vectors have 32 numbers"):
-        aoe_train.distill(texts, model=bert, out=static, dim=33)
+        distill(texts, model=bert, out=static, dim=33)
     assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
-    again = aoe_train.distill(texts, model=bert, out=static)
+    again = distill(texts, model=bert, out=static)
     assert (again.texts, again.out) == (285, static)
     rows = [{"text1": one, "text2": "a dog", "score": len(one) % 5} for one in sentences(20)]
-    assert aoe_train.evaluate(static, data=rows, resamples=0).to_dict()
+    assert evaluate(static, data=rows, resamples=0).to_dict()

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
 from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
@@ -98,20 +97,20 @@ def test_devices_of_workers():
 
 def test_workers_from_python(bert, texts, tmp_path):
     one, two = tmp_path / "one.npy", tmp_path / "two.npy"
-    aoe_train.encode(texts, model=bert, out=one, dim=16, quantize="int8")
-    aoe_train.encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2)
+    encode(texts, model=bert, out=one, dim=16, quantize="int8")
+    encode(texts, model=bert, out=two, dim=16, quantize="int8", workers=2)
     assert one.read_bytes() == two.read_bytes()
     assert (tmp_path / "one.npy.run.json").read_bytes() == (
         tmp_path / "two.npy.run.json"
     ).read_bytes()
     with pytest.raises(ConfigError, match="2 workers: each worker loads the model"):
-        aoe_train.encode(texts, model=Encoder.load(bert), out=two, workers=2)
+        encode(texts, model=Encoder.load(bert), out=two, workers=2)
     with pytest.raises(ConfigError, match=r"workers 2: only for a file of texts"):
-        aoe_train.encode(["a cat"], model=bert, workers=2)
+        encode(["a cat"], model=bert, workers=2)
     with pytest.raises(ConfigError, match="device nonsense isn't available"):
-        aoe_train.encode(["a cat"], model=bert, device="nonsense")
+        encode(["a cat"], model=bert, device="nonsense")
     with pytest.raises(ConfigError, match="the Encoder is already on cpu"):
-        aoe_train.encode(["a cat"], model=Encoder.load(bert))
+        encode(["a cat"], model=Encoder.load(bert))
 
 
 class _RayError(Exception):
@@ -255,6 +254,6 @@ def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
         ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
     ):
         with pytest.raises(ConfigError, match=words):
-            aoe_train.encode(texts, **{"model": bert, "out": tmp_path / "out.npy", **given})
+            encode(texts, **{"model": bert, "out": tmp_path / "out.npy", **given})
     with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
-        aoe_train.encode(["a cat"], model=bert, engine="ray")
+        encode(["a cat"], model=bert, engine="ray")

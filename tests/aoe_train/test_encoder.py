@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from transformers import BartConfig, BartModel
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, encode
 from pairkit import ConfigError, DataError
 from tests import forked
 from tests.aoe_train.shell import aoe
@@ -36,10 +36,8 @@ def test_order_batches_and_repeats_do_not_matter(bert):
     assert encoder.device == torch.device("cpu")
     assert (vectors.dtype, vectors.shape) == (np.float32, (5, 32))
     assert np.array_equal(vectors[1], vectors[4])
-    np.testing.assert_allclose(
-        encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5
-    )
-    np.testing.assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
+    assert_allclose(encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5)
+    assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
     assert encoder.encode([]).shape == (0, 32)
     with pytest.raises(DataError, match=r"text 1 \(from 0\) is float; expected a string"):
         encoder.encode(["a cat", float("nan")])
@@ -122,7 +120,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
         return forward(*args)
 
     monkeypatch.setattr(encoder.model, "forward", short_of_memory)
-    np.testing.assert_allclose(encoder.encode(texts, batch_tokens=100), expected, atol=1e-5)
+    assert_allclose(encoder.encode(texts, batch_tokens=100), expected, atol=1e-5)
     too_many = [size for size in sizes if size > 6]
     assert too_many
     assert len(too_many) <= 4  # not again for each batch
@@ -219,7 +217,7 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
         aoe(*one)
     aoe(*one, "--calibration", out)
     assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
-    again = aoe_train.encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
+    again = encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
     assert (again == np.load(query)).all()
     with pytest.raises(ConfigError, match=r"other settings: quantize"):
         aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "binary", *flags)
@@ -259,7 +257,7 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
         ((), {}),
     ):
         aoe(*command, *flags, "--fresh", "-q")
-        np.testing.assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
+        assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
     for flags, words in (
         (
             ("--prompt-name", "q", "--fresh"),
@@ -301,9 +299,7 @@ def test_minilm_equals_sentence_transformers(minilm):
     encoder = Encoder.load("minilm")
     assert encoder.settings.pooling == "avg"
     assert encoder.settings.max_length == 256
-    np.testing.assert_allclose(
-        encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5
-    )
+    assert_allclose(encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5)
 
 
 @pytest.mark.parametrize("normalize", [False, True])

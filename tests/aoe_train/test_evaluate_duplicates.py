@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import aoe_train
+from aoe_train import evaluate
 from pairkit import ConfigError, DataError
 
 
@@ -29,9 +29,7 @@ def evaluated(
 ) -> dict[str, Any]:
     """The scores of one ranking."""
     how = {"resamples": 0, **options}
-    found = aoe_train.evaluate(
-        model or at_angles({}), suite="tracker", data=data, reports=reports, **how
-    )
+    found = evaluate(model or at_angles({}), suite="tracker", data=data, reports=reports, **how)
     ((_, scores),) = found.to_dict()[ranking].items()
     return dict(scores)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.linalg import norm
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
@@ -41,7 +41,7 @@ def evaluated(model, texts: list[str] = TEXTS, **options) -> dict[str, Any]:
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
     ]
-    (found,) = aoe_train.evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
+    (found,) = evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
     return dict(found)
 
 
@@ -143,12 +143,12 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
             drawn = np.array(
                 [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
             )
-            return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+            return (drawn / norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
     rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
     model, how = Wide(bert), {"data": rows, "cache": False, **FEW}
     formats = ["float32", "int8", "ubinary"]
-    told = aoe_train.evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
+    told = evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
     assert [(one["dim"], one["bytes"]) for one in told] == [
         (5, 20),
         (5, 5),
@@ -164,7 +164,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     assert rounded == pytest.approx(exact, abs=0.01)
     signs = np.sign(vectors)
     assert bits == pytest.approx(np.corrcoef(signs @ signs[0], range(4))[0, 1], abs=1e-6)
-    cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1, keepdims=True)
+    cut = vectors[:, :3] / norm(vectors[:, :3], axis=1, keepdims=True)
     assert short == pytest.approx(np.corrcoef(cut @ cut[0], range(4))[0, 1], abs=1e-6)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import aoe_train
+from aoe_train import evaluate
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
 
@@ -17,7 +17,7 @@ def evaluated(texts: list[str], url: str | None, *, model="m", **options) -> dic
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
     ]
     how = {"cache": False, "resamples": 0, "suite": "sts", **options}
-    (found,) = aoe_train.evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
+    (found,) = evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
     return dict(found)
 
 
@@ -152,7 +152,7 @@ def test_texts_that_are_refused(server, text, words):
         name, texts, measure = "mine", ["a", text], None
 
     with pytest.raises(DataError, match=words):
-        aoe_train.evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)
+        evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)
     assert not server.asked
 
 

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import stats
 
-import aoe_train
+from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
@@ -15,7 +16,7 @@ from tests.aoe_train.tiny import save_bert
 
 
 def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    generator = np.random.default_rng(seed)
+    generator = default_rng(seed)
     labels = generator.integers(0, 6, n).astype(float)
     return labels / 5 + generator.normal(0, noise, n), labels
 
@@ -45,7 +46,7 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
 def test_p_values():
     labels = noisy(300, 1, 0.1)[1]
     good, bad, alike = (
-        correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
+        correlation(labels / 5 + default_rng(seed).normal(0, noise, 300), labels, "task")
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
     ahead = compare(good, bad, Resampling(999, 0))["spearman"]
@@ -160,7 +161,7 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     ]
     bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
     how = {"against": str(copy), "resamples": 100, "cache": False}
-    plain = aoe_train.evaluate(str(bert), data=rows, **how)
+    plain = evaluate(str(bert), data=rows, **how)
     assert "using AUC, F1 and accuracy (suite='binary')" in capsys.readouterr().err
     (found,) = plain.gains.values()
     told = plain.to_dict()["the list given"]
@@ -170,16 +171,16 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     judged = [
         {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
     ]
-    (doubted,) = aoe_train.evaluate(str(bert), data=judged, **how).gains.values()
+    (doubted,) = evaluate(str(bert), data=judged, **how).gains.values()
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
     strange = [{**row, "probability": 7.5} for row in judged]
-    (taken,) = aoe_train.evaluate(str(bert), data=strange, **how).gains.values()
+    (taken,) = evaluate(str(bert), data=strange, **how).gains.values()
     assert taken.reliability == 1
     scores = [{**row, "label": 0.5 + row["label"]} for row in rows]
-    (by_rank,) = aoe_train.evaluate(str(bert), data=scores, **how).gains.values()
+    (by_rank,) = evaluate(str(bert), data=scores, **how).gains.values()
     assert by_rank.metric == "spearman"
-    assert not aoe_train.evaluate(str(bert), data=rows, **{**how, "resamples": 0}).gains
+    assert not evaluate(str(bert), data=rows, **{**how, "resamples": 0}).gains
 
 
 once = np.ones((1, 4))

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.random import default_rng
+from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn import metrics
 
-import aoe_train
+from aoe_train import evaluate
 from aoe_train.evaluation.dev import DevMetric, dev_scores
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation
 from aoe_train.evaluation.resample import Resampling, intervals
@@ -185,12 +187,12 @@ POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
 def test_similarities_by_each_measure(similarity, expected):
     from sentence_transformers.util import SimilarityFunction
 
-    np.testing.assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
+    assert_allclose(pair_similarities(POINTS, PAIRS, similarity), expected, atol=1e-10)
     points = comparable(POINTS, similarity)
     every = all_similarities(points, points, similarity)
-    np.testing.assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
+    assert_allclose(every[PAIRS[:, 0], PAIRS[:, 1]], expected, atol=1e-7)
     theirs = SimilarityFunction.to_similarity_fn(similarity)(POINTS, POINTS)
-    np.testing.assert_allclose(every, theirs, atol=1e-5)
+    assert_allclose(every, theirs, atol=1e-5)
 
 
 def test_ranks_use_the_similarity():
@@ -203,7 +205,7 @@ def test_ranks_use_the_similarity():
 
 @pytest.mark.parametrize("similarity", get_args(Similarity))
 def test_ties_are_misses_beside_large_vectors(similarity):
-    points = np.random.default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
+    points = default_rng(0).normal(scale=30, size=(40, 8)).astype(np.float32)
     vectors = np.concatenate([points, -points, 0 * points])
     vectors[2] = vectors[1]
     # The other row is a miss too: from a point its opposite is farther than the origin.
@@ -270,7 +272,7 @@ def test_triplets_give_the_share_of_correct_rows():
 )
 def test_evaluate_ranks_positives_and_triplets(rows, expected):
     data = [dict(zip(("anchor", "positive", "negative"), row, strict=False)) for row in rows]
-    ((_, told),) = aoe_train.evaluate(on_circle, data=data, resamples=0).to_dict().items()
+    ((_, told),) = evaluate(on_circle, data=data, resamples=0).to_dict().items()
     assert {name: told[name] for name in expected} == pytest.approx(expected)
 
 
@@ -278,15 +280,15 @@ def test_evaluate_ranks_texts_of_one_group():
     groups = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "alone"}
     data = [{"text": text, "intent": group} for text, group in groups.items()]
     columns = {"text": "text", "group": "intent"}
-    table = aoe_train.evaluate(on_circle, data=data, columns=columns, resamples=0)
+    table = evaluate(on_circle, data=data, columns=columns, resamples=0)
     ((_, told),) = table.to_dict().items()
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == pytest.approx((1 + 1 + 1 / 3 + 1) / 4)
     with pytest.raises(DataError, match="each group has one text"):
-        aoe_train.evaluate(on_circle, data=data[3:], columns=columns)
+        evaluate(on_circle, data=data[3:], columns=columns)
     with pytest.raises(ConfigError, match="takes only text and group"):
-        aoe_train.evaluate(on_circle, data=data, columns=columns | {"label": "x"})
+        evaluate(on_circle, data=data, columns=columns | {"label": "x"})
 
 
 def test_the_verdict_on_positives_is_by_mrr():
@@ -298,9 +300,9 @@ def test_the_verdict_on_positives_is_by_mrr():
         return np.eye(60, dtype=np.float32)[[int(text.split()[1]) for text in texts]]
 
     def worse(texts):
-        return encode(texts) + 3 * np.random.default_rng(1).random((len(texts), 60), np.float32)
+        return encode(texts) + 3 * default_rng(1).random((len(texts), 60), np.float32)
 
-    ((_, gain),) = aoe_train.evaluate(encode, data=pairs, against=worse).gains.items()
+    ((_, gain),) = evaluate(encode, data=pairs, against=worse).gains.items()
     assert (gain.word, gain.metric, gain.after) == ("better", "mrr", 1)
     assert re.search(r"^MRR \d.* -> 100.00 \(.*, 60 queries\)$", str(gain))
 

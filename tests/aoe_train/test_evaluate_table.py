@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import aoe_train
-from aoe_train import Evaluation, tasks
+from aoe_train import Evaluation, evaluate, tasks
 from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.resample import Comparison, Interval
 from aoe_train.evaluation.score import Gain, Score
@@ -53,7 +52,7 @@ MINE, OTHER = model("mine", 0.75), model("other", 0.5)
 def evaluated(*models, **options) -> Evaluation:
     two = [Hits("MR"), Hits("CR", 20)]
     how = {"tasks": two, "resamples": 200, "seed": 1, **options}
-    return aoe_train.evaluate(models or MINE, **how)
+    return evaluate(models or MINE, **how)
 
 
 def test_json_of_scores():
@@ -182,7 +181,7 @@ def test_tables_of_rankings():
             [max(1, texts.index(text)) for text in asked]
         ]  # the first two are equal
 
-    found = aoe_train.evaluate(vectors, suite="tracker", data=pairs, resamples=100)
+    found = evaluate(vectors, suite="tracker", data=pairs, resamples=100)
     ranked, ahead = found.tables(subsets=True)
     assert ranked.headings[:3] == ("ranked by", "weight", "recall@1")
     assert [row[:2] for row in ranked.rows if not row[0].startswith(" ")] == [
@@ -212,7 +211,7 @@ def test_the_page_plots_gains_and_cosines():
         return np.array([[1, text[0] != "a" and int(text[1:]) % 3] for text in texts], np.float32)
 
     confuses.__name__ = "<b>other"
-    found = aoe_train.evaluate(separates, data=pairs, against=confuses, resamples=100)
+    found = evaluate(separates, data=pairs, against=confuses, resamples=100)
     page = found.to_html()
     assert all(f"<h2>{title}</h2>" in page for title in ("Verdict", "Scores", "Gains", "Cosines"))
     assert "<b>other" not in page

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import stats
 from scipy.spatial import distance
 from sklearn import metrics
@@ -16,6 +18,7 @@ from sklearn.metrics import ndcg_score
 
 import aoe_train
 import pairkit
+from aoe_train import Evaluation, tasks, train
 from pairkit import ConfigError, DataError
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
@@ -27,7 +30,7 @@ def letters(texts: list[str]) -> np.ndarray:
     )
 
 
-def evaluate(**options) -> aoe_train.Evaluation:
+def evaluate(**options) -> Evaluation:
     return aoe_train.evaluate(letters, resamples=0, **options)
 
 
@@ -134,7 +137,7 @@ WITHOUT_THRESHOLDS = [
 
 def cosines(rows: list[Row]) -> np.ndarray:
     one, other = (letters([row[side] for row in rows]).astype(float) for side in (0, 1))
-    return (one * other).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    return (one * other).sum(axis=1) / norm(one, axis=1) / norm(other, axis=1)
 
 
 def write(path: Path, rows: list[Row]):
@@ -221,7 +224,7 @@ def trained(bert, tmp_path_factory) -> Path:
         for one in "abc"
         for other in "abc"
     ]
-    aoe_train.train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
+    train(rows, backbone=bert, out=out, epochs=1, preset="cosent")
     return out
 
 
@@ -276,7 +279,7 @@ def test_overlap_of_single_inputs(trained):
         name, texts = "mine", ["a", ("a", "b"), ("b", "x")]
 
         def measure(self, vectors):
-            return aoe_train.tasks.MeanMetrics({"size": np.ones(len(vectors.rows(self.texts)))})
+            return tasks.MeanMetrics({"size": np.ones(len(vectors.rows(self.texts)))})
 
     found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0, cache=False).to_dict()
     assert found["mine"]["overlap"] == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
@@ -302,9 +305,7 @@ def write_beir(folder: Path, rows: list[str], split: str = "test") -> Path:
 
 
 def encode(texts: list[str]) -> np.ndarray:
-    return np.array(
-        [np.random.default_rng([*text.encode()]).normal(size=6) for text in texts], np.float32
-    )
+    return np.array([default_rng([*text.encode()]).normal(size=6) for text in texts], np.float32)
 
 
 def scores(folder: Path, **more) -> dict[str, float]:
@@ -314,7 +315,7 @@ def scores(folder: Path, **more) -> dict[str, float]:
 
 
 def test_metrics_equal_those_of_a_sorted_list(tmp_path):
-    random = np.random.default_rng(0)
+    random = default_rng(0)
     gains = {
         f"q{n}": {
             f"d{d}": int(random.integers(0, 4)) for d in random.choice(130, 12, replace=False)
@@ -330,7 +331,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     folder = write_beir(tmp_path, rows)
     corpus = [f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)]
     vectors = encode(corpus).astype(float)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= norm(vectors, axis=1, keepdims=True)
     expected = {"ndcg@10": [], "mrr@10": [], "recall@10": [], "recall@100": []}
     for query, of in gains.items():
         kept = [n for n in range(DOCUMENTS) if f"d{n}" != query]

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, Exported, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_dense_layers import ROWS
@@ -18,7 +18,7 @@ from tests.aoe_train.tiny import around, save_bert
 from tests.aoe_train.vectors import difference, probes
 
 
-def export(model: Path, out: Path, **options) -> aoe_train.Exported:
+def export(model: Path, out: Path, **options) -> Exported:
     return aoe_train.export(model, out=out, **options)
 
 
@@ -26,7 +26,7 @@ def adapted(llama: Path, folder: Path) -> Encoder:
     """A model folder with adapters that change the vectors."""
     settings = {"encoder.bidirectional": True, "encoder.pooling": "last", "lora.rank": 4}
     options = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
-    aoe_train.train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, **options)
+    train(ROWS, backbone=llama, out=folder, preset="cosent", epochs=1, **options)
     weights = load_file(folder / "adapter_model.safetensors")
     torch.manual_seed(0)
     noisy = {name: torch.randn_like(weight) / 10 for name, weight in weights.items()}

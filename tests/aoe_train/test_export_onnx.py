@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from numpy.testing import assert_allclose
 
 import aoe_train
 from aoe_train import Encoder
@@ -84,10 +85,10 @@ def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
     )
     for name in (None, *PROMPTS):
         expected = encoder.encode(["a cat"], prompt_name=name)
-        np.testing.assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
+        assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
     assert "| `document` | `a road ` |" in card
     monkeypatch.chdir(folder.parent)
-    np.testing.assert_allclose(vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5)
+    assert_allclose(vectors_of_card(card), encoder.encode([FLUTE], prompt=""), atol=1e-5)
 
 
 FLUTE = "A man is playing a flute."

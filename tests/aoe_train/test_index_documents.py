@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import aoe_train
+from aoe_train import Encoder, open_index
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 
@@ -30,7 +31,7 @@ def test_chunks_name_their_place_and_address(bert, handbook, tmp_path):
         link="https://a.example/{page}?l={line}#{anchor}",
         **QUIET,
     )
-    index = aoe_train.open_index(tmp_path / "index")
+    index = open_index(tmp_path / "index")
     hit, *_ = index.search("dog park", by="words")
     assert hit.row == {
         "title": "Dogs > When may they run?",
@@ -56,17 +57,14 @@ def test_an_index_follows_its_folder(bert, handbook, tmp_path):
     second = aoe_train.index(handbook, model=bert, out=out, **QUIET)
     assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
     assert "earlier texts removed: 1" in second.notes()
-    assert aoe_train.open_index(out, words_only=True).rows["file"].to_list() == [
-        "new.md",
-        "rules/dogs.md",
-    ]
+    assert open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
 
 
 def test_no_chunk_is_longer_than_the_model_reads(bert, tmp_path):
     (tmp_path / "a.md").write_text("# Dogs\n\n" + "the dog is running in the city. " * 400)
     aoe_train.index(tmp_path / "a.md", model=bert, out=tmp_path / "index", chunk_tokens=32, **QUIET)
-    texts = aoe_train.open_index(tmp_path / "index", words_only=True)
-    encoder = aoe_train.Encoder.load(bert)
+    texts = open_index(tmp_path / "index", words_only=True)
+    encoder = Encoder.load(bert)
     lengths = encoder.tokens(texts.texts(range(len(texts)))).lengths
     assert lengths.max() <= 32
     assert len(texts) > 50

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
@@ -190,7 +191,7 @@ def test_encode_document_uses_the_prompt_passage(bert, tmp_path):
     ours = Encoder.load(tmp_path / "m")
     expected = model.encode(["a cat"], prompt_name="passage")  # their encode_document overlooks it
     assert difference(ours.encode_document(["a cat"]), expected) < 1e-6
-    np.testing.assert_array_equal(ours.encode_document("a cat"), ours.encode_document(["a cat"])[0])
+    assert_array_equal(ours.encode_document("a cat"), ours.encode_document(["a cat"])[0])
     (tmp_path / "m/1_Pooling/config.json").unlink()
     with pytest.raises(DataError, match=r"1_Pooling/config\.json: .* No such file"):
         Encoder.load(tmp_path / "m")
@@ -208,7 +209,7 @@ def test_a_prompt_around_the_text_is_in_the_tokenizer(which, tmp_path, request):
         assert difference(ours.encode(TEXTS, prompt_name=name), expected) < 1e-6
         assert difference(model.encode(TEXTS, prompt_name=name), expected) < 1e-6
     plain = Encoder.load(source, max_length=40)
-    np.testing.assert_array_equal(ours.encode(TEXTS, prompt=""), plain.encode(TEXTS))
+    assert_array_equal(ours.encode(TEXTS, prompt=""), plain.encode(TEXTS))
     model.save(str(tmp_path / "again"))  # without our settings
     again = Encoder.load(tmp_path / "again")
     assert difference(again.encode(TEXTS), encoder.encode(TEXTS)) < 1e-6

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import aoe_train
+from aoe_train import Encoder, Trained, evaluate, train
 from pairkit import ConfigError
 from tests.aoe_train.tiny import WORDS, same_weights, save_bert
 from tests.conftest import command_line
@@ -53,9 +53,9 @@ def few(train_file):
     return path
 
 
-def run(data, bert: Path, out: Path, **more) -> aoe_train.Trained:
+def run(data, bert: Path, out: Path, **more) -> Trained:
     how = {"epochs": 6, "batch_size": 16, "lr": 2e-3, "preset": "cosent"}
-    return aoe_train.train(data, backbone=bert, out=out, **how | more)
+    return train(data, backbone=bert, out=out, **how | more)
 
 
 def shuffled(path: Path) -> Rows:
@@ -70,7 +70,7 @@ def test_better_model_is_saved(train_file, bert, tmp_path):
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "better", 120)
     assert not same_weights(tmp_path / "m", bert)
     how = {"against": bert, "resamples": 1000, "cache": False}
-    (again,) = aoe_train.evaluate(tmp_path / "m", data=judged_rows(1), **how).gains.values()
+    (again,) = evaluate(tmp_path / "m", data=judged_rows(1), **how).gains.values()
     assert again.after == pytest.approx(found.gain.after, abs=1e-3)
     assert again.before == pytest.approx(found.gain.before, abs=1e-3)
     card = (tmp_path / "m" / "README.md").read_text()
@@ -161,5 +161,5 @@ def test_rejected_adapters_are_reset(few, bert, tmp_path):
     found = run(shuffled(few), bert, tmp_path / "m", accept_on=judged_rows(1), lora=True, epochs=1)
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
-    before = aoe_train.Encoder.load(bert).encode(texts)
+    before = Encoder.load(bert).encode(texts)
     assert found.encoder.encode(texts) == pytest.approx(before, abs=1e-6)

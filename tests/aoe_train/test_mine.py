@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import aoe_train
-from aoe_train import Encoder, Mined
+from aoe_train import Encoder, Mined, mine
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
 
 def mined(data, **options) -> Mined:
-    return aoe_train.mine(data, **options)
+    return mine(data, **options)
 
 
 def negatives(rows: pl.DataFrame) -> list[list[str]]:
@@ -227,7 +226,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, tmp_path, monkeyp
         {"work": tmp_path / "work"} if kept else {},
     )
     with pytest.raises(KeyboardInterrupt):
-        aoe_train.mine(data, model=encoder, out=tmp_path / "out", progress=stop_mining, **work)
+        mine(data, model=encoder, out=tmp_path / "out", progress=stop_mining, **work)
     assert not (tmp_path / "out").exists()
     whole = mined(data, model=encoder).splits["train"]
     monkeypatch.setattr(Encoder, "encode", stop)

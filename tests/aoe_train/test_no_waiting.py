@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
+from torch.testing import assert_close
 from transformers import AutoModel, BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.packing import attention, sequences
@@ -222,8 +223,8 @@ def frames(folder, *, autocast: bool = False) -> list[int]:
         gradients = [
             torch.autograd.grad(loss, backbone.get_input_embeddings().weight) for loss in losses
         ]
-        torch.testing.assert_close(losses[0], losses[1])
-        torch.testing.assert_close(gradients[0], gradients[1])
+        assert_close(losses[0], losses[1])
+        assert_close(gradients[0], gradients[1])
         counts.append(counter.frame_count)
     torch.compiler.reset()
     return counts

@@ -7,7 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.linalg import norm
 from torch import Tensor
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import Guide, contrastive_loss, false_negatives
 from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, unit
@@ -42,9 +45,7 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
             continue
         partners, total = [], 0.0
         for j, other in enumerate(candidates):
-            similarity = math.exp(
-                anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other) / tau
-            )
+            similarity = math.exp(anchor @ other / norm(anchor) / norm(other) / tau)
             texts = (numbers[i][0], numbers[j][1])
             is_copy = texts[0] == texts[1] or frozenset(texts) in together
             if i == j or (usable[j] and is_copy and duplicates == "positive"):
@@ -183,9 +184,9 @@ def test_value_and_gradient_equal_sentence_transformers(
     objective = Objective(wanted, dim=5, kind=kind, teachers=TeacherInfo(guide=True))
     texts = torch.arange(vectors.shape[0] * vectors.shape[1]).view(vectors.shape[:2])
     found = objective(vectors, None, texts, BatchTeachers(guide=guide))["loss"]
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    (ours,), (peers,) = (torch.autograd.grad(loss, vectors) for loss in (found, expected))
-    torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+    assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    (ours,), (peers,) = (grad(loss, vectors) for loss in (found, expected))
+    assert_close(ours, peers, rtol=1e-10, atol=1e-12)
 
 
 @quick
@@ -202,7 +203,7 @@ def test_guide_filters_both_directions(seed, margin):
     both = contrastive_loss(*sides, texts, positive, 0.1, there, symmetric=True)
     one = contrastive_loss(*sides, texts, positive, 0.1, there)
     other = contrastive_loss(*sides[::-1], texts.flip(1), positive, 0.1, back)
-    torch.testing.assert_close(both, (one + other) / 2)
+    assert_close(both, (one + other) / 2)
 
 
 scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
@@ -227,7 +228,7 @@ def value_and_gradient(
 ) -> tuple[Tensor, Tensor]:
     scores = scores.clone().requires_grad_()
     value = loss(scores, labels, scale, *margin)
-    return value.detach(), torch.autograd.grad(value, scores)[0]
+    return value.detach(), grad(value, scores)[0]
 
 
 @quick
@@ -242,8 +243,8 @@ def test_equals_plain_form(seed, size, levels, scale, margin):
     scores, labels = draw_scores(seed, size, levels)
     value, gradient = value_and_gradient(ranking_loss, scores, labels, scale, margin)
     plain_value, plain_gradient = value_and_gradient(ranking_plain, scores, labels, scale, margin)
-    torch.testing.assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
-    torch.testing.assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
+    assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
+    assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
 
 
 @quick
@@ -252,8 +253,8 @@ def test_float32_is_accurate(seed, size, levels):
     scores, labels = draw_scores(seed, size, levels)
     exact_value, exact_gradient = value_and_gradient(ranking_plain, scores, labels, 20.0)
     value, gradient = value_and_gradient(ranking_loss, scores.float(), labels.float(), 20.0)
-    torch.testing.assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
-    torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
+    assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
+    assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
 
 
 MEASURES = [cosine, angle_reference]
@@ -274,7 +275,7 @@ def as_complex(vectors: Tensor) -> np.ndarray:
 def reference_by_division(first: Tensor, second: Tensor) -> np.ndarray:
     """The reference's steps: (z / w) |w|^2 / |Y|^2, divided by |X| / |Y|, real and imaginary parts summed."""
     z, w = as_complex(first), as_complex(second)
-    x, y = np.linalg.norm(z, axis=1, keepdims=True), np.linalg.norm(w, axis=1, keepdims=True)
+    x, y = norm(z, axis=1, keepdims=True), norm(w, axis=1, keepdims=True)
     quotient = (z / w) * np.abs(w) ** 2 / y**2 / (x / y)
     return np.abs(quotient.real.sum(1) + quotient.imag.sum(1))
 
@@ -319,7 +320,7 @@ def test_short_vectors_give_bounded_gradients(measure, size):
     for pair in ((short, other), (other, short), (short, short)):
         value = measure(*pair)
         assert value.item() == pytest.approx(0, abs=1e-5)
-        for gradient in torch.autograd.grad(value.sum(), (short, other), allow_unused=True):
+        for gradient in grad(value.sum(), (short, other), allow_unused=True):
             assert gradient is None or (gradient.abs() < 10).all()
 
 

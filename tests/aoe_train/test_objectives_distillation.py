@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.testing import assert_close
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
 from aoe_train.objectives.labelled_pairs import BatchTeachers
@@ -44,11 +45,11 @@ def loss_of(
 
 
 def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor):
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    assert_close(found, expected, rtol=1e-12, atol=1e-12)
     (ours,), (peers,) = (
         torch.autograd.grad(loss, own, retain_graph=True) for loss in (found, expected)
     )
-    torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+    assert_close(ours, peers, rtol=1e-10, atol=1e-12)
 
 
 def test_scores_of_all_pairs_by_hand():
@@ -121,7 +122,7 @@ def test_learned_map_starts_at_least_squares():
     generator = torch.Generator().manual_seed(0)
     own, there = torch.randn(400, 6, generator=generator), torch.randn(3, 6, generator=generator)
     found = least_squares(TeacherSample(own, own @ there.T), 6)
-    torch.testing.assert_close(found, there, rtol=0, atol=0.01)
+    assert_close(found, there, rtol=0, atol=0.01)
     objective = Objective(
         only("embed_distill"),
         dim=4,
@@ -129,18 +130,18 @@ def test_learned_map_starts_at_least_squares():
         teachers=TeacherInfo(teacher_dim=3, sample=TeacherSample(own, own[:, :4] @ there[:, :4].T)),
     )
     (weight,) = objective.parameters()
-    torch.testing.assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
+    assert_close(weight.detach(), there[:, :4], rtol=0, atol=0.01)
 
 
 def test_principal_axes_preserve_dot_products():
     generator = torch.Generator().manual_seed(0)
     flat = torch.randn(50, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
     axes = principal_axes(flat)
-    torch.testing.assert_close(axes.T @ axes, torch.eye(6), rtol=0, atol=1e-5)
+    assert_close(axes.T @ axes, torch.eye(6), rtol=0, atol=1e-5)
     turned = flat @ axes[:, :2]  # two numbers hold all dot products of what lies in a plane
-    torch.testing.assert_close(turned @ turned.T, flat @ flat.T, rtol=0, atol=1e-4)
+    assert_close(turned @ turned.T, flat @ flat.T, rtol=0, atol=1e-4)
     assert (turned.square().sum(0).diff() < 0).all()
-    torch.testing.assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
+    assert_close(principal_axes(flat.flip(0))[:, :2], axes[:, :2], rtol=0, atol=1e-4)
 
 
 def test_principal_projection_has_no_weights():
@@ -165,7 +166,7 @@ def test_each_size_has_its_own_map_to_the_full_teacher():
         (3, 2)
     ]  # none at the full size
     found = objective(own, None, texts, BatchTeachers(teacher=teacher))
-    torch.testing.assert_close(found["loss"], found["loss_3"] + found["loss_2"])
+    assert_close(found["loss"], found["loss_3"] + found["loss_2"])
 
 
 @quick
@@ -182,7 +183,7 @@ def test_absent_negatives_do_not_count(seed, form):
         broken = loss_of(part, "triplet", spoilt[0], texts, teacher=spoilt[1], score_form=form)
         assert plain.isfinite()
         if part != "score_distill" or form == "mse":  # NaN among scores has no rank
-            torch.testing.assert_close(broken, plain)
+            assert_close(broken, plain)
 
 
 def test_missing_scores_do_not_count():
@@ -191,7 +192,7 @@ def test_missing_scores_do_not_count():
     without = loss_of("margin_mse", "triplet", own[1:], texts[1:], teachers, scores=scores[1:])
     scores[0, 0] = math.nan  # the first row's positive: none of its margins is known
     found = loss_of("margin_mse", "triplet", own, texts, teachers, scores=scores)
-    torch.testing.assert_close(found, without)
+    assert_close(found, without)
 
 
 @quick
@@ -232,4 +233,4 @@ def test_ranking_by_teacher_equals_ranking_by_labels():
     graded = Objective(
         only("cosent", tau=Taus(cosent=0.1)), dim=3, kind="graded", label_range=(0.0, 1.0)
     )
-    torch.testing.assert_close(found, graded(own, scores[:, 0], texts)["loss"])
+    assert_close(found, graded(own, scores[:, 0], texts)["loss"])

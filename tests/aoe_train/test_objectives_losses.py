@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
@@ -156,8 +157,8 @@ def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
         gradients.append(
             {name: w.grad.clone() for name, w in model.named_parameters() if w.grad is not None}
         )
-    torch.testing.assert_close(*values)
-    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
+    assert_close(*values)
+    assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [AngleLoss, CoSENTLoss, AoELoss])

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.labelled_pairs import BatchTeachers, as_pairs, cosine
@@ -201,11 +202,9 @@ def test_loss_is_the_weighted_sum_of_parts():
     }
     parts = Objective(wanted, dim=6, kind="graded", label_range=(0.0, 5.0))(vectors, labels, texts)
     total = parts.pop("loss")
-    torch.testing.assert_close(parts, expected)
+    assert_close(parts, expected)
     weights = wanted.weights.active
-    torch.testing.assert_close(
-        total, sum(weights[part] * value for part, value in expected.items())
-    )
+    assert_close(total, sum(weights[part] * value for part, value in expected.items()))
 
 
 @pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
@@ -214,7 +213,7 @@ def test_margin_spans_the_label_range(kind, unit):
     first, second, labels, *_ = as_pairs(vectors, labels, texts)
     expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
     found = objective("cosent", kind, margin=0.5)(vectors, draw(3, kind)[1], texts)
-    torch.testing.assert_close(found["loss"], expected)
+    assert_close(found["loss"], expected)
     assert found["loss"] > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
 
 
@@ -235,9 +234,7 @@ def test_absent_negatives_are_no_pairs(preset, seed, negatives):
     for chosen in options:
         given_vectors = vectors.clone().requires_grad_()
         losses = objective(preset, "triplet", **chosen)(given_vectors, None, texts)
-        torch.testing.assert_close(
-            losses, objective(preset, "binary", **chosen)(pairs, labels, numbers)
-        )
+        assert_close(losses, objective(preset, "binary", **chosen)(pairs, labels, numbers))
         (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
         assert gradient.isfinite().all()
         assert (gradient[:, 2:][lacks] == 0).all()
@@ -249,9 +246,7 @@ def test_sbert_regression_and_classification():
     assert not list(regressor.parameters())
     first, second = vectors.unbind(1)
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
-    torch.testing.assert_close(
-        regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected
-    )
+    assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
     classifier = objective("sbert", "binary")
     assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (18, 2)
     classifier(*draw(4, "binary"))["loss"].backward()
@@ -287,7 +282,7 @@ def test_autocast_changes_nothing(preset, kind):
     model, vectors = objective(preset, kind), vectors.float()
     expected = model(vectors, labels, texts)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        torch.testing.assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
+        assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
 
 
 def test_label_range_from_1_to_5_by_hand():
@@ -308,8 +303,8 @@ def test_custom_loss_gets_zeros_for_absent_negatives():
         vectors.requires_grad_(), None, texts
     )
     assert (seen[0][0, 3] == 0).all()
-    torch.testing.assert_close(seen[0][1:], vectors[1:])
-    torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])
+    assert_close(seen[0][1:], vectors[1:])
+    assert_close(seen[0][0, :3], vectors[0, :3])
 
 
 def test_pairs_of_rows_by_hand():

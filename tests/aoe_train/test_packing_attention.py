@@ -8,7 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.autograd import grad
 from torch.nn import functional
+from torch.testing import assert_close
 
 from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.attention import packed_attention
@@ -96,10 +98,10 @@ def test_equals_each_sequence_alone(lengths, causal, window, kv, bucket_cost):
         patch.setattr(sequences, "_BUCKET_COST", bucket_cost)
         ours = _attend(*parts, lengths, causal=causal, sliding_window=window)
     theirs = _alone(*parts, lengths, causal=causal, window=window)
-    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+    assert_close(ours, theirs, atol=1e-12, rtol=0)
     weights = torch.randn_like(ours)
-    gradients = [torch.autograd.grad((out * weights).sum(), parts) for out in (ours, theirs)]
-    torch.testing.assert_close(*gradients, atol=1e-12, rtol=0)
+    gradients = [grad((out * weights).sum(), parts) for out in (ours, theirs)]
+    assert_close(*gradients, atol=1e-12, rtol=0)
 
 
 def test_gradients_match_finite_differences_under_dropout():
@@ -121,9 +123,9 @@ def test_attention_on_accelerators(lengths, window, *, causal):
     options = attention.Options(5**-0.5, 0.0, causal, window)
     found = attention._by_bucket(*rows, Sequences(lengths, CPU), options)
     expected = _alone(*parts, lengths, causal=causal, window=window)
-    torch.testing.assert_close(found.transpose(0, 1), expected, atol=1e-6, rtol=0)
-    mine, theirs = (torch.autograd.grad(out.sin().sum(), parts) for out in (found, expected))
-    torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
+    assert_close(found.transpose(0, 1), expected, atol=1e-6, rtol=0)
+    mine, theirs = (grad(out.sin().sum(), parts) for out in (found, expected))
+    assert_close(mine, theirs, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -164,7 +166,7 @@ def test_torch_accepts_the_arguments_of_flash(causal, window):
     rows, packed = [part[0].transpose(0, 1) for part in parts], Sequences(LENGTHS, META)
     out = flash(*rows, packed.bounds, packed.longest, 0.25, 0.1, causal, window)
     assert (out.shape, out.dtype) == (rows[0].shape, torch.bfloat16)
-    gradients = torch.autograd.grad(out.sum(), parts)
+    gradients = grad(out.sum(), parts)
     assert [one.shape for one in gradients] == [part.shape for part in parts]
 
 
@@ -192,6 +194,6 @@ def test_flash_equals_each_sequence_alone(kv, causal, window):
     expected = _alone(*(part.double() for part in given), LENGTHS, causal=causal, window=window)
     assert (out - expected).norm() < 5e-3 * expected.norm()
     weights = torch.randn_like(expected)
-    found, wanted = (torch.autograd.grad((each * weights).sum(), given) for each in (out, expected))
+    found, wanted = (grad((each * weights).sum(), given) for each in (out, expected))
     for one, other in zip(found, wanted, strict=True):
         assert (one.double() - other.double()).norm() < 1e-2 * other.double().norm()

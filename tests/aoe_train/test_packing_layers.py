@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 from transformers import AutoModel
 
 from aoe_train.model.packing import layers
@@ -45,12 +46,12 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     assert type(fast) is FastLinear
     x = torch.randn(shape, requires_grad=True)
     a, b = plain(x), fast(x)
-    torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
+    assert_close(a, b, atol=1e-5, rtol=0)
     gradients = [
         torch.autograd.grad(out.square().sum(), [x, *layer.parameters()])
         for out, layer in ((a, plain), (b, fast))
     ]
-    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-5)
+    assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@ import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.autograd import grad
+from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
@@ -52,12 +54,10 @@ def test_vectors_do_not_depend_on_batch_or_padding(lengths, further, left):
         packed = EXACT.forward_packed(torch.cat(texts), torch.tensor(lengths))
         for row, tokens in enumerate(texts):
             alone = EXACT.forward_packed(tokens, torch.tensor([len(tokens)]))
-            torch.testing.assert_close(
-                together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0
-            )
-            torch.testing.assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
+            assert_close(together.pooler_output[row], alone.cells[0], atol=1e-12, rtol=0)
+            assert_close(packed.memory[row], alone.memory[0], atol=1e-12, rtol=0)
             hidden = together.last_hidden_state[row]
-            torch.testing.assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
+            assert_close(hidden[mask[row].bool()], alone.hidden, atol=1e-12, rtol=0)
             assert not hidden[~mask[row].bool()].any()
 
 
@@ -73,11 +73,9 @@ def test_gradients_flow_through_the_memory(changes):
     # What the last window's attention gives, before the memory review, which sees all cells anyway.
     model.layers[0].window.register_forward_hook(lambda _m, _i, out: seen.append(out[1]))
     model.forward_packed(tokens, torch.tensor([len(tokens)]))
-    (gradient,) = torch.autograd.grad(
-        seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True
-    )
+    (gradient,) = grad(seen[-1].square().mul(torch.arange(16)).sum(), inputs, retain_graph=True)
     assert gradient[:WINDOW].abs().sum(1).gt(0).all()
-    (gradient,) = torch.autograd.grad(seen[0].square().mul(torch.arange(16)).sum(), inputs)
+    (gradient,) = grad(seen[0].square().mul(torch.arange(16)).sum(), inputs)
     assert not gradient[WINDOW:].any()
 
 

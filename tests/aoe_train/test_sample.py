@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from numpy.random import default_rng
 
 import aoe_train
+from aoe_train import Encoder, Evaluation, PairSample, evaluate, sample_pairs, search
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
@@ -17,7 +19,7 @@ from tests.aoe_train.tiny import WORDS, save_bert
 Vectors = Callable[[Sequence[str]], np.ndarray]
 
 
-class Model(aoe_train.Encoder):
+class Model(Encoder):
     """Given vectors of texts; those of others are random by text and seed."""
 
     def __init__(self, seed: int = 0, **given: Sequence[float]):
@@ -41,11 +43,11 @@ class Model(aoe_train.Encoder):
         return f"model {self.seed}"
 
     def _random(self, text: str) -> list[float]:
-        return np.random.default_rng([self.seed, *text.encode()]).normal(size=3).tolist()
+        return default_rng([self.seed, *text.encode()]).normal(size=3).tolist()
 
 
-def sampled(texts, models: Sequence[Any], **options) -> aoe_train.PairSample:
-    return aoe_train.sample_pairs(texts, model=models, **options)
+def sampled(texts, models: Sequence[Any], **options) -> PairSample:
+    return sample_pairs(texts, model=models, **options)
 
 
 EAST, NORTH, UP, NEAR_EAST = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0.1, 0)
@@ -190,7 +192,7 @@ def judged_world(
 
     Result k of query k is relevant. Vectors of texts are noisy; `noise` is the first model's.
     """
-    generator = np.random.default_rng(0)
+    generator = default_rng(0)
     texts, asked = [f"text{n}" for n in range(queries)], [f"query{n}" for n in range(queries)]
     true = generator.normal(size=(queries, 8))
     models, precision = [], []
@@ -207,8 +209,8 @@ def judged_world(
     return judged, models[0].encode, models[1].encode, precision[0] - precision[1]
 
 
-def verdict(rows: pl.DataFrame, one: Vectors, other: Vectors) -> tuple[Any, aoe_train.Evaluation]:
-    found = aoe_train.evaluate(one, against=other, data=rows)
+def verdict(rows: pl.DataFrame, one: Vectors, other: Vectors) -> tuple[Any, Evaluation]:
+    found = evaluate(one, against=other, data=rows)
     (gain,) = found.gains.values()
     return gain, found
 
@@ -239,7 +241,7 @@ def test_verdicts():
 
 def test_several_first_results():
     rows, one, other, _ = judged_world(queries=60, top=3)
-    (scores,) = aoe_train.evaluate(one, data=rows).to_dict().values()
+    (scores,) = evaluate(one, data=rows).to_dict().values()
     success = rows.group_by("text1").agg(pl.col("label").max(), pl.len())
     assert scores["n"] == success.height
     assert scores["P@1"] <= scores["success@3"] <= success["label"].mean()
@@ -252,7 +254,7 @@ def test_queries_with_unjudged_results_are_left_out(capsys):
     whole = rows.filter(pl.col("text1") != first)
     gains = [verdict(each, one, other)[0].to_dict() for each in (rows[1:], whole)]
     assert gains[0] == gains[1]
-    aoe_train.evaluate(one, data=rows[1:])
+    evaluate(one, data=rows[1:])
     assert "left out 1 queries with unjudged results" in capsys.readouterr().err
     for damaged, message in (
         (rows.with_columns(label=pl.lit(0.5)), "expected labels 0 and 1"),
@@ -333,7 +335,7 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
         for words, by in (("", "model"), (", words", "both")):
             name = f"rank of {tmp_path / 'bert'}{f', {purpose}' if purpose else ''}{words}"
             for (query,), results in rows.group_by("text1"):
-                hits = aoe_train.search(index.out, query, top=2, by=by)
+                hits = search(index.out, query, top=2, by=by)
                 found = results.drop_nulls(name).sort(name)["text2"].to_list()
                 assert found == [hit.text for hit in hits]
 
@@ -389,7 +391,7 @@ VERDICTS = {
 @pytest.mark.parametrize("case", VERDICTS)
 def test_judged_candidates_are_compared_without_a_model(case):
     outcomes, expected = VERDICTS[case]
-    found = aoe_train.evaluate(data=judged_candidates(outcomes))
+    found = evaluate(data=judged_candidates(outcomes))
     (verdict,) = found.verdicts()
     assert re.match(expected, verdict), verdict
     assert [*found.scores] == [*outcomes]
@@ -410,8 +412,7 @@ def test_intervals_of_several_candidates_hold_together():
     outcomes = {"A": HALF, "B": [1] * 60 + [0] * 30 + [1] * 4 + [0] * 6}
     more = {f"C{n}": ahead(0) for n in range(6)}
     alone, together = (
-        aoe_train.evaluate(data=judged_candidates(of)).gains["B"]
-        for of in (outcomes, outcomes | more)
+        evaluate(data=judged_candidates(of)).gains["B"] for of in (outcomes, outcomes | more)
     )
     assert alone.ahead.difference == together.ahead.difference
     assert together.ahead.interval.low < alone.ahead.interval.low
@@ -420,7 +421,7 @@ def test_intervals_of_several_candidates_hold_together():
 
 def test_several_equal_candidates_are_hardly_ever_better_by_chance():
     """Seven others, compared one by one, yield a better one in about 18 of 100 samples; together in 3."""
-    generator, alone, together = np.random.default_rng(0), 0, 0
+    generator, alone, together = default_rng(0), 0, 0
     for _ in range(20):
         first = generator.random(150) < 0.5
         draws = generator.random((8, 150)) < 0.5
@@ -429,11 +430,11 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
             f"B{n}": np.where(is_drawn[n], draws[n], first).astype(int).tolist() for n in range(7)
         }
         outcomes = {"A": first.astype(int).tolist(), **others}
-        found = aoe_train.evaluate(data=judged_candidates(outcomes), resamples=300)
+        found = evaluate(data=judged_candidates(outcomes), resamples=300)
         together += "better" in [gain.word for gain in found.gains.values()]
         for name in others if alone < 2 else ():
             pair = judged_candidates({"A": outcomes["A"], name: outcomes[name]})
-            (gain,) = aoe_train.evaluate(data=pair, resamples=300).gains.values()
+            (gain,) = evaluate(data=pair, resamples=300).gains.values()
             if gain.word == "better":
                 alone += 1
                 break
@@ -442,9 +443,9 @@ def test_several_equal_candidates_are_hardly_ever_better_by_chance():
 
 def test_recorded_and_measured_results_agree():
     rows, one, other, difference = judged_world(queries=60, top=3)
-    recorded = aoe_train.evaluate(data=rows).scores
+    recorded = evaluate(data=rows).scores
     for name, encode in (("model 0", one), ("model 1", other)):
-        (measured,) = aoe_train.evaluate(encode, data=rows).scores.values()
+        (measured,) = evaluate(encode, data=rows).scores.values()
         (ours,), (theirs,) = recorded[name].values(), measured.values()
         assert (ours.result.scores, ours.result.n) == (theirs.result.scores, theirs.result.n)
     (score,) = recorded["model 1"].values()
@@ -469,7 +470,7 @@ NO_MODEL = {
 def test_what_needs_a_model(case):
     data, error, message = NO_MODEL[case]
     with pytest.raises(error, match=message):
-        aoe_train.evaluate(data=data)
+        evaluate(data=data)
 
 
 def test_the_command_samples_queries(bert, tmp_path):

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import aoe_train
+from aoe_train import Encoder, SearchIndex, duplicates, open_index, search
 from aoe_train.searching.ranking import candidates
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
@@ -58,7 +59,7 @@ def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
     keys = [f"SUP-{number}" for number in range(1, 61)]  # words of one digit don't count
     rows = issues().drop("number").with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    index = aoe_train.open_index(tmp_path / "index")
+    index = open_index(tmp_path / "index")
     for key in keys[::7]:
         for by in ("both", "words"):
             assert index.search(key.lower(), by=by)[0].key == key
@@ -68,7 +69,7 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, tmp_path):
     keys = ["7", "SUP-77", *map(str, range(10, 49))]
     rows = pl.DataFrame({"key": keys, "text": ["SUP-77", *sentences(40)]})
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    index = aoe_train.open_index(tmp_path / "index", words_only=True)
+    index = open_index(tmp_path / "index", words_only=True)
     assert [hit.key for hit in index.search("sup-77", by="words")] == ["SUP-77", "7"]
     (hit,) = index.search("7", by="words")  # one digit is not a word
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
@@ -112,7 +113,7 @@ def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
     assert (index.key_column, index.keys()) == (key_column, keys)
     hit = index.search("a dog", by="words")[0]
     assert (hit.key_column, hit.key, index.keys([hit.place])) == (key_column, keys[-1], keys[-1:])
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=-1)
+    found = duplicates(tmp_path / "index", min_cosine=-1)
     assert found.to_dict()["groups"] == ([keys] if len(keys) > 1 else [])
     near = found.rows()
     every = index.search_every(by="words").hits
@@ -134,7 +135,7 @@ def test_rows_of_several_files_have_the_name_of_the_file(bert, tmp_path):
 
 def test_vectors_are_an_array_and_hits_a_table(made, quantized):
     for folder in (made, quantized):
-        index = aoe_train.open_index(folder, words_only=True)
+        index = open_index(folder, words_only=True)
         vectors = np.asarray(index.vectors)
         assert (vectors.shape, vectors.dtype) == ((60, 32), np.float32)
         assert len(index.texts()) == len(index.keys()) == 60
@@ -151,17 +152,15 @@ def quantized(bert, tmp_path_factory) -> Path:
     return folder
 
 
-def indexed(
-    rows, model: Path, out: Path, columns: dict[str, str] | None = None
-) -> aoe_train.SearchIndex:
+def indexed(rows, model: Path, out: Path, columns: dict[str, str] | None = None) -> SearchIndex:
     aoe_train.index(rows, model=model, out=out, columns=columns, **QUIET)
-    return aoe_train.open_index(out, words_only=True)
+    return open_index(out, words_only=True)
 
 
 def test_rows_without_the_key_of_an_earlier_index_replace_it(bert, tmp_path):
     indexed([{"key": "A-1", "text": "a crash"}], bert, tmp_path / "index")
     aoe_train.index(["a leak"], model=bert, out=tmp_path / "index", remove_missing=True, **QUIET)
-    assert aoe_train.open_index(tmp_path / "index", words_only=True).key_column == "row"
+    assert open_index(tmp_path / "index", words_only=True).key_column == "row"
 
 
 def test_text_columns_of_a_table(bert, tmp_path, caplog):
@@ -263,7 +262,7 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         "row"
     ]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
-    near = aoe_train.duplicates(tmp_path / "index", min_cosine=-1).to_dict()
+    near = duplicates(tmp_path / "index", min_cosine=-1).to_dict()
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
@@ -273,13 +272,10 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "link").symlink_to("disk/far")
     monkeypatch.chdir(tmp_path)
-    for model, out in (
-        ("model", Path("link/index")),
-        (aoe_train.Encoder.load(bert), tmp_path / "unnamed"),
-    ):
+    for model, out in (("model", Path("link/index")), (Encoder.load(bert), tmp_path / "unnamed")):
         aoe_train.index(pl.Series(["7", "☺"]), model=model, out=out, **QUIET)  # no words
     monkeypatch.chdir(tmp_path / "other")
-    (hit, _) = aoe_train.search("../link/index", "8")
+    (hit, _) = search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
     shutil.rmtree(tmp_path / "model")
     for folder, model in (
@@ -289,26 +285,26 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         with pytest.raises(
             ConfigError, match=f"its model, {model}, isn't there; give it as model="
         ):
-            aoe_train.open_index(folder)
+            open_index(folder)
 
 
 def test_a_single_text_and_repeated_texts(bert, tmp_path):
     aoe_train.index([TEXTS[0]], model=bert, out=tmp_path / "one", **QUIET)
-    (only,) = aoe_train.search(tmp_path / "one", TEXTS[0], model=bert)
+    (only,) = search(tmp_path / "one", TEXTS[0], model=bert)
     assert (only.text, only.score) == (TEXTS[0], 1)
-    alone = aoe_train.duplicates(tmp_path / "one")
+    alone = duplicates(tmp_path / "one")
     assert (alone.texts, alone.full, alone.pairs.height, alone.groups) == (1, 0, 0, [])
     rows = [TEXTS[0]] * 5 + [TEXTS[1]]
     made = aoe_train.index(rows, model=bert, out=tmp_path / "five", **QUIET)
     assert (made.rows, made.encoded) == (6, 2)
-    found = aoe_train.duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6)
+    found = duplicates(tmp_path / "five", min_cosine=0.999999, neighbours=10**6)
     places = list(found.pairs.filter(pl.col("place2") < 5).select("place1", "place2").iter_rows())
     assert places == [(one, other) for one in range(5) for other in range(one + 1, 5)]
     assert found.full == 0
 
 
 def test_search_by_both_fuses_vectors_and_words(bert, made):
-    index = aoe_train.open_index(made, model=bert)
+    index = open_index(made, model=bert)
     for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
         wanted = np.zeros(len(index))
         for by, weight in (("model", 0.65), ("words", 0.35)):
@@ -332,7 +328,7 @@ def test_search_by_both_finds_what_only_the_words_find(bert, tmp_path):
         "the dog is running to the river after zx9981",
     ]
     aoe_train.index(pl.DataFrame({"text": texts}), model=bert, out=tmp_path / "index", **QUIET)
-    index = aoe_train.open_index(tmp_path / "index")
+    index = open_index(tmp_path / "index")
     nearest = index.search("zx9981", by="model", top=200)
     assert 400 not in [hit.place for hit in nearest]
     assert [hit.place for hit in index.search("zx9981", by="words")] == [400]
@@ -340,12 +336,12 @@ def test_search_by_both_finds_what_only_the_words_find(bert, tmp_path):
 
 
 def test_search_by_one_ranking_and_with_filters(made, bert):
-    index = aoe_train.open_index(made, model=bert)
+    index = open_index(made, model=bert)
     asked = index.texts([9])[0]
     by_model = index.search(asked, by="model", top=3)
     assert (by_model[0].place, len(by_model)) == (9, 3)
     assert by_model[0].score == by_model[0].cosine == pytest.approx(1, abs=1e-5)
-    by_words = aoe_train.search(made, asked, by="words", top=3)
+    by_words = search(made, asked, by="words", top=3)
     assert by_words[0].place == 9
     assert by_words[0].cosine is None
     assert 0.5 < by_words[0].words <= 1
@@ -356,10 +352,7 @@ def test_search_by_one_ranking_and_with_filters(made, bert):
 
 
 def test_search_errors(made, bert, other_bert, tmp_path):
-    index, unopened = (
-        aoe_train.open_index(made, model=bert),
-        aoe_train.open_index(made, words_only=True),
-    )
+    index, unopened = (open_index(made, model=bert), open_index(made, words_only=True))
     for opened, wrong, words in (
         (index, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
         (unopened, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
@@ -378,9 +371,9 @@ def test_search_errors(made, bert, other_bert, tmp_path):
     with pytest.raises(DataError, match="the text is empty"):
         index.search(" ")
     with pytest.raises(ConfigError, match=r"no index\.json; make an index first, with `aoe index`"):
-        aoe_train.search(tmp_path, "a dog")
+        search(tmp_path, "a dog")
     with pytest.raises(ConfigError, match="differ from those of other; give the same model"):
-        aoe_train.open_index(made, model=other_bert)
+        open_index(made, model=other_bert)
 
 
 @pytest.fixture(scope="module")
@@ -444,7 +437,7 @@ def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
     copied = Path(shutil.copytree(quantized, tmp_path / "index"))
     DAMAGES[damage][file](copied / file)
     with pytest.raises(DataError, match=r"index.*: .*build the index again"):
-        aoe_train.search(copied, sentences(60)[7], model=bert)
+        search(copied, sentences(60)[7], model=bert)
     if file == "index.json":
         assert aoe_train.index(issues(), model=bert, out=copied, fresh=True, **QUIET).rows == 60
 
@@ -454,7 +447,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     cosines = vectors @ vectors.T
     least = float(np.quantile(cosines, 0.9))
     wanted = {(one, other) for one, other in np.argwhere(cosines >= least).tolist() if one < other}
-    found = aoe_train.duplicates(made, min_cosine=least, neighbours=60)
+    found = duplicates(made, min_cosine=least, neighbours=60)
     assert set(found.pairs.select("place1", "place2").iter_rows()) == wanted
     assert found.pairs["cosine"].is_sorted(descending=True)
     assert found.rows()["number_1"].to_list() == [place + 1 for place in found.pairs["place1"]]
@@ -463,7 +456,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
     }
     assert found.full == 0
     degrees = (cosines >= least).sum(axis=1) - 1
-    nearest = aoe_train.duplicates(made, min_cosine=least, neighbours=1)
+    nearest = duplicates(made, min_cosine=least, neighbours=1)
     assert nearest.full == (degrees > 1).sum()
     np.fill_diagonal(cosines, -1)
     assert set(nearest.pairs.select("place1", "place2").iter_rows()) == {
@@ -496,16 +489,16 @@ def test_the_default_minimum_follows_the_nearest_neighbours(made, bert, tmp_path
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -1)
     nearest = cosines.max(axis=1)
-    found = aoe_train.duplicates(made)
+    found = duplicates(made)
     assert found.min_cosine == round(max(0.6, min(0.99, nearest.mean() + 0.75 * nearest.std())), 2)
     assert found.to_dict()["min_cosine"] == found.min_cosine
     assert found.notes()[1].startswith(
         "the minimum was chosen by the cosines of these texts; min_cosine="
     )
-    assert len(aoe_train.duplicates(made, min_cosine=0.9).notes()) == 1
+    assert len(duplicates(made, min_cosine=0.9).notes()) == 1
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "few", **QUIET)
-    assert aoe_train.duplicates(tmp_path / "few").min_cosine == 0.8
-    between = aoe_train.duplicates(made, against=tmp_path / "few")
+    assert duplicates(tmp_path / "few").min_cosine == 0.8
+    between = duplicates(made, against=tmp_path / "few")
     assert between.min_cosine == 0.8
 
 
@@ -514,11 +507,11 @@ def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
     aoe_train.index(texts, model=bert, out=tmp_path / "index", **QUIET)
     vectors = np.load(tmp_path / "index" / "vectors.npy")
     highest = float(np.triu(vectors @ vectors.T, 1).max())
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=1)
+    found = duplicates(tmp_path / "index", min_cosine=1)
     assert found.pairs.is_empty()
     assert found.highest == pytest.approx(highest, abs=1e-6)
     number = float(re.search(r"try min_cosine=([\d.]+)", found.notes()[1])[1])
-    assert len(aoe_train.duplicates(tmp_path / "index", min_cosine=number).pairs)
+    assert len(duplicates(tmp_path / "index", min_cosine=number).pairs)
 
 
 def test_the_table_shows_the_groups(bert, tmp_path):
@@ -526,7 +519,7 @@ def test_the_table_shows_the_groups(bert, tmp_path):
     rows = [{"key": f"A-{number}", "text": long} for number in range(1, 8)]
     rows += [{"key": f"B-{number}", "text": "the compiler panics"} for number in range(2)]
     aoe_train.index(rows, model=bert, out=tmp_path / "index", **QUIET)
-    found = aoe_train.duplicates(tmp_path / "index", min_cosine=0.999999)
+    found = duplicates(tmp_path / "index", min_cosine=0.999999)
     assert [len(group) for group in found.groups] == [7, 2]
     told = str(found.table())
     lines = [line for line in told.splitlines() if "A-" in line]
@@ -544,7 +537,7 @@ def test_the_table_shows_the_groups(bert, tmp_path):
 
 def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     aoe_train.index(issues().head(5), model=bert, out=tmp_path / "new", **QUIET)
-    found = aoe_train.duplicates(made, min_cosine=0.999, against=tmp_path / "new")
+    found = duplicates(made, min_cosine=0.999, against=tmp_path / "new")
     assert {(place, place) for place in range(5)} <= {
         *found.pairs.select("place1", "place2").iter_rows()
     }
@@ -557,7 +550,7 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
         ({"min_cosine": 3}, "min_cosine = 3: expected at most 1"),
     ):
         with pytest.raises(ConfigError, match=words):
-            aoe_train.duplicates(made, **how)
+            duplicates(made, **how)
 
 
 def test_the_three_commands(bert, tmp_path):
@@ -587,7 +580,7 @@ def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
     assert np.load(out / "vectors.npy") == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
     assert np.load(out / "vectors.npy").dtype == quantize
-    assert aoe_train.search(out, texts[11], model=bert)[0].text == texts[11]
+    assert search(out, texts[11], model=bert)[0].text == texts[11]
     assert aoe_train.index(texts, out=out, **how).encoded == (0 if quantize == "float32" else 46)
 
 

@@ -8,9 +8,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.linalg import norm
+from numpy.random import default_rng
 
 import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, open_index, search_every
 from aoe_train.model.hybrid import fused
 from aoe_train.model.quantization import quantized, value_ranges
 from aoe_train.searching import nearest as module
@@ -25,15 +27,15 @@ from tests.aoe_train.tiny import WORDS
 
 
 def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
-    vectors = np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
+    return vectors / norm(vectors, axis=1, keepdims=True)
 
 
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.data())
 def test_nearest_equals_sorting_all(seed, rows, count, block, data):
     # Few different numbers, so that many scores are equal
-    random = np.random.default_rng(seed)
+    random = default_rng(seed)
     vectors, queries = (random.integers(0, 3, (size, 2)).astype(np.float32) for size in (rows, 3))
     places = data.draw(
         st.none() | st.lists(st.integers(0, rows - 1), unique=True, min_size=1).map(sorted)
@@ -53,12 +55,12 @@ def test_nearest_equals_sorting_all(seed, rows, count, block, data):
 
 def test_recall_and_reproducible_bytes_of_an_index(tmp_path):
     pytest.importorskip("faiss")
-    random = np.random.default_rng(3)
+    random = default_rng(3)
     vectors = (
         unit(40, 32)[random.integers(0, 40, 3000)]
         + random.normal(size=(3000, 32)).astype(np.float32) * 0.1
     )
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    vectors = (vectors / norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
@@ -112,7 +114,7 @@ def test_fused_scores_by_hand():
 
 def dated(count: int = 40) -> pl.DataFrame:
     """Texts of few words with shuffled times, some of them equal and one missing."""
-    random = np.random.default_rng(3)
+    random = default_rng(3)
     days = random.permutation(count) // 2
     texts = [" ".join(random.choice(WORDS[:12], 5)) for _ in range(count)]
     return pl.DataFrame(
@@ -135,9 +137,9 @@ def dated_index(bert, tmp_path_factory) -> Path:
 @pytest.mark.parametrize("by", ["both", "model", "words"])
 def test_search_every_equals_single_searches_among_older_rows(bert, dated_index, by):
     rows, out = dated(), dated_index
-    found = aoe_train.search_every(out, before="day", top=5, by=by)
+    found = search_every(out, before="day", top=5, by=by)
     assert (found.texts, found.undated) == (39, 1)
-    index = aoe_train.open_index(out, model=bert)
+    index = open_index(out, model=bert)
     for place, row in enumerate(rows.iter_rows(named=True)):
         own = found.hits.filter(pl.col("place1") == place)
         wanted = (
@@ -153,7 +155,7 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
             )
         assert all(day < row["day"] for day in own["day_2"])
     assert found.hits["rank"].max() == 5
-    everything = aoe_train.search_every(out, top=100, by="model").hits
+    everything = search_every(out, top=100, by="model").hits
     assert (
         everything.group_by("place1").len()["len"].to_list() == [39] * 40
     )  # all others, never itself
@@ -175,7 +177,7 @@ def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
     )
     assert np.abs(stored - asked).max() > 1e-4
     for model, own in ((None, stored), (tmp_path / "model", asked)):
-        hits = aoe_train.search_every(out, top=39, by="model", model=model).hits
+        hits = search_every(out, top=39, by="model", model=model).hits
         found = hits.filter(place1=1, place2=0)["cosine"].item()
         assert found == pytest.approx(float(own[1] @ stored[0]), abs=1e-6)
 
@@ -189,7 +191,7 @@ def test_a_query_from_standard_input(dated_index):
 
 
 def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
-    random = np.random.default_rng(1)
+    random = default_rng(1)
     vectors = random.integers(0, 2, (50, 4)).astype(np.float32)  # so that many cosines are equal
     both = IndexVectors(vectors), IndexVectors(vectors[:30])
     for neighbours in (2, 60):
@@ -212,7 +214,7 @@ def test_near_duplicates_do_not_depend_on_blocks(monkeypatch):
 
 
 def test_search_together_equals_single_searches(dated_index, bert):
-    index = aoe_train.open_index(dated_index, model=bert)
+    index = open_index(dated_index, model=bert)
     encoder = Encoder.load(bert)
     queries = [
         SearchQuery(text, 3 + place, {"day": 3} if place == 2 else {}, {}, by, None)

@@ -17,9 +17,10 @@ import numpy as np
 import openai
 import pytest
 import requests
+from numpy.testing import assert_allclose
 
 import aoe_train
-from aoe_train import EmbeddingServer, Encoder
+from aoe_train import EmbeddingServer, Encoder, search, serve
 from pairkit import ConfigError
 from tests.aoe_train.test_search import issues, sentences
 
@@ -33,7 +34,7 @@ def encoder(bert) -> Encoder:
 
 
 def serving(encoder: Encoder, **options) -> EmbeddingServer:
-    return aoe_train.serve(encoder, name="m", port=0, **options)
+    return serve(encoder, name="m", port=0, **options)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
     vectors = [entry.embedding for entry in reply.data]
     if encoding == "base64":  # which the client decodes itself only by default
         vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
-    np.testing.assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
+    assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
     assert [entry.index for entry in reply.data] == list(range(len(texts)))
     tokens = int(encoder.tokens(texts).lengths.sum())
     assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (
@@ -109,7 +110,7 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
     one = client(server).embeddings.create(
         input="a dog", model="m", extra_body={"prompt_name": "query"}
     )
-    np.testing.assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
+    assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
     assert [model.id for model in client(server).models.list()] == ["m"]
     assert client(server).models.retrieve("m").id == "m"
     with pytest.raises(openai.NotFoundError, match="this server has 'm'"):
@@ -217,21 +218,21 @@ def test_invalid_options_of_serve(bert, monkeypatch):
         ({"index": "nowhere"}, "nowhere"),
     ):
         with pytest.raises(ConfigError, match=words):
-            aoe_train.serve(bert, port=0, **options)
+            serve(bert, port=0, **options)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(ConfigError, match="can't be used"):
-            aoe_train.serve(bert, port=taken.getsockname()[1])
+            serve(bert, port=taken.getsockname()[1])
 
 
 def test_search_in_an_index(bert, tmp_path):
     out = tmp_path / "index"
     aoe_train.index(issues(), model=bert, out=out, cache=False)
-    with aoe_train.serve(bert, index=out, port=0) as server:
+    with serve(bert, index=out, port=0) as server:
         how = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
-        wanted = aoe_train.search(out, sentences(60)[7], **how)
+        wanted = search(out, sentences(60)[7], **how)
         assert [(hit["place"], hit["text"]) for hit in hits] == [
             (hit.place, hit.text) for hit in wanted
         ]
@@ -253,7 +254,7 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
     aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False)
     monkeypatch.setenv("KEY", KEY)
     given = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
-    with aoe_train.serve(port=0, **given) as server:
+    with serve(port=0, **given) as server:
         page = requests.get(server.url, timeout=60)  # has no data, so it needs no key
         policy = page.headers["content-security-policy"]
         (script,) = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
@@ -278,7 +279,7 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
             ).json()["hits"]
             assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
     with pytest.raises(ConfigError, match="nothing to serve"):
-        aoe_train.serve(port=0)
+        serve(port=0)
 
 
 class Held(Encoder):
@@ -335,7 +336,7 @@ def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder):
         assert held.batches == [1, 16]
         for text, one in zip(sentences(8), others, strict=True):
             found = one.result().json()["data"][0]["embedding"]
-            np.testing.assert_allclose(found, encoder.encode(text), atol=1e-5)
+            assert_allclose(found, encoder.encode(text), atol=1e-5)
 
 
 def test_a_failing_text_fails_only_its_request(encoder, capfd):
@@ -371,7 +372,7 @@ def test_the_page_in_a_browser(bert, tmp_path):
     aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False)
     faults = []
     with (
-        aoe_train.serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0) as server,
+        serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0) as server,
         playwright.sync_playwright() as running,
     ):
         browser = running.chromium.launch(
@@ -416,7 +417,7 @@ def test_the_page_asks_for_the_key_and_shows_short_columns(bert, tmp_path, monke
     aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False)
     monkeypatch.setenv("KEY", KEY)
     with (
-        aoe_train.serve(index=tmp_path / "ix", key_env="KEY", port=0) as server,
+        serve(index=tmp_path / "ix", key_env="KEY", port=0) as server,
         playwright.sync_playwright() as running,
     ):
         browser = running.chromium.launch(

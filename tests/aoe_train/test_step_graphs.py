@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.device import upload_batch
@@ -142,8 +143,8 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
     for each, (parts, slopes) in zip(made, expected, strict=True):
         found = steps(each)
         assert found is not None
-        torch.testing.assert_close(found, parts, rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(gradients(model), slopes, rtol=1e-3, atol=1e-5)
+        assert_close(found, parts, rtol=1e-5, atol=1e-6)
+        assert_close(gradients(model), slopes, rtol=1e-3, atol=1e-5)
     assert len(found_shapes) == 1  # at the second batch
 
 
@@ -185,7 +186,7 @@ def test_captures_change_no_random_number(captured):
 
     expected = losses(fresh=True)
     assert not captured
-    torch.testing.assert_close(losses(fresh=False), expected, rtol=0, atol=0)
+    assert_close(losses(fresh=False), expected, rtol=0, atol=0)
     assert captured
 
 
@@ -353,4 +354,4 @@ def test_a_killed_run_continues_to_the_same_weights_but_for_rounding(
     run(pairs, shallow, tmp_path / "a", **FLAGS)
     kill_at(9, lambda: run(pairs, shallow, tmp_path / "b", **FLAGS))
     whole, resumed = weights(tmp_path / "a"), weights(tmp_path / "b")
-    torch.testing.assert_close(resumed, whole, rtol=0, atol=1e-6)
+    assert_close(resumed, whole, rtol=0, atol=1e-6)

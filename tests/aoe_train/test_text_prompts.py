@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
@@ -250,10 +251,8 @@ def test_text_in_two_columns_has_two_prompts():
     ]
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
-    np.testing.assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
-    np.testing.assert_array_equal(
-        np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows]
-    )
+    assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
+    assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, Plan, evaluate, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs
 
@@ -50,17 +50,17 @@ def run(
 ) -> dict[str, Any]:
     """The record of a run with the papers' settings."""
     more = how(**flags) | {"fresh": fresh, "callbacks": callbacks, "progress": progress}
-    return dict(aoe_train.train(backbone=backbone, out=out, **sources, **more).record)
+    return dict(train(backbone=backbone, out=out, **sources, **more).record)
 
 
-def plan(sources: dict[str, str], backbone: Path, **flags) -> aoe_train.Plan:
+def plan(sources: dict[str, str], backbone: Path, **flags) -> Plan:
     return aoe_train.plan(backbone=backbone, **sources, **how(**flags))
 
 
 def score(model: Path, held_out: str) -> float:
     """The model's Spearman correlation on these pairs."""
     how = {"resamples": 0, "cache": False}
-    (scores,) = aoe_train.evaluate(model, data=held_out, **how).to_dict().values()
+    (scores,) = evaluate(model, data=held_out, **how).to_dict().values()
     return float(scores["spearman"])
 
 
@@ -133,14 +133,14 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
 
     watch = Watch("on_step_end", steps.append)
     given = {"backbone": shallow, "callbacks": [watch, TrainerCallback], "epochs": 2}
-    found = aoe_train.train(data["data"], out=tmp_path / "m", dev_metric=fewest, **given)
+    found = train(data["data"], out=tmp_path / "m", dev_metric=fewest, **given)
     assert {*calls} == {(1, found.encoder.dim)}
     evaluations = [entry["eval_dev"] for entry in found.history if "eval_dev" in entry]
     assert evaluations == [-float(call) for call in range(2, len(calls) + 1)]
     assert (found.dev_metric, found.dev, found.dev_before) == ("fewest", evaluations[0], -1)
     assert len(steps) == found.steps
     with refusal("dev_metric: found nan; expected a finite number"):
-        aoe_train.train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
+        train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
 
 
 def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
@@ -252,9 +252,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     shutil.copy(data["data"], tmp_path / "set" / "train.tsv")
     held_out = tmp_path / "set" / "validation.tsv"
     held_out.write_text(lines)
-    found = aoe_train.train(
-        tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8
-    )
+    found = train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8)
     assert found.dev is None
     told = " ".join(capsys.readouterr().err.split())
     assert "validation split is left out" in told
@@ -292,7 +290,7 @@ def test_learning_rate_depends_on_the_backbones_auc(
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
     given = {"batch_size": 32, "dev_data": rows[:8]} | flags
-    found = aoe_train.train(rows, backbone=shallow, out=tmp_path / "m", **given)
+    found = train(rows, backbone=shallow, out=tmp_path / "m", **given)
     told = capsys.readouterr().err
     assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(
         told.split()
@@ -308,7 +306,7 @@ def test_dev_gain_has_an_interval(data, shallow, tmp_path):
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
     ]
     given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2}
-    found = aoe_train.train(data["data"], backbone=shallow, out=tmp_path / "m", **given)
+    found = train(data["data"], backbone=shallow, out=tmp_path / "m", **given)
     _, told, no_better = found.notes()
     gain = "1.0000, before 1.0000 (+0.0000 [0.0000, 0.0000], "
     assert f"triplet_accuracy on dev data: {gain}" in told

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-import aoe_train
 import pairkit
+from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 
@@ -25,7 +25,7 @@ def secret(tmp_path) -> Path:
 
 def card(data, shallow: Path, out: Path, **given) -> tuple[dict[str, Any], str]:
     """The header and the text of a trained model's card."""
-    run = aoe_train.train(data, out=out / "model", **{"backbone": shallow, **HOW, **given})
+    run = train(data, out=out / "model", **{"backbone": shallow, **HOW, **given})
     _, head, body = (run.out / "README.md").read_text().split("---\n", 2)
     assert "secret" not in body
     return yaml.safe_load(head), " ".join(body.split(" "))
@@ -185,12 +185,12 @@ KNOWN = ("English", "code", "too short", "no letters")
 
 @pytest.fixture(scope="module")
 def packaged(minilm):
-    return aoe_train.Encoder.load(minilm)
+    return Encoder.load(minilm)
 
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, tmp_path, capsys):
-    aoe_train.index(TEXTS[language], model=packaged, out=tmp_path / "index", cache=False)
+    index(TEXTS[language], model=packaged, out=tmp_path / "index", cache=False)
     told = capsys.readouterr().err
     assert (
         ("hardly knows the language" in told)
@@ -206,7 +206,7 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path, mon
         for one in texts
         for other in texts[:2]
     ]
-    aoe_train.train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent")
+    train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent")
     card = (tmp_path / "m/README.md").read_text()
     assert "language:\n- de\n- zh\n" in card
     monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import aoe_train
+from aoe_train import Encoder, plan, train
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
@@ -77,20 +77,18 @@ def test_defaults(kind, given, parts, lr, epochs, batch_size, sources, bert, tmp
         given["backbone"] = save_bert(tmp_path / "wide", dim=768, layers=1)
     if "teacher" in given:
         given["teacher"] = save_bert(tmp_path / "teacher", dim=32, layers=1, seed=7)
-    planned = aoe_train.plan(sources[kind], **given).record
+    planned = plan(sources[kind], **given).record
     assert {*planned["datasets"].popitem()[1]["objective"]} == {*parts}
     assert planned["optim"] == {"lr": pytest.approx(lr), "epochs": epochs, "batch_size": batch_size}
 
 
 def test_rules_negatives_of_requests_are_reported(sources, bert, tmp_path, capsys):
     given = {"preset": "domain", **RULES}
-    run = aoe_train.train(sources["requests"], backbone=bert, out=tmp_path / "m", **given)
+    run = train(sources["requests"], backbone=bert, out=tmp_path / "m", **given)
     assert (
         "warning: rules wrote the negatives of these first-person texts" in capsys.readouterr().err
     )
-    assert run.encoder.encode(TEXTS) == pytest.approx(
-        aoe_train.Encoder.load(bert).encode(TEXTS), abs=1e-6
-    )
+    assert run.encoder.encode(TEXTS) == pytest.approx(Encoder.load(bert).encode(TEXTS), abs=1e-6)
 
 
 PROMPT = "Summarize sentence {text} in one word:"
@@ -125,7 +123,7 @@ PROMPT = "Summarize sentence {text} in one word:"
 )
 def test_decoders(given, rank, prompt, told, sources, llama, tmp_path, capsys):
     how = {"epochs": 0.3, **given}
-    run = aoe_train.train(sources["graded"], backbone=llama, out=tmp_path / "m", **how)
+    run = train(sources["graded"], backbone=llama, out=tmp_path / "m", **how)
     found = run.record["origin"]["settings"]
     assert (found["lora"] and found["lora"]["rank"]) == rank
     assert found["prompts"] == prompt

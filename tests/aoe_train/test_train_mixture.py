@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-import aoe_train
+from aoe_train import plan, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets
@@ -48,7 +48,7 @@ def test_three_kinds_in_one_run(files, shallow, tmp_path):
         "mix.dev": "nli",
     }
     settings |= {f"datasets.{name}.prompts": {"anchor": f"the {name} "} for name in ("nli", "qa")}
-    run = aoe_train.train(
+    run = train(
         three(files), dev_data=dev, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST
     )
     # 6 + 3 + 2 * 2 batches an epoch
@@ -94,15 +94,13 @@ def _told_by_the_card(out: Path):
 
 
 def test_one_named_dataset_equals_a_plain_run(files, shallow, tmp_path):
-    plain = aoe_train.train(
-        files["stsb"], backbone=shallow, out=tmp_path / "a", preset="cosent", **FAST
-    )
+    plain = train(files["stsb"], backbone=shallow, out=tmp_path / "a", preset="cosent", **FAST)
     settings = {
         "datasets.x.preset": "cosent",
         "datasets.x.data": files["stsb"],
         "mix.order": "round-robin",
     }
-    named = aoe_train.train(backbone=shallow, out=tmp_path / "b", settings=settings, **FAST)
+    named = train(backbone=shallow, out=tmp_path / "b", settings=settings, **FAST)
     assert same_weights(named.out, plain.out)
     assert named.record["batches"] == plain.record["batches"]
     assert named.record["datasets"] == {"x": plain.record["datasets"]["stsb"]}
@@ -116,7 +114,7 @@ def test_one_objective_per_dataset(files, shallow, tmp_path):
         seen.append(tuple(vectors.shape))
         return (vectors[:, 0] - vectors[:, 1]).square().mean()
 
-    run = aoe_train.train(
+    run = train(
         {"stsb": files["stsb"], "qa": files["qa"]},
         backbone=shallow,
         out=tmp_path / "m",
@@ -140,14 +138,14 @@ def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
         "datasets.faq.columns": {"text1": "q", "text2": "d", "label": "label"},
         "datasets.faq.labels": {"yes": 1, "no": 0},
     }
-    run = aoe_train.train(data, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST)
+    run = train(data, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST)
     assert run.record["datasets"]["faq"]["kind"] == "binary"
     assert run.record["datasets"]["faq"]["reading"]["labels"]
     assert run.record["sources"]["data"] == {"stsb": files["stsb"], "faq": "the list given"}
     del settings["datasets.faq.labels"]
     data["faq"] = [row | {"label": "perhaps"} for row in rows]
     with pytest.raises(DataError, match=r"^dataset faq: the list given"):
-        aoe_train.plan(data, backbone=shallow, settings=settings, **FAST)
+        plan(data, backbone=shallow, settings=settings, **FAST)
 
 
 def test_dev_sets_without_a_dataset(files, shallow, tmp_path):
@@ -156,11 +154,9 @@ def test_dev_sets_without_a_dataset(files, shallow, tmp_path):
         ConfigError,
         match=r"datasets\.other\.weight: has no effect, as other is only held out; expected stsb",
     ):
-        aoe_train.plan(
-            given, dev_data={"other": files["stsb-dev"]}, backbone=shallow, settings=settings
-        )
+        plan(given, dev_data={"other": files["stsb-dev"]}, backbone=shallow, settings=settings)
     dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
-    run = aoe_train.train(files["stsb"], dev_data=dev, backbone=shallow, out=tmp_path / "m", **FAST)
+    run = train(files["stsb"], dev_data=dev, backbone=shallow, out=tmp_path / "m", **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
     assert (run.dev, run.dev_metric) == (pytest.approx(mean), "mean")
     assert "their mean score chose" in (run.out / "README.md").read_text()
@@ -171,9 +167,7 @@ def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
     folder.mkdir()
     for split, name in (("train", "stsb"), ("validation", "stsb-dev")):
         (folder / f"{split}.tsv").write_text(Path(files[name]).read_text())
-    run = aoe_train.train(
-        [folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST
-    )
+    run = train([folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST)
     assert run.record["dev_sets"] == {"set": 30}
     assert run.dev_metric == "spearman"
     assert [*run.record["datasets"]] == ["nli", "set"]
@@ -182,6 +176,4 @@ def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
 def test_nan_loss_names_the_dataset(files, shallow, tmp_path):
     objective = {"qa": lambda vectors, _: vectors.sum() * float("nan")}
     with pytest.raises((ConfigError, DataError), match=r"rows [\d, ]+ of qa \(counted from 0"):
-        aoe_train.train(
-            three(files), backbone=shallow, out=tmp_path / "m", objective=objective, **FAST
-        )
+        train(three(files), backbone=shallow, out=tmp_path / "m", objective=objective, **FAST)

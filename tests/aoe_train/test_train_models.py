@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from safetensors.torch import load_file
+from torch.testing import assert_close
 
 import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, export
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
@@ -96,10 +98,10 @@ def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
         **FAST,
     )
     assert np.abs(seen[0] - seen[-1]).max() > 1e-3
-    np.testing.assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
+    assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
     theirs = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True)
-    np.testing.assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
-    assert aoe_train.export(tmp_path / "m", out=tmp_path / "merged").merged
+    assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
+    assert export(tmp_path / "m", out=tmp_path / "merged").merged
 
 
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
@@ -159,9 +161,7 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
     base = save_bert(tmp_path / "bert", dropout=0)
     run({"data": str(plain)}, base, tmp_path / "a", prompts=BY_COLUMN, **flags)
     run({"data": str(tmp_path / "written.tsv")}, base, tmp_path / "b", **flags)
-    torch.testing.assert_close(
-        weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4
-    )
+    assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 
 def test_trained_model_stores_its_prompts(tmp_path, capsys):
@@ -179,7 +179,7 @@ def test_trained_model_stores_its_prompts(tmp_path, capsys):
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)
-        np.testing.assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
+        assert_allclose(ours.encode(["a cat"], prompt_name=name), found, atol=1e-6)
     # The saved weights score best on texts with their prompts.
     columns = zip(*(line.split("\t") for line in dev.read_text().splitlines()[1:]), strict=True)
     anchor, positive, negative = (
@@ -200,7 +200,5 @@ def test_interpolate_averages_backbone_and_trained_weights(tmp_path):
     train("trained", 1)
     train("mixed")
     first, trained, mixed = (weights(tmp_path / name) for name in ("bert", "trained", "mixed"))
-    torch.testing.assert_close(
-        mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed}
-    )
+    assert_close(mixed, {name: first[name].lerp(trained[name], 0.25) for name in mixed})
     assert sum(not torch.equal(weight, first[name]) for name, weight in mixed.items()) > 5

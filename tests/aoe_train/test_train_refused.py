@@ -7,7 +7,7 @@ import torch
 from transformers import BertModel
 from transformers.integrations import integration_utils
 
-import aoe_train
+from aoe_train import plan, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
@@ -195,36 +195,34 @@ CASES = [(kind, *case) for kind, cases in REFUSED.items() for case in cases]
 @pytest.mark.parametrize(("kind", "given", "message"), CASES, ids=[case[2] for case in CASES])
 def test_refused_runs(kind, given, message, data, shallow, tmp_path):
     with pytest.raises((ConfigError, DataError), match=message) as raised:
-        aoe_train.train(data[kind], backbone=shallow, out=tmp_path / "m", **given)
+        train(data[kind], backbone=shallow, out=tmp_path / "m", **given)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "m").exists()
 
 
 def test_dry_runs_are_not_sharded(shallow):
     with refusal("a dry run doesn't support run.shard"):
-        aoe_train.plan(BINARY, backbone=shallow, **setting(run__shard=True))
+        plan(BINARY, backbone=shallow, **setting(run__shard=True))
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
 def test_missing_tracker_package_is_refused(shallow, tmp_path, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
-        aoe_train.train(
-            BINARY, backbone=shallow, out=tmp_path / "m", **setting(log__report_to=name)
-        )
+        train(BINARY, backbone=shallow, out=tmp_path / "m", **setting(log__report_to=name))
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
 def test_sharding_by_accelerate_launch_is_refused(shallow, tmp_path, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with refusal(f"{name} is set: .*run.shard"):
-        aoe_train.train(BINARY, backbone=shallow, out=tmp_path / "m")
+        train(BINARY, backbone=shallow, out=tmp_path / "m")
 
 
 def test_unsupported_gradient_checkpointing_is_refused(shallow, tmp_path, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        aoe_train.train(
+        train(
             BINARY,
             backbone=shallow,
             out=tmp_path / "m",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from transformers import TrainerCallback
 
-import aoe_train
+from aoe_train import train
 from tests.aoe_train.tiny import same_weights, write_pairs
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "howto" / "slurm.md"
@@ -44,7 +44,7 @@ def fit(shallow, tmp_path_factory):
 
     def fit(out, *callbacks, progress=False):
         how = {"preset": "angle-paper", "batch_size": 16, "progress": progress}
-        return aoe_train.train(data, backbone=shallow, out=out, callbacks=callbacks, **how)
+        return train(data, backbone=shallow, out=out, callbacks=callbacks, **how)
 
     return fit
 

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, Trained, plan, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.tiny import WORDS, edit, save_bert
 
@@ -60,8 +59,8 @@ def how(**settings) -> dict[str, Any]:
     return {"settings": given | settings}
 
 
-def run(data, backbone: Path, out: Path, **settings) -> aoe_train.Trained:
-    return aoe_train.train(data, backbone=backbone, out=out, **how(**settings))
+def run(data, backbone: Path, out: Path, **settings) -> Trained:
+    return train(data, backbone=backbone, out=out, **how(**settings))
 
 
 @pytest.mark.parametrize(
@@ -229,10 +228,10 @@ def test_invalid_combinations_are_refused_before_encoding(
 def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(shallow, teacher, tmp_path):
     both = {"guide.model": str(teacher), "teacher.model": str(teacher)}
     with pytest.raises(ConfigError, match="a custom loss can't use a guide"):
-        aoe_train.plan(
+        plan(
             triplets(), backbone=shallow, objective=lambda vectors, _: vectors.sum(), **how(**both)
         )
-    found = aoe_train.plan(triplets(), backbone=shallow, **how(**both, **EVERYTHING))
+    found = plan(triplets(), backbone=shallow, **how(**both, **EVERYTHING))
     assert found.record["advisers"] == {"guide": str(teacher), "teacher": str(teacher)}
     assert not (tmp_path / "cache" / "vectors").exists()
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import aoe_train
-from aoe_train import Encoder, TextBatch, TextObjective
+from aoe_train import Encoder, TextBatch, TextObjective, Trained, plan
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import save_bert
 
@@ -30,7 +30,7 @@ def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing, que
     run = aoe_train.train(
         tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments
     )
-    planned = aoe_train.plan(TEXTS, backbone=shallow, **FEW, **arguments)
+    planned = plan(TEXTS, backbone=shallow, **FEW, **arguments)
     assert run.steps == planned.record["steps"] == math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
     settings = run.record["origin"]["settings"]
     assert (settings["teacher"]["smoothing"], settings["objective"]["score_form"]) == (
@@ -101,7 +101,7 @@ class Halves(TextObjective):
         np.save(folder / "map.npy", self.map.weight.detach().numpy())
 
 
-def train(shallow: Path, out: Path, objective=None, **given) -> aoe_train.Trained:
+def train(shallow: Path, out: Path, objective=None, **given) -> Trained:
     options = {"batch_size": 4, "lr": 1e-3, **given}
     return aoe_train.train(
         SHORT, backbone=shallow, out=out, objective=objective or Halves(), **options
@@ -121,7 +121,7 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     again = train(shallow, tmp_path / "again", epochs=3)
     assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
     assert again.encoder.encode(SHORT) == pytest.approx(run.encoder.encode(SHORT))
-    assert aoe_train.plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
+    assert plan(SHORT, backbone=shallow, objective=Halves()).memory_mb > 0
 
 
 @pytest.mark.parametrize("prompt", [None, "q: "])
@@ -151,6 +151,4 @@ def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
     random = np.random.default_rng(0)
     letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
     distinct = ["".join(random.choice(letters, 24)) for _ in range(texts)]
-    assert (
-        aoe_train.plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps
-    )
+    assert plan(distinct, backbone=shallow, **FEW, purpose=purpose).record["steps"] == steps

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.testing import assert_close
 
 from aoe_train.training.pair_model import PairModel, split_texts
 from aoe_train.training.processes import repeated_layers
@@ -42,13 +43,13 @@ def models(kind: type[nn.Module], chunk: int | None) -> PairModel:
 
 @pytest.mark.parametrize("chunk", [1, 5, 16, 99])
 def test_chunks_keep_gradients(chunk):
-    torch.testing.assert_close(gradients(models(Bag, chunk)), gradients(models(Bag, None)))
+    assert_close(gradients(models(Bag, chunk)), gradients(models(Bag, None)))
 
 
 def test_chunks_keep_gradients_of_earlier_layers():
     whole = triplet_gradients(deep_model(), 0, 1)
     for chunk in (1, 7):
-        torch.testing.assert_close(triplet_gradients(deep_model(chunk), 0, 1), whole)
+        assert_close(triplet_gradients(deep_model(chunk), 0, 1), whole)
 
 
 def test_recomputed_chunks_have_the_same_dropout():
@@ -59,7 +60,7 @@ def test_recomputed_chunks_have_the_same_dropout():
 
     torch.manual_seed(0)
     by_hand = ByHand(Dropped(), AllPairs()).double()
-    torch.testing.assert_close(gradients(models(Dropped, 5)), gradients(by_hand))
+    assert_close(gradients(models(Dropped, 5)), gradients(by_hand))
 
 
 @given(

@@ -18,6 +18,7 @@ from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
 import aoe_train
+from aoe_train import encode, evaluate, mine
 from aoe_train.data.run_data import Sources
 from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
@@ -255,9 +256,9 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
     how = {"precision": "bf16", "progress": True}
     pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (
-        lambda: aoe_train.encode(["a dog"], model=shallow, **how),
-        lambda: aoe_train.evaluate(shallow, data=train_file, resamples=0, cache=False, **how),
-        lambda: aoe_train.mine(pairs, model=shallow, **how),
+        lambda: encode(["a dog"], model=shallow, **how),
+        lambda: evaluate(shallow, data=train_file, resamples=0, cache=False, **how),
+        lambda: mine(pairs, model=shallow, **how),
     ):
         capsys.readouterr()
         call()

@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+from torch.testing import assert_close
 
 from aoe_train.objectives.objective import make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo
@@ -181,7 +182,7 @@ def check_sharding(alone: list[Tensor]):
     if abs(held - len(alone[0]) / 2) > 10:
         raise SystemExit(f"rank {rank} holds {held} of {len(alone[0])} numbers")
     for weights, expected in zip(steps(shared, rank, 2), alone, strict=True):
-        torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
+        assert_close(weights, expected, rtol=1e-12, atol=1e-12)
     weights = gather_weights(trained_weights(shared), main=True)
     if gather_weights(trained_weights(shared), main=False):
         raise SystemExit("weights where none are wanted")
@@ -191,19 +192,15 @@ def check_sharding(alone: list[Tensor]):
     ):  # in memory, and as in a checkpoint
         restore_weights(shared, {name: 0 * weight for name, weight in weights.items()})
         restore_weights(shared, kept)
-        torch.testing.assert_close(
-            gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0
-        )
+        assert_close(gather_weights(trained_weights(shared), main=True), weights, rtol=0, atol=0)
     check_optimiser(shared)
     with torch.inference_mode(), unsharded_root(shared):  # a part by itself, as dev data are scored
         vectors = shared.text_model(**text_batch(9))
     unshard(shared)
     if any(isinstance(weight, DTensor) for weight in shared.parameters()):
         raise SystemExit("a weight is still shared out")
-    torch.testing.assert_close(
-        flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12
-    )
-    torch.testing.assert_close(shared.text_model(**text_batch(9)), vectors)
+    assert_close(flat(dict(shared.named_parameters())), alone[-1], rtol=1e-12, atol=1e-12)
+    assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
 def check_optimiser(shared: PairModel):
@@ -248,11 +245,11 @@ def main():
         for weights, expected in zip(together, alone, strict=True):  # after each step
             everyone = [torch.empty_like(weights) for _ in range(2)]
             dist.all_gather(everyone, weights)
-            torch.testing.assert_close(everyone[0], everyone[1], rtol=0, atol=0)
-            torch.testing.assert_close(weights, expected, rtol=1e-12, atol=1e-12)
+            assert_close(everyone[0], everyone[1], rtol=0, atol=0)
+            assert_close(weights, expected, rtol=1e-12, atol=1e-12)
     for make, expected in zip((triplet_model, deep_model), triplets, strict=True):
         found = triplet_gradients(DistributedDataParallel(make()), dist.get_rank(), 2)
-        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+        assert_close(found, expected, rtol=1e-9, atol=1e-12)
     check_sharding(alone)
     leave_group()
 

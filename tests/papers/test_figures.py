@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from numpy.linalg import norm
+from numpy.random import default_rng
 from scipy import stats
 
 from aoe_train import Encoder
@@ -79,13 +81,13 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
         [text for row in rows for text in row[1:]]
     )
     one, other = vectors[::2].astype(float), vectors[1::2].astype(float)
-    cosines = (one * other).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
+    cosines = (one * other).sum(1) / norm(one, axis=1) / norm(other, axis=1)
     panel = record["densities"]["models"]["bert"]
     expected = stats.spearmanr(cosines.round(12), [float(row[0]) for row in rows]).statistic
     assert panel["spearman"] == pytest.approx(expected, rel=1e-5)
     assert panel["saturated"] == pytest.approx((np.abs(cosines) > 0.95).mean())
     found = record["halves"]["bert"]
-    apart = np.linalg.norm(vectors[::2, 16:] - vectors[1::2, 16:], axis=1)[found["numbers"]]
+    apart = norm(vectors[::2, 16:] - vectors[1::2, 16:], axis=1)[found["numbers"]]
     assert found["original"]["imaginary"]["values"] == pytest.approx(apart, rel=1e-4)
     again = tmp_path / "again"
     make_figures(replace(request, kind="halves"), again, lambda _: None)
@@ -151,7 +153,7 @@ def test_curves_of_runs(tmp_path):
 
 
 def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
-    values = np.random.default_rng(0).beta(8, 1, 300)
+    values = default_rng(0).beta(8, 1, 300)
     curve = density(values, (-0.5, 1.0), bounds=(-1, 1))
     assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=1e-3)
     width = 0.9 * min(values.std(ddof=1), stats.iqr(values) / 1.34) * 300**-0.2
@@ -178,7 +180,7 @@ def test_groups_by_gold_score(labels, expected):
 
 
 def made(dim: int = 8) -> Pairs:
-    draw = np.random.default_rng(0)
+    draw = default_rng(0)
     rows = np.arange(60).reshape(-1, 2)
     texts = [str(n) for n in range(30)]
     labels = np.linspace(0, 5, 30)
@@ -191,7 +193,7 @@ def test_halves_of_the_pairs_in_the_zone():
     found = halves(made(), Zone(above=0.5, perplexity=3), model="m")
     assert found.in_zone == len(found.numbers) == 15
     vectors = made().vectors
-    apart = np.linalg.norm(vectors[30::2, :4] - vectors[31::2, :4], axis=1)
+    apart = norm(vectors[30::2, :4] - vectors[31::2, :4], axis=1)
     assert found.original.real.values == pytest.approx(apart)
     fewer = halves(made(), Zone("all", most=12, perplexity=3), model="m")
     assert (fewer.in_zone, len(fewer.numbers), len(fewer.samples)) == (30, 12, 5)

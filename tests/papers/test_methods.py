@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.testing import assert_close
 
 import aoe_train
 from aoe_train import Encoder, TextBatch
@@ -160,11 +161,11 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     alone = [
         filters(part, torch.zeros(len(part), dtype=torch.long)) for part in tokens.split([3, 1, 3])
     ]
-    torch.testing.assert_close(together, torch.cat(alone))
+    assert_close(together, torch.cat(alone))
     width = filters[1]  # of three tokens: ReLU(w . h + b), zeros beyond the ends
     padded = torch.cat([torch.zeros(1, 8), tokens[:3], torch.zeros(1, 8)])
     expected = torch.relu((width.weight * padded[0:3].T[None]).sum((1, 2)) + width.bias)
-    torch.testing.assert_close(together[0, 3:6], expected)
+    assert_close(together[0, 3:6], expected)
 
 
 def test_consert_by_hand_and_its_views(bert):
@@ -227,9 +228,7 @@ def test_promptbert_reads_texts_within_its_templates(bert):
     nothing = fill_template(batch_of(0), first)
     model = encoder.model
     expected = nothing.states(model)[-first.mask]
-    torch.testing.assert_close(
-        template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4
-    )
+    assert_close(template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
     (shift,) = template_bias(model, fill_template(batch_of(3), first), first)
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 

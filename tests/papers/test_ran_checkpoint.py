@@ -14,6 +14,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from aoe_train import ran
 from pairkit import ConfigError, DataError
@@ -38,9 +39,9 @@ def check(model: RanForMaskedLM, reference: Reference):
     hidden = packed.hidden.split([len(text) for text in TEXTS])
     for row, text in enumerate(TEXTS):
         expected, cells, memory = reference.encode(text, layers=2)
-        np.testing.assert_allclose(hidden[row], expected, atol=1e-5)
-        np.testing.assert_allclose(packed.cells[row], cells.mean(axis=0), atol=1e-5)
-        np.testing.assert_allclose(packed.memory[row], memory, atol=1e-5)
+        assert_allclose(hidden[row], expected, atol=1e-5)
+        assert_allclose(packed.cells[row], cells.mean(axis=0), atol=1e-5)
+        assert_allclose(packed.memory[row], memory, atol=1e-5)
 
 
 def test_outputs_follow_the_published_equations():
@@ -50,9 +51,7 @@ def test_outputs_follow_the_published_equations():
     check(model, reference)
     with torch.no_grad():
         logits = model(torch.tensor([TEXTS[-1]])).logits[0]
-    np.testing.assert_allclose(
-        logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4
-    )
+    assert_allclose(logits, reference.logits(reference.encode(TEXTS[-1], 2)[0]), atol=1e-4)
 
 
 def test_our_style_differs_only_in_norm_and_start():

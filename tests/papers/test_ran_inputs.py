@@ -10,8 +10,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from pydantic import ValidationError
 from torch.nn import functional
+from torch.testing import assert_close
 from transformers import AutoTokenizer
 
 from aoe_train import ran
@@ -49,8 +51,8 @@ def words(ids: np.ndarray) -> list[list[int]]:
 def test_whole_words_are_hidden_up_to_the_share(ids, seed, share):
     shown, labels = mask_words(ids, VOCABULARY, MaskSettings(share=share), (seed, 0, 0))
     hidden = labels != IGNORED
-    np.testing.assert_array_equal(labels[hidden], ids[hidden])
-    np.testing.assert_array_equal(shown[~hidden], ids[~hidden])
+    assert_array_equal(labels[hidden], ids[hidden])
+    assert_array_equal(shown[~hidden], ids[~hidden])
     for word in words(ids):
         assert hidden[word].all() or not hidden[word].any()
     ordinary = sum(len(word) for word in words(ids))
@@ -78,7 +80,7 @@ def test_shares_of_masked_random_and_unchanged_tokens():
 def test_masks_depend_on_seed_epoch_and_row():
     ids = np.arange(5, 45)
     first = [mask_words(ids, VOCABULARY, MaskSettings(), (1, 2, 3)) for _ in range(2)]
-    np.testing.assert_array_equal(first[0], first[1])
+    assert_array_equal(first[0], first[1])
     for key in ((2, 2, 3), (1, 3, 3), (1, 2, 4)):
         assert not np.array_equal(first[0], mask_words(ids, VOCABULARY, MaskSettings(), key))
     shown, labels = mask_words(
@@ -197,9 +199,9 @@ def test_the_loss_is_the_mean_over_the_labelled_tokens():
         full, sparse = lm(IDS, MASK).logits, lm(IDS, MASK, labels=LABELS)
         halved = lm(IDS, MASK, labels=LABELS, num_items_in_batch=8).loss
     expected = functional.cross_entropy(full.flatten(0, 1), LABELS.flatten())
-    torch.testing.assert_close(sparse.loss, expected)
-    torch.testing.assert_close(sparse.logits, full[LABELS != -100])
-    torch.testing.assert_close(halved, expected / 2)
+    assert_close(sparse.loss, expected)
+    assert_close(sparse.logits, full[LABELS != -100])
+    assert_close(halved, expected / 2)
     nothing = lm(IDS, MASK, labels=torch.full_like(IDS, -100)).loss
     nothing.backward()
     assert nothing.item() == 0

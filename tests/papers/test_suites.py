@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score, ndcg_score
 from sklearn.model_selection import StratifiedKFold
 
 import aoe_train
+from aoe_train import evaluate
 from pairkit import ConfigError, DataError
 from papers import suites
 from papers.__main__ import app
@@ -36,8 +38,8 @@ Part = tuple[np.ndarray, np.ndarray]
 def blobs(size: int, classes: int = 2, seed: int = 0, dim: int = 5) -> Part:
     """Overlapping clouds, so that some predictions are wrong and the penalty matters."""
     labels = np.arange(size) % classes
-    centres = np.random.default_rng(99).normal(size=(classes, dim))
-    noise = 1.2 * np.random.default_rng(seed).normal(size=(size, dim))
+    centres = default_rng(99).normal(size=(classes, dim))
+    noise = 1.2 * default_rng(seed).normal(size=(size, dim))
     return (centres[labels] + noise).astype(np.float32), labels
 
 
@@ -254,7 +256,7 @@ def inference(tmp_path, monkeypatch) -> Path:
 
 def hinted(texts: list[str]) -> np.ndarray:
     """Noise, and a hint of the class, which the last number gives away."""
-    vectors = np.random.default_rng(0).normal(size=(len(texts), 4))
+    vectors = default_rng(0).normal(size=(len(texts), 4))
     for row, text in enumerate(texts):
         vectors[row, int(text.split()[-1]) % 3] += 1.5
     return vectors.astype(np.float32)
@@ -299,7 +301,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
         with pytest.raises(error, match=words):
             suites.evaluate(hinted, suite, tmp_path)
     with pytest.raises(ConfigError, match="can't be combined with data_dir"):
-        aoe_train.evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path)
+        evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path)
 
 
 def test_a_hosted_model_is_evaluated_and_gets_no_other_hosts_key(inference, monkeypatch, capsys):
@@ -371,7 +373,7 @@ def by_hand(vectors: np.ndarray) -> dict[str, float]:
 
 @pytest.mark.parametrize(("images", "noise"), [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
 def test_retrieval_metrics_equal_those_of_a_sorted_list(images, noise):
-    random = np.random.default_rng(images)
+    random = default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
     vectors += noise * random.normal(size=(5 * images, 16))
     vectors *= random.uniform(0.1, 10, size=(5 * images, 1))  # lengths don't count
