@@ -108,7 +108,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
     )
     read = {"reading": {"labels": text, "conflicts": 1, "left_out": {"1": 16}}}
     assert read.items() <= planned.to_dict()["datasets"]["data-1"].items()
-    how = {"resamples": 0, "cache": False}
+    how = {"resamples": 0}
     (scores,) = evaluate(run.out, data=table, labels=mapping["labels"], **how).to_dict().values()
     assert scores["n"] == 33
 
@@ -172,7 +172,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
     if suite == "binary":
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
     named = [{"a": row["sentence1"], "b": row["sentence2"], "says": row["score"]} for row in pairs]
-    how = {"suite": suite, "resamples": 0, "cache": False}
+    how = {"suite": suite, "resamples": 0}
     expected = evaluate(shallow, data=pairs, **how).to_dict()
     told = capsys.readouterr().err
     assert re.search(

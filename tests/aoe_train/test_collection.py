@@ -6,14 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-import aoe_train
 from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_pairs, search_every
+from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
 
-QUIET = {"cache": False}
 PURPOSES = ("group", "search", "match")
 TEXTS = sentences(80)
 
@@ -76,23 +75,23 @@ def stored(folder: Path, name: str = "searched") -> np.ndarray:
 
 @pytest.mark.parametrize("quantize", ["float32", "int8"])
 def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, quantize):
-    out, options = tmp_path / "index", {"model": bert, "quantize": quantize, **QUIET}
-    aoe_train.index(TEXTS, out=out, **options)
+    out, options = tmp_path / "index", {"model": bert, "quantize": quantize}
+    build(TEXTS, out=out, **options)
     assert not (out / "searched.npy").exists()
     for purpose in PURPOSES:
-        made = aoe_train.index(TEXTS, out=out, purpose=purpose, **options)
+        made = build(TEXTS, out=out, purpose=purpose, **options)
         assert (made.purpose, made.encoded) == (purpose, 0 if quantize == "float32" else len(TEXTS))
         fresh = tmp_path / purpose
-        aoe_train.index(TEXTS, out=fresh, purpose=purpose, **options)
+        build(TEXTS, out=fresh, purpose=purpose, **options)
         for name in ("vectors.npy", "searched.npy", "index.json"):
             assert (out / name).read_bytes() == (fresh / name).read_bytes()
         assert ("searched-ranges.npy" in {path.name for path in out.iterdir()}) == (
             quantize == "int8"
         )
-    more = aoe_train.index([*TEXTS, "the new boat"], out=out, **options)
+    more = build([*TEXTS, "the new boat"], out=out, **options)
     assert (more.rows, more.purpose) == (len(TEXTS) + 1, "match")
     assert more.examples == []  # they were shown before
-    again = aoe_train.index([*TEXTS, "the new boat"], out=out, purpose="none", **options)
+    again = build([*TEXTS, "the new boat"], out=out, purpose="none", **options)
     assert again.purpose is None
     assert not (out / "searched.npy").exists()
 
@@ -100,7 +99,7 @@ def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, q
 def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
     for purpose, weight in (("group", 0.9), ("search", 0.8), ("match", 0.75)):
         out = tmp_path / purpose
-        aoe_train.index(TEXTS, model=bert, out=out, purpose=purpose, **QUIET)
+        build(TEXTS, model=bert, out=out, purpose=purpose)
         index = open_index(out)
         (hit,) = index.search(TEXTS[7], by="model", top=1)
         assert (hit.place, hit.cosine) == (7, pytest.approx(1, abs=1e-4))
@@ -114,7 +113,7 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
 
 
 def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
-    made = aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="match", **QUIET)
+    made = build(TEXTS, model=bert, out=tmp_path / "index", purpose="match")
     found = {}
     for by in ("model", "both"):
         hits = search_every(tmp_path / "index", by=by, top=1).hits
@@ -126,17 +125,15 @@ def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
         assert example.by_model != example.by_both
     assert made.to_dict()["examples"][0]["by_both"] == made.examples[0].by_both
     assert f"  text  {made.examples[0].text}" in made.notes()
-    assert not aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET).examples
+    assert not build(TEXTS, model=bert, out=tmp_path / "plain").examples
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
 def test_near_duplicates_are_those_of_the_model(bert, tmp_path, kind):
     if kind == "hnsw":
         pytest.importorskip("faiss")
-    aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
-    made = aoe_train.index(
-        TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind, **QUIET
-    )
+    build(TEXTS, model=bert, out=tmp_path / "plain")
+    made = build(TEXTS, model=bert, out=tmp_path / "group", purpose="group", kind=kind)
     assert made.recall > 0.9
     wanted, found = (
         duplicates(tmp_path / name, min_cosine=0.8, neighbours=80).pairs
@@ -164,13 +161,13 @@ def test_evaluation_follows_the_purpose():
             "purpose": purpose,
             "resamples": 0,
         }
-        (scores,) = evaluate(model, data=rows, **options, **QUIET).to_dict().values()
+        (scores,) = evaluate(model, data=rows, **options).to_dict().values()
         assert scores["P@1"] == pytest.approx((groups[cosines.argmax(axis=1)] == groups).mean())
 
 
 def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     out = tmp_path / "index"
-    aoe_train.index(TEXTS, model=bert, out=out, purpose="group", **QUIET)
+    build(TEXTS, model=bert, out=out, purpose="group")
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(TEXTS), encoding="utf-8")
     options = {"model": bert, "collection": out}
@@ -196,8 +193,8 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     ],
 )
 def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words):
-    aoe_train.index(TEXTS, model=bert, out=tmp_path / "index", purpose="group", **QUIET)
-    aoe_train.index(TEXTS, model=bert, out=tmp_path / "plain", **QUIET)
+    build(TEXTS, model=bert, out=tmp_path / "index", purpose="group")
+    build(TEXTS, model=bert, out=tmp_path / "plain")
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     save_bert(tmp_path / "other", seed=9)
     options = {"model": bert, "collection": tmp_path / "index", **change}
@@ -221,14 +218,14 @@ def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words
 )
 def test_a_purpose_that_does_not_fit_is_refused(bert, tmp_path, texts, purpose, error, words):
     with pytest.raises(error, match=words):
-        aoe_train.index(texts, model=bert, out=tmp_path / "index", purpose=purpose, **QUIET)
+        build(texts, model=bert, out=tmp_path / "index", purpose=purpose)
     assert not (tmp_path / "index").exists()
 
 
 def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
     prompts = {"query": "the man: ", "document": "a car: "}
     prompted = Encoder.load(bert, prompts=prompts)
-    aoe_train.index(TEXTS, model=prompted, out=tmp_path / "index", purpose="group", **QUIET)
+    build(TEXTS, model=prompted, out=tmp_path / "index", purpose="group")
     options = {"model": prompted, "collection": tmp_path / "index"}
     assert encode(TEXTS, **options) == pytest.approx(stored(tmp_path / "index"), abs=1e-5)
     query = encode(TEXTS, prompt_name="query", **options)
@@ -246,4 +243,4 @@ def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, chan
     options = {"data": "texts", **change}
     options["data"] = sources[options["data"]]
     with pytest.raises(ConfigError, match=words):
-        evaluate(bert, purpose="group", **options, **QUIET)
+        evaluate(bert, purpose="group", **options)

@@ -77,7 +77,7 @@ def test_adapters_of_some_layers(three, tmp_path):
 
 
 def test_one_table_of_layers_and_sizes(bert):
-    options = {"data": ROWS, "resamples": 0, "cache": False}
+    options = {"data": ROWS, "resamples": 0}
     table = evaluate(bert, layers="2,1", dim=[32, 8], **options)
     told = table.to_dict()["sizes"]
     assert [(one["layers"], one["dim"]) for one in told] == [(2, 32), (2, 8), (1, 32), (1, 8)]

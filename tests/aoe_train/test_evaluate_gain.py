@@ -160,7 +160,7 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
         for other in ("man", "dog", "plane", "cat")
     ]
     bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
-    how = {"against": str(copy), "resamples": 100, "cache": False}
+    how = {"against": str(copy), "resamples": 100}
     plain = evaluate(str(bert), data=rows, **how)
     assert "using AUC, F1 and accuracy (suite='binary')" in capsys.readouterr().err
     (found,) = plain.gains.values()

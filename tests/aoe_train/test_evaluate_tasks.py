@@ -242,7 +242,7 @@ def test_overlap_with_training_texts(pairs, expected, trained, capsys):
     rows = [
         {"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(pairs)
     ]
-    table = aoe_train.evaluate(trained, data=rows, resamples=0, cache=False)
+    table = aoe_train.evaluate(trained, data=rows, resamples=0)
     ((_, found),) = table.to_dict().items()
     assert found["overlap"] == expected
     told = "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
@@ -268,7 +268,7 @@ def test_verdicts_leave_out_trained_rows(pairs, verdict, trained, bert):
         {"text1": one, "text2": other, "score": place} for place, (one, other) in enumerate(sides)
     ]
     for models in ({"model": trained, "against": bert}, {"model": bert, "against": trained}):
-        found = aoe_train.evaluate(data=rows, resamples=100, cache=False, **models)
+        found = aoe_train.evaluate(data=rows, resamples=100, **models)
         assert found.verdicts()[0].endswith(verdict)
 
 
@@ -281,7 +281,7 @@ def test_overlap_of_single_inputs(trained):
         def measure(self, vectors):
             return tasks.MeanMetrics({"size": np.ones(len(vectors.rows(self.texts)))})
 
-    found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0, cache=False).to_dict()
+    found = aoe_train.evaluate(trained, tasks=[Mine()], resamples=0).to_dict()
     assert found["mine"]["overlap"] == {"texts": 2, "of_texts": 3, "rows": 2, "of_rows": 3}
 
 

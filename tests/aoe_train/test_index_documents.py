@@ -9,8 +9,6 @@ from aoe_train import Encoder, open_index
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
 
-QUIET = {"cache": False}
-
 
 @pytest.fixture
 def handbook(tmp_path) -> Path:
@@ -29,7 +27,6 @@ def test_chunks_name_their_place_and_address(bert, handbook, tmp_path):
         model=bert,
         out=tmp_path / "index",
         link="https://a.example/{page}?l={line}#{anchor}",
-        **QUIET,
     )
     index = open_index(tmp_path / "index")
     hit, *_ = index.search("dog park", by="words")
@@ -50,11 +47,11 @@ def test_chunks_name_their_place_and_address(bert, handbook, tmp_path):
 
 def test_an_index_follows_its_folder(bert, handbook, tmp_path):
     out = tmp_path / "index"
-    first = aoe_train.index(handbook, model=bert, out=out, **QUIET)
+    first = aoe_train.index(handbook, model=bert, out=out)
     assert (first.rows, first.encoded, first.removed) == (2, 2, 0)
     (handbook / "index.md").unlink()
     (handbook / "new.md").write_text("# The boat\n\nA red boat on the river.\n")
-    second = aoe_train.index(handbook, model=bert, out=out, **QUIET)
+    second = aoe_train.index(handbook, model=bert, out=out)
     assert (second.rows, second.encoded, second.removed, second.missing) == (2, 1, 1, 0)
     assert "earlier texts removed: 1" in second.notes()
     assert open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
@@ -62,7 +59,7 @@ def test_an_index_follows_its_folder(bert, handbook, tmp_path):
 
 def test_no_chunk_is_longer_than_the_model_reads(bert, tmp_path):
     (tmp_path / "a.md").write_text("# Dogs\n\n" + "the dog is running in the city. " * 400)
-    aoe_train.index(tmp_path / "a.md", model=bert, out=tmp_path / "index", chunk_tokens=32, **QUIET)
+    aoe_train.index(tmp_path / "a.md", model=bert, out=tmp_path / "index", chunk_tokens=32)
     texts = open_index(tmp_path / "index", words_only=True)
     encoder = Encoder.load(bert)
     lengths = encoder.tokens(texts.texts(range(len(texts)))).lengths
@@ -84,11 +81,11 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, tmp_path):
 )
 def test_options_that_do_not_fit(bert, handbook, tmp_path, given, error, message):
     with pytest.raises(error, match=message):
-        aoe_train.index(handbook, model=bert, out=tmp_path / "index", **given, **QUIET)
+        aoe_train.index(handbook, model=bert, out=tmp_path / "index", **given)
 
 
 def test_a_folder_without_text(bert, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("---\ntitle: x\n---\n")
     with pytest.raises(DataError, match="no text"):
-        aoe_train.index(tmp_path / "docs", model=bert, out=tmp_path / "index", **QUIET)
+        aoe_train.index(tmp_path / "docs", model=bert, out=tmp_path / "index")

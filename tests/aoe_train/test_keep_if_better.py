@@ -69,7 +69,7 @@ def test_better_model_is_saved(train_file, bert, tmp_path):
     assert found.gain is not None
     assert (found.kept, found.gain.word, found.gain.pairs) == ("model", "better", 120)
     assert not same_weights(tmp_path / "m", bert)
-    how = {"against": bert, "resamples": 1000, "cache": False}
+    how = {"against": bert, "resamples": 1000}
     (again,) = evaluate(tmp_path / "m", data=judged_rows(1), **how).gains.values()
     assert again.after == pytest.approx(found.gain.after, abs=1e-3)
     assert again.before == pytest.approx(found.gain.before, abs=1e-3)

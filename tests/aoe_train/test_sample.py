@@ -331,7 +331,7 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
             "out": tmp_path / f"index {purpose}",
             "purpose": purpose,
         }
-        index = aoe_train.index(sorted(texts), **about, cache=False)
+        index = aoe_train.index(sorted(texts), **about)
         for words, by in (("", "model"), (", words", "both")):
             name = f"rank of {tmp_path / 'bert'}{f', {purpose}' if purpose else ''}{words}"
             for (query,), results in rows.group_by("text1"):

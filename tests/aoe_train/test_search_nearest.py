@@ -22,7 +22,6 @@ from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.test_search import QUIET
 from tests.aoe_train.tiny import WORDS
 
 
@@ -130,7 +129,7 @@ def dated(count: int = 40) -> pl.DataFrame:
 def dated_index(bert, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("dated") / "index"
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
-    aoe_train.index(rows, model=bert, out=out, **QUIET)
+    aoe_train.index(rows, model=bert, out=out)
     return out
 
 
@@ -170,7 +169,7 @@ def test_search_every_with_a_prompt_for_queries(bert, tmp_path):
     encoder = Encoder.load(bert, prompts={"query": "the dog: "})
     encoder.save(tmp_path / "model")
     out, texts = tmp_path / "index", dated()["text"][:2].to_list()
-    aoe_train.index(dated(), model=tmp_path / "model", out=out, **QUIET)
+    aoe_train.index(dated(), model=tmp_path / "model", out=out)
     stored, asked = (
         encoder.encode(texts, normalize=True),
         encoder.encode_query(texts, normalize=True),
@@ -232,7 +231,7 @@ def test_search_together_equals_single_searches(dated_index, bert):
 
 def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    aoe_train.index(dated(), model=bert, out="index", **QUIET)
+    aoe_train.index(dated(), model=bert, out="index")
     for name in ("one.parquet", "two.parquet"):
         flags = ["--every", "--before", "day", "--top", "3", "--out", name, "--json", "-q"]
         printed = json.loads(aoe("search", "index", *flags))

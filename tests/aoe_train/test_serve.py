@@ -228,7 +228,7 @@ def test_invalid_options_of_serve(bert, monkeypatch):
 
 def test_search_in_an_index(bert, tmp_path):
     out = tmp_path / "index"
-    aoe_train.index(issues(), model=bert, out=out, cache=False)
+    aoe_train.index(issues(), model=bert, out=out)
     with serve(bert, index=out, port=0) as server:
         how = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
@@ -249,9 +249,9 @@ def test_search_in_an_index(bert, tmp_path):
 
 
 def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
-    aoe_train.index(issues(), model=bert, out=tmp_path / "one", cache=False)
+    aoe_train.index(issues(), model=bert, out=tmp_path / "one")
     hostile = [{"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")]
-    aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False)
+    aoe_train.index(hostile, model=bert, out=tmp_path / "two")
     monkeypatch.setenv("KEY", KEY)
     given = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
     with serve(port=0, **given) as server:
@@ -369,7 +369,7 @@ def test_the_page_in_a_browser(bert, tmp_path):
     hostile = ["<img src=x onerror=alert(1)> a dog", "a dog\n\n</script><script>alert(2)</script>"]
     rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
     rows.append({"text": "a red boat", "url": "https://example.org/boat"})
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False)
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix")
     faults = []
     with (
         serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0) as server,
@@ -414,7 +414,7 @@ def test_the_page_asks_for_the_key_and_shows_short_columns(bert, tmp_path, monke
             "note": "long " * 20,
         }
     ]
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False)
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix")
     monkeypatch.setenv("KEY", KEY)
     with (
         serve(index=tmp_path / "ix", key_env="KEY", port=0) as server,

@@ -59,7 +59,7 @@ def plan(sources: dict[str, str], backbone: Path, **flags) -> Plan:
 
 def score(model: Path, held_out: str) -> float:
     """The model's Spearman correlation on these pairs."""
-    how = {"resamples": 0, "cache": False}
+    how = {"resamples": 0}
     (scores,) = evaluate(model, data=held_out, **how).to_dict().values()
     return float(scores["spearman"])
 

@@ -190,7 +190,7 @@ def packaged(minilm):
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, tmp_path, capsys):
-    index(TEXTS[language], model=packaged, out=tmp_path / "index", cache=False)
+    index(TEXTS[language], model=packaged, out=tmp_path / "index")
     told = capsys.readouterr().err
     assert (
         ("hardly knows the language" in told)

@@ -257,7 +257,7 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
     pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (
         lambda: encode(["a dog"], model=shallow, **how),
-        lambda: evaluate(shallow, data=train_file, resamples=0, cache=False, **how),
+        lambda: evaluate(shallow, data=train_file, resamples=0, **how),
         lambda: mine(pairs, model=shallow, **how),
     ):
         capsys.readouterr()
