@@ -23,6 +23,12 @@ def copy(bert, tmp_path):
     return Path(shutil.copytree(bert, tmp_path / "copy"))
 
 
+@pytest.fixture
+def out(tmp_path) -> Path:
+    """Where a test writes its model or index."""
+    return tmp_path / "m"
+
+
 @pytest.fixture(scope="session")
 def shallow(tmp_path_factory):
     """A BERT of one layer, for slow operations such as tracing; don't write to it."""

@@ -16,7 +16,8 @@ from torch import nn
 
 import aoe_train
 from aoe_train import Encoder, encode, evaluate, losses, train
-from pairkit import ConfigError, DataError, PairDataset, Progress
+from pairkit import ConfigError, PairDataset, Progress
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import WORDS, weights, write_pairs
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
@@ -81,21 +82,19 @@ def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file,
     assert again.record == record  # finished already
 
 
-def test_numeric_classes_need_an_explicit_mapping(shallow, tmp_path):
+def test_numeric_classes_need_an_explicit_mapping(shallow, out):
     nli = [
         {"sentence1": f"the man {row}", "sentence2": f"a man {row % 7}", "label": row % 3}
         for row in range(48)
     ]
     table = pl.DataFrame([*nli, {"sentence1": "a man 0", "sentence2": "the man 0", "label": 2}])
-    with pytest.raises(DataError, match=r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
-        train(table, backbone=shallow, out=tmp_path / "m", **HOW)
+    with data_error(r"^the DataFrame given:3: label 2: 0, 1, 2 may be classes"):
+        train(table, backbone=shallow, out=out, **HOW)
     mapping = {"labels": {0: 1, 1: "skip", 2: 0}, "conflicts": "drop"}
     other = [*nli, {**nli[0], "label": 3}]
-    with pytest.raises(
-        DataError, match=r"^the list given:49: label 3 has no meaning"
-    ):  # dev rows likewise
-        train(table, backbone=shallow, dev_data=other, out=tmp_path / "m", **mapping, **HOW)
-    run = train(table, backbone=shallow, dev_data=nli, out=tmp_path / "m", **mapping, **HOW)
+    with data_error(r"^the list given:49: label 3 has no meaning"):  # dev rows likewise
+        train(table, backbone=shallow, dev_data=other, out=out, **mapping, **HOW)
+    run = train(table, backbone=shallow, dev_data=nli, out=out, **mapping, **HOW)
     text = "0=1, 1=skip, 2=0"
     reading = {"labels": text, "conflicts": 1, "left_out": {"1": 16, "conflicting_labels": 2}}
     read = {"rows": 31, "kind": "binary", "reading": reading}
@@ -152,7 +151,7 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys)
     assert "cosine" not in run.record["history"][0]
     moved = weights(run.out), weights(shallow)
     assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
-    with pytest.raises(ConfigError, match="other settings: objective"):
+    with config_error("other settings: objective"):
         train(train_file, backbone=shallow, out=run.out, **HOW)
     card = (run.out / "README.md").read_text()
     assert f"## Objective\n\nA custom loss: `{__name__}.squared`.\n" in card
@@ -180,7 +179,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
     )
     columns = {"text1": "a", "text2": "b", "label": "says"}
     assert evaluate(shallow, data=named, columns=columns, **how).to_dict() == expected
-    with pytest.raises(ConfigError, match="columns= needs data="):
+    with config_error("columns= needs data="):
         evaluate(shallow, data_dir=".", columns=columns)
 
 
@@ -238,7 +237,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
     without_text = "\t".join([" ", *lines[1].split("\t")[1:]])
     data.write_text("\n".join([lines[0], without_text, *lines[1:9], ""]))
     how = {"backbone": shallow, "out": out, "epochs": 1}
-    with pytest.raises(DataError, match=r"train\.tsv:2: .*bad_rows='skip'"):
+    with data_error(r"train\.tsv:2: .*bad_rows='skip'"):
         train(data, **how)
     run = train(data, bad_rows="skip", **how | {"progress": True})
     assert run.pairs == 8
@@ -256,11 +255,11 @@ def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     done = encode(tmp_path / "t.txt", model=shallow, out=tmp_path / "v.npy", progress=seen.append)
     assert (done.texts, done.dim) == vectors.shape
     assert Progress("encode", 3, 3) in seen
-    with pytest.raises(ConfigError, match="needs `out`"):
+    with config_error("needs `out`"):
         encode(tmp_path / "t.txt", model=shallow)
-    with pytest.raises(ConfigError, match="is for a file of texts"):
+    with config_error("is for a file of texts"):
         encode(texts, model=shallow, out=tmp_path / "w.npy")
-    with pytest.raises(ConfigError, match="precision='half': expected auto"):
+    with config_error("precision='half': expected auto"):
         encode(texts, model=shallow, precision="half")
 
 
@@ -276,7 +275,7 @@ FOUR = [
 )
 def test_encode_accepts_only_texts(texts, bert):
     encoder = Encoder.load(bert)
-    with pytest.raises(DataError, match="expected a text, or a list of texts; found"):
+    with data_error("expected a text, or a list of texts; found"):
         encoder.encode(texts)
 
 
@@ -353,12 +352,12 @@ def test_inputs_are_checked_before_torch_is_imported(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, tmp_path):
+def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, out):
     def own(vectors, labels):
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
     with pytest.raises(RuntimeError) as raised:
-        train(FOUR, backbone=bert, out=tmp_path / "m", objective=own, batch_size=2)
+        train(FOUR, backbone=bert, out=out, objective=own, batch_size=2)
     (note,) = raised.value.__notes__
     assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note
     assert "and labels (2,); expected one number" in note

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
 from aoe_train import Encoder, export, index, search, train
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import sentences
 
@@ -94,7 +94,7 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     )  # which rounds to float16 between
     parts["mapping"][3] = 9
     save_file(parts, folder / "model.safetensors")
-    with pytest.raises(DataError, match="mapping: expected the index of a row for each token"):
+    with data_error("mapping: expected the index of a row for each token"):
         Encoder.load(folder)
 
 
@@ -109,7 +109,7 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
     ],
 )
 def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, named):
-    with pytest.raises(ConfigError, match=named):
+    with config_error(named):
         Encoder.load(static(tmp_path / "model", bert), **settings)
 
 
@@ -128,7 +128,7 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
         (lambda: Encoder.load(folder).save(tmp_path / "out"), "not possible for a static model"),
         (lambda: export(folder, **out), "export: not possible for a static model"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             call()
         assert not (tmp_path / "out").exists()
 
@@ -149,7 +149,7 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
 def test_damaged_folders(file, content, message, bert, tmp_path):
     path = static(tmp_path / "model", bert) / file
     path.write_bytes(content) if isinstance(content, bytes) else save_file(content, path)
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         Encoder.load(tmp_path / "model")
 
 

@@ -10,6 +10,7 @@ from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_
 from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
 
@@ -112,11 +113,11 @@ def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp
         assert not np.allclose(vectors, stored(out, "vectors"))
 
 
-def test_texts_of_which_words_change_the_first_result_are_shown(bert, tmp_path):
-    made = build(TEXTS, model=bert, out=tmp_path / "index", purpose="match")
+def test_texts_of_which_words_change_the_first_result_are_shown(bert, out, tmp_path):
+    made = build(TEXTS, model=bert, out=out, purpose="match")
     found = {}
     for by in ("model", "both"):
-        hits = search_every(tmp_path / "index", by=by, top=1).hits
+        hits = search_every(out, by=by, top=1).hits
         found[by] = [TEXTS[place] for place in hits["place2"]]  # the text itself isn't ranked
     assert 0 < len(made.examples) <= 10
     for example in made.examples:
@@ -178,7 +179,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     assert encode(TEXTS[3], **options) == pytest.approx(stored(out)[3], abs=1e-5)
     bits = encode(TEXTS, quantize="ubinary", **options)
     assert (np.unpackbits(bits, axis=1) == (stored(out) > 0)).mean() > 0.99
-    with pytest.raises(ConfigError, match="other settings: collection"):
+    with config_error("other settings: collection"):
         encode(texts, out=file, model=bert)
 
 
@@ -192,12 +193,12 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
         ({"workers": 2, "out": "vectors.npy"}, "encodes in one process"),
     ],
 )
-def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words):
-    build(TEXTS, model=bert, out=tmp_path / "index", purpose="group")
+def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, words):
+    build(TEXTS, model=bert, out=out, purpose="group")
     build(TEXTS, model=bert, out=tmp_path / "plain")
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     save_bert(tmp_path / "other", seed=9)
-    options = {"model": bert, "collection": tmp_path / "index", **change}
+    options = {"model": bert, "collection": out, **change}
     places = {
         "plain": tmp_path / "plain",
         "other": tmp_path / "other",
@@ -205,7 +206,7 @@ def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words
     }
     options = {name: places.get(value, value) for name, value in options.items()}
     texts = str(tmp_path / "texts.txt") if "out" in options else TEXTS
-    with pytest.raises(ConfigError, match=words):
+    with config_error(words):
         encode(texts, **options)
 
 
@@ -216,20 +217,20 @@ def test_a_collection_that_does_not_fit_is_refused(bert, tmp_path, change, words
         (TEXTS, "groups", ConfigError, "expected 'group', 'search' or 'match'"),
     ],
 )
-def test_a_purpose_that_does_not_fit_is_refused(bert, tmp_path, texts, purpose, error, words):
+def test_a_purpose_that_does_not_fit_is_refused(bert, out, texts, purpose, error, words):
     with pytest.raises(error, match=words):
-        build(texts, model=bert, out=tmp_path / "index", purpose=purpose)
-    assert not (tmp_path / "index").exists()
+        build(texts, model=bert, out=out, purpose=purpose)
+    assert not (out).exists()
 
 
-def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, tmp_path):
+def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
     prompts = {"query": "the man: ", "document": "a car: "}
     prompted = Encoder.load(bert, prompts=prompts)
-    build(TEXTS, model=prompted, out=tmp_path / "index", purpose="group")
-    options = {"model": prompted, "collection": tmp_path / "index"}
-    assert encode(TEXTS, **options) == pytest.approx(stored(tmp_path / "index"), abs=1e-5)
+    build(TEXTS, model=prompted, out=out, purpose="group")
+    options = {"model": prompted, "collection": out}
+    assert encode(TEXTS, **options) == pytest.approx(stored(out), abs=1e-5)
     query = encode(TEXTS, prompt_name="query", **options)
-    assert not np.allclose(query, stored(tmp_path / "index"), atol=1e-3)
+    assert not np.allclose(query, stored(out), atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -242,5 +243,5 @@ def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, chan
     sources = {"sheet": sheet.with_columns(label=pl.lit(1.0)), "texts": TEXTS}
     options = {"data": "texts", **change}
     options["data"] = sources[options["data"]]
-    with pytest.raises(ConfigError, match=words):
+    with config_error(words):
         evaluate(bert, purpose="group", **options)

@@ -12,7 +12,7 @@ from transformers import AutoModel, LlamaModel
 
 import aoe_train
 from aoe_train import Encoder
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import edit, save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
@@ -73,11 +73,11 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned
     weights = load_file(damaged / "adapter_model.safetensors")
     del weights[min(weights)]
     save_file(weights, damaged / "adapter_model.safetensors")
-    with pytest.raises(DataError, match=r"don't match config\.json: 1 are missing"):
+    with data_error(r"don't match config\.json: 1 are missing"):
         Encoder.load(damaged)
 
 
-def test_impossible_adapters(llama, tmp_path, monkeypatch):
+def test_impossible_adapters(llama, out, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for settings, message in (
         (
@@ -86,8 +86,8 @@ def test_impossible_adapters(llama, tmp_path, monkeypatch):
         ),  # names the layers that exist
         ({"lora.four_bit": True}, "four_bit needs a CUDA device"),
     ):
-        with pytest.raises(ConfigError, match=message):
-            train(llama, tmp_path / "m", settings=settings)
+        with config_error(message):
+            train(llama, out, settings=settings)
 
 
 def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
@@ -133,17 +133,17 @@ def test_a_model_that_stays_causal_is_refused(llama, monkeypatch):
     monkeypatch.setattr(
         LlamaModel, "forward", lambda *a, **k: forward(*a, **{**k, "is_causal": True})
     )
-    with pytest.raises(ConfigError, match="both directions"):
+    with config_error("both directions"):
         Encoder.load(llama, bidirectional=True)
 
 
-def test_the_padding_token_is_an_existing_token(llama, tmp_path):
+def test_the_padding_token_is_an_existing_token(llama, out):
     tokenizer = Encoder.load(llama).tokenizer
     assert tokenizer.pad_token == "</s>"
     assert tokenizer.pad_token_id < len(tokenizer)
-    folder = Path(shutil.copytree(llama, tmp_path / "m"))
+    folder = Path(shutil.copytree(llama, out))
     edit(folder / "tokenizer_config.json", eos_token=None, bos_token=None)
-    with pytest.raises(ConfigError, match="no padding token"):
+    with config_error("no padding token"):
         Encoder.load(folder)
 
 

@@ -17,6 +17,7 @@ from transformers import AutoTokenizer, T5EncoderModel
 
 from aoe_train import Encoder, encode, export, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference, probes
 
@@ -75,16 +76,16 @@ def theirs(folder: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
+def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
     folder = folders(kind)
     expected = theirs(folder)
     ours = Encoder.load(folder)
     assert ours.model.packed is (kind != "t5")
     assert difference(ours.encode(TEXTS), expected) < 1e-6
     assert ours.dim == expected.shape[1]
-    ours.save(tmp_path / "m")
-    assert difference(theirs(tmp_path / "m"), expected) < 1e-6
-    again = Encoder.load(tmp_path / "m", inference_only=True)
+    ours.save(out)
+    assert difference(theirs(out), expected) < 1e-6
+    again = Encoder.load(out, inference_only=True)
     assert (again.encode(TEXTS) == ours.encode(TEXTS)).all() or kind == "labse"
     assert difference(again.encode(TEXTS), expected) < 1e-6
     assert again.settings == ours.settings
@@ -95,10 +96,10 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, tmp_path):
     [("labse", False), ("gemma", False), ("residual", True)],
     ids=["bert", "gemma", "lora"],
 )
-def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
+def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, out, tmp_path):
     """With adapters, dense layers are trained as a whole."""
     before = Encoder.load(folders(kind))
-    run = train(ROWS, backbone=folders(kind), out=tmp_path / "m", lora=lora, **QUICK)
+    run = train(ROWS, backbone=folders(kind), out=out, lora=lora, **QUICK)
     trained = run.encoder
     assert trained.settings.dense == before.settings.dense
     learnt = dict(trained.model.heads.named_parameters())
@@ -112,7 +113,7 @@ def test_dense_layers_learn_and_keep_their_shape(kind, lora, folders, tmp_path):
         )
         used = (one != other).any(dim=1)
         assert 5 < int(used.sum()) < len(used) / 2  # words that occur, and no others
-    assert difference(theirs(tmp_path / "m"), trained.encode(TEXTS)) < 1e-6
+    assert difference(theirs(out), trained.encode(TEXTS)) < 1e-6
 
 
 def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
@@ -141,20 +142,20 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     assert smaller.loss.cosine_mean > 0.95
 
 
-def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, tmp_path):
+def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
     settings = {
         **QUICK["settings"],
         "encoder.dense": [{"size": 8, "activation": "tanh", "bias": False}],
     }
     options = {**QUICK, "settings": settings}
-    run = train(ROWS, backbone=bert, out=tmp_path / "m", **options)
+    run = train(ROWS, backbone=bert, out=out, **options)
     assert run.encoder.dim == 8
-    assert difference(theirs(tmp_path / "m"), run.encoder.encode(TEXTS)) < 1e-6
+    assert difference(theirs(out), run.encoder.encode(TEXTS)) < 1e-6
     config = json.loads((tmp_path / "m/dense_1/config.json").read_text())
     assert (config["in_features"], config["out_features"], config["bias"]) == (32, 8, False)
     told = []
     options["progress"] = lambda at: told.append(at.stage)
-    assert train(ROWS, backbone=bert, out=tmp_path / "m", **options).steps == run.steps
+    assert train(ROWS, backbone=bert, out=out, **options).steps == run.steps
     assert "train" not in told  # the same run: finished already
 
 
@@ -198,16 +199,16 @@ WEIGHTS = "2_Dense/model.safetensors"
         ),
     ],
 )
-def test_what_is_refused(harm, error, message, folders, tmp_path):
-    harm(shutil.copytree(folders("labse"), tmp_path / "m"))
+def test_what_is_refused(harm, error, message, folders, out):
+    harm(shutil.copytree(folders("labse"), out))
     with pytest.raises(error, match=message):
-        Encoder.load(tmp_path / "m")
-    with pytest.raises(ConfigError, match=r"has its own dense layers; leave encoder\.dense out"):
+        Encoder.load(out)
+    with config_error(r"has its own dense layers; leave encoder\.dense out"):
         Encoder.load(folders("labse"), dense=[8])
 
 
 @pytest.mark.parametrize("normalizes", [True, False])
-def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
+def test_truncate_dim_of_a_folder_is_kept(bert, out, tmp_path, *, normalizes):
     """A stored `dim` truncates scaled vectors; a requested one truncates before scaling, as theirs does."""
     modules = [
         Transformer(str(bert), max_seq_length=40),
@@ -218,8 +219,8 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
     model.save(str(tmp_path / "theirs"))
     ours = Encoder.load(tmp_path / "theirs")
     assert ours.settings.dim == ours.dim == 12
-    ours.save(tmp_path / "m")
-    for encoder in (ours, Encoder.load(tmp_path / "m")):
+    ours.save(out)
+    for encoder in (ours, Encoder.load(out)):
         assert difference(encoder.encode(TEXTS), model.encode(TEXTS)) < 1e-6
         asked = {"normalize_embeddings": True, "truncate_dim": 20}
         assert (
@@ -228,10 +229,10 @@ def test_truncate_dim_of_a_folder_is_kept(bert, tmp_path, *, normalizes):
         )
         scaled = model.encode(TEXTS, normalize_embeddings=True)
         assert difference(encoder.encode(TEXTS, normalize=True), scaled) < 1e-6
-    assert difference(theirs(tmp_path / "m"), model.encode(TEXTS)) < 1e-6
+    assert difference(theirs(out), model.encode(TEXTS)) < 1e-6
     found = encode(TEXTS, model=ours)
     assert (found == ours.encode(TEXTS)).all()
-    with pytest.raises(ConfigError, match="dim 33: this model's vectors have 32 dimensions"):
+    with config_error("dim 33: this model's vectors have 32 dimensions"):
         Encoder.load(bert, dim=33)
 
 
@@ -239,7 +240,7 @@ def test_training_with_truncated_vectors(bert, tmp_path):
     """The loss sees only the kept dimensions."""
     how = {**QUICK, "settings": {**QUICK["settings"], "encoder.dim": 8, "encoder.pooling": "avg"}}
     assert train(ROWS, backbone=bert, out=tmp_path / "m", **how).encoder.dim == 8
-    with pytest.raises(ConfigError, match=r"objective.dims 32: this backbone's vectors have 8"):
+    with config_error(r"objective.dims 32: this backbone's vectors have 8"):
         train(ROWS, backbone=bert, out=tmp_path / "n", dims=[32, 8], **how)
 
 

@@ -4,7 +4,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from aoe_train import Encoder, encode, evaluate, export, train
-from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference
@@ -52,7 +52,7 @@ def test_layers_of_a_packed_bert(bert):
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_layer_counts_out_of_range(bert, count):
-    with pytest.raises(ConfigError, match=r"layers 3: this backbone has 2|expected at least 1"):
+    with config_error(r"layers 3: this backbone has 2|expected at least 1"):
         Encoder.load(bert, layers=count)
 
 
@@ -62,16 +62,16 @@ def three(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("three") / "bert", layers=3, dropout=0)
 
 
-def test_adapters_of_some_layers(three, tmp_path):
+def test_adapters_of_some_layers(three, out, tmp_path):
     settings = {"encoder.layers": 2, "lora.rank": 2}
     options = {**DEEP, "layers": None, "dims": None, "settings": settings}
-    run = train(ROWS, backbone=three, out=tmp_path / "m", lora=True, **options)
-    again = Encoder.load(tmp_path / "m")
+    run = train(ROWS, backbone=three, out=out, lora=True, **options)
+    again = Encoder.load(out)
     assert layers_of(again) == 2
     assert (again.encode(TEXTS) == run.encoder.encode(TEXTS)).all()
-    theirs = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True)
+    theirs = SentenceTransformer(str(out), trust_remote_code=True)
     assert difference(theirs.encode(TEXTS), again.encode(TEXTS)) < 1e-6
-    done = export(tmp_path / "m", out=tmp_path / "one", layers=1)
+    done = export(out, out=tmp_path / "one", layers=1)
     assert done.merged
     assert layers_of(Encoder.load(tmp_path / "one")) == 1
 
@@ -95,7 +95,7 @@ def test_one_table_of_layers_and_sizes(bert):
         (bert, {"dim": 8, "against": "minilm"}, "against= compares full vectors"),
         (Encoder.load(bert), {"layers": 1}, "layers can't be set for a loaded Encoder"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             evaluate(model, **given, **options)
 
 

@@ -19,7 +19,7 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import bytelevel, wordpiece
@@ -100,9 +100,9 @@ def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
 def test_the_command_and_its_errors(bert, texts, tmp_path):
     few, static = tmp_path / "few.txt", tmp_path / "static"
     few.write_text("\n".join(sentences(50)))
-    with pytest.raises(DataError, match="found 50 texts; expected at least 110"):
+    with data_error("found 50 texts; expected at least 110"):
         distill(few, model=bert, out=static)
-    with pytest.raises(ConfigError, match="dim=33: the model's vectors have 32 numbers"):
+    with config_error("dim=33: the model's vectors have 32 numbers"):
         distill(texts, model=bert, out=static, dim=33)
     assert json.loads(aoe("distill", texts, "-m", bert, "-o", static, "--json"))["texts"] == 285
     again = distill(texts, model=bert, out=static)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoded, Encoder
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 
 DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
@@ -164,10 +165,10 @@ def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
     out, other = tmp_path / "out.npy", Fake(bert, version="2")
     with pytest.raises(KeyboardInterrupt):
         run(lines, out, Fake(bert, stop_before=1))
-    with pytest.raises(ConfigError, match=r"model\.weights \(1 there, 2 now\).*fresh=True"):
+    with config_error(r"model\.weights \(1 there, 2 now\).*fresh=True"):
         run(lines, out, other)
     lines.write_text(lines.read_text() + "one more\n")
-    with pytest.raises(ConfigError, match=r"differs in input \("):
+    with config_error(r"differs in input \("):
         run(lines, out, Fake(bert))
     assert run(lines, out, other, fresh=True).texts == 2301
 
@@ -175,7 +176,7 @@ def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
 def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     out = tmp_path / "out.npy"
     out.write_text("precious")
-    with pytest.raises(ConfigError, match="already exists; give fresh=True"):
+    with config_error("already exists; give fresh=True"):
         run(lines, out, fake)
     with pytest.raises(DataError):  # nor if its replacement can't be made
         run(tmp_path / "none.txt", out, fake, fresh=True)
@@ -184,7 +185,7 @@ def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     run(lines, out, fake, fresh=True)
     assert np.load(out).shape == (2300, DIM)
     out.write_text("another file of that name")
-    with pytest.raises(ConfigError, match="already exists; give fresh=True"):
+    with config_error("already exists; give fresh=True"):
         run(lines, out, fake)
 
 
@@ -205,7 +206,7 @@ BAD = {
 def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
     data, message = BAD[name]
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         run(tmp_path / name, tmp_path / "out.npy", fake)
     assert fake.calls == []
     assert leftovers(tmp_path / "out") == []
@@ -214,18 +215,18 @@ def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
 def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     path, table = tmp_path / "in.jsonl", tmp_path / "in.parquet"
     path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n')
-    with pytest.raises(DataError, match="no common type"):
+    with data_error("no common type"):
         run(path, tmp_path / "out.parquet", fake)
     run(path, tmp_path / "out.npy", fake)
     path.write_text('{"text": "a", "vector": [1]}\n')
-    with pytest.raises(ConfigError, match="has a column 'vector' already"):
+    with config_error("has a column 'vector' already"):
         run(path, tmp_path / "out.parquet", fake)
     for texts, message in (
         (["a", None], r"in\.parquet:2: found no value in 'text'"),
         ([], "has no rows"),
     ):
         pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
-        with pytest.raises(DataError, match=message):
+        with data_error(message):
             run(table, tmp_path / "table.npy", fake)
 
 
@@ -257,9 +258,7 @@ def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
     config = json.loads((reranker / "config.json").read_text())
     config["architectures"] = ["BertForSequenceClassification"]
     (reranker / "config.json").write_text(json.dumps(config))
-    with pytest.raises(
-        ConfigError, match=r"is a classifier or reranker, .* has no vectors of texts"
-    ):
+    with config_error(r"is a classifier or reranker, .* has no vectors of texts"):
         aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy")
     assert Encoder.load(reranker).dim  # as a backbone
 
@@ -271,7 +270,7 @@ def test_faults_during_encoding(lines, tmp_path, bert):
     )
 
     def start_again(_, vectors):
-        with pytest.raises(ConfigError, match="in use by another run"):
+        with config_error("in use by another run"):
             run(lines, tmp_path / "one.npy", Fake(bert))
         return vectors
 
@@ -280,11 +279,11 @@ def test_faults_during_encoding(lines, tmp_path, bert):
         return vectors
 
     second.change, shrink.change = start_again, change_input
-    with pytest.raises(DataError, match=r"in\.txt:7: .*NaN"):
+    with data_error(r"in\.txt:7: .*NaN"):
         run(lines, tmp_path / "nan.npy", nan)
     run(lines, tmp_path / "one.npy", second)
     lines.write_text(lines.read_text() * 10)  # more than is read ahead
-    with pytest.raises(DataError, match="was changed while being read"):
+    with data_error("was changed while being read"):
         run(lines, tmp_path / "out.npy", shrink)
 
 

@@ -19,6 +19,7 @@ from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import write_texts
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
@@ -63,7 +64,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
         message = (
             r"^worker 2 of 2: was killed \(SIGKILL\), perhaps because the system ran out of memory"
         )
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             encode_file(texts, out, killed, both.model_info.dim, both.model_info.settings)
     assert not out.exists()
     done = encode_file(texts, out, partial(map, encoder.encode), encoder.dim, settings)
@@ -78,7 +79,7 @@ def test_a_worker_ends_with_its_parent_and_reports_errors(bert):
         worker.pipe.close()  # as when the parent is killed
         worker._process.join(60)
         assert worker._process.exitcode == 0
-    with pytest.raises(ConfigError, match="'nothing'"):
+    with config_error("'nothing'"):
         WorkerPool(WorkerSpec(str(bert), "fp32", {"prompt_name": "nothing"}, [None, None]))
 
 
@@ -87,11 +88,9 @@ def test_devices_of_workers():
     assert workers_devices(3, []) == [None, None, None]
     assert workers_devices(None, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1"]
     assert workers_devices(4, ["cuda:0", "cuda:1"]) == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
-    with pytest.raises(ConfigError, match="vectors of cpu and cuda differ; choose one kind"):
+    with config_error("vectors of cpu and cuda differ; choose one kind"):
         workers_devices(2, ["cuda:0", "cpu"])
-    with pytest.raises(
-        ConfigError, match="workers=1: expected at least one for each of the 2 devices"
-    ):
+    with config_error("workers=1: expected at least one for each of the 2 devices"):
         workers_devices(1, ["cuda:0", "cuda:1"])
 
 
@@ -103,13 +102,13 @@ def test_workers_from_python(bert, texts, tmp_path):
     assert (tmp_path / "one.npy.run.json").read_bytes() == (
         tmp_path / "two.npy.run.json"
     ).read_bytes()
-    with pytest.raises(ConfigError, match="2 workers: each worker loads the model"):
+    with config_error("2 workers: each worker loads the model"):
         encode(texts, model=Encoder.load(bert), out=two, workers=2)
-    with pytest.raises(ConfigError, match=r"workers 2: only for a file of texts"):
+    with config_error(r"workers 2: only for a file of texts"):
         encode(["a cat"], model=bert, workers=2)
-    with pytest.raises(ConfigError, match="device nonsense isn't available"):
+    with config_error("device nonsense isn't available"):
         encode(["a cat"], model=bert, device="nonsense")
-    with pytest.raises(ConfigError, match="the Encoder is already on cpu"):
+    with config_error("the Encoder is already on cpu"):
         encode(["a cat"], model=Encoder.load(bert))
 
 
@@ -209,7 +208,7 @@ def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
 def test_errors_that_end_a_run(bert, tmp_path):
     always = InOneProcess([2], lambda _, name: name == "vectors")
     actors = ActorPool(Cluster(always, "auto"), worker_spec(bert), 2, pytest.fail)
-    with pytest.raises(ConfigError, match="lost repeatedly while encoding the same texts"):
+    with config_error("lost repeatedly while encoding the same texts"):
         list(actors.vectors([["a cat"]]))
     assert always.killed == 3
     loading = InOneProcess([2], lambda _, name: name == "load")
@@ -219,7 +218,7 @@ def test_errors_that_end_a_run(bert, tmp_path):
         (InOneProcess([2]), worker_spec(bert, "cuda"), "device='cuda': the cluster has no GPU"),
         (InOneProcess([0]), worker_spec(bert), "has no CPU cores"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             ActorPool(Cluster(ray, "auto"), spec, 2, pytest.fail)
 
 
@@ -253,7 +252,7 @@ def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
         ),
         ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             encode(texts, **{"model": bert, "out": tmp_path / "out.npy", **given})
-    with pytest.raises(ConfigError, match="engine ray: only for a file of texts"):
+    with config_error("engine ray: only for a file of texts"):
         encode(["a cat"], model=bert, engine="ray")

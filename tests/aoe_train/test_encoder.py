@@ -13,8 +13,9 @@ from numpy.testing import assert_allclose
 from transformers import BartConfig, BartModel
 
 from aoe_train import Encoder, encode
-from pairkit import ConfigError, DataError
+from pairkit import ConfigError
 from tests import forked
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, around, save_bert
 
@@ -39,7 +40,7 @@ def test_order_batches_and_repeats_do_not_matter(bert):
     assert_allclose(encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5)
     assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
     assert encoder.encode([]).shape == (0, 32)
-    with pytest.raises(DataError, match=r"text 1 \(from 0\) is float; expected a string"):
+    with data_error(r"text 1 \(from 0\) is float; expected a string"):
         encoder.encode(["a cat", float("nan")])
     exact = encoder.encode(TEXTS, normalize=True)
     for precision in ("bf16", "fp16"):
@@ -68,20 +69,20 @@ def test_encoding_does_not_change_the_identity(bert):
         {"long_text": "chunks", "overlap": 2},
     ],
 )
-def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
+def test_saved_and_loaded_it_is_the_same(which, more, out, request):
     encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
-    encoder.save(tmp_path / "m")
-    assert len({path.stat().st_mode for path in (tmp_path / "m").iterdir() if path.is_file()}) == 1
-    again = Encoder.load(tmp_path / "m")
+    encoder.save(out)
+    assert len({path.stat().st_mode for path in (out).iterdir() if path.is_file()}) == 1
+    again = Encoder.load(out)
     assert again.settings == encoder.settings
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
     for content, message in (
         (json.dumps({"format": 99}), "use the release"),
         ("{", "not readable"),
     ):
-        (tmp_path / "m" / "aoe.json").write_text(content)
-        with pytest.raises(DataError, match=message):
-            Encoder.load(tmp_path / "m")
+        (out / "aoe.json").write_text(content)
+        with data_error(message):
+            Encoder.load(out)
 
 
 def test_decoders_pool_their_last_token(llama, caplog):
@@ -104,7 +105,7 @@ def test_decoders_pool_their_last_token(llama, caplog):
     ],
 )
 def test_impossible_settings(bert, overrides, message):
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         Encoder.load(bert, **overrides)
 
 
@@ -158,7 +159,7 @@ def test_encoder_decoders_are_refused(bert, tmp_path):
     )
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(bert / name, tmp_path)
-    with pytest.raises(ConfigError, match="BartModel is an encoder-decoder"):
+    with config_error("BartModel is an encoder-decoder"):
         Encoder.load(tmp_path)
 
 
@@ -213,13 +214,13 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
 
     (tmp_path / "one.txt").write_text(texts[7] + "\n")
     one = ("encode", tmp_path / "one.txt", "--out", query, "--quantize", "int8", *flags)
-    with pytest.raises(ConfigError, match="calibration"):
+    with config_error("calibration"):
         aoe(*one)
     aoe(*one, "--calibration", out)
     assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
     again = encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
     assert (again == np.load(query)).all()
-    with pytest.raises(ConfigError, match=r"other settings: quantize"):
+    with config_error(r"other settings: quantize"):
         aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "binary", *flags)
     bits = tmp_path / "bits.parquet"
     aoe("encode", tmp_path / "in.txt", "--out", bits, "--quantize", "ubinary", *flags)
@@ -269,7 +270,7 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
         ),
         (("--prompt-name", "query"), r"other settings: prompt \(a car there, the man: now\)"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             aoe(*command, *flags)
 
 
@@ -320,9 +321,7 @@ def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normal
         encoder.encode(texts, dim=12, quantize="int8"),
     )
     assert one == pytest.approx(all_of_them[1], abs=1)
-    with pytest.raises(
-        ConfigError, match="calibration: its vectors have 12 dimensions; expected 8"
-    ):
+    with config_error("calibration: its vectors have 12 dimensions; expected 8"):
         encoder.encode(texts, dim=8, **int8)
-    with pytest.raises(ConfigError, match="dim 33"):
+    with config_error("dim 33"):
         encoder.encode(texts, dim=33)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import evaluate
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 
 
 def at_angles(degrees: Mapping[str, float]) -> Callable[[list[str]], np.ndarray]:
@@ -173,7 +173,7 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     assert "pairs: left out 1 reports without text" in told
     assert evaluated(**files, split="validation")["n"] == 2
     (files["data"] / "test.tsv").unlink()
-    with pytest.raises(DataError, match=r"no split 'test'; choose one of validation"):
+    with data_error(r"no split 'test'; choose one of validation"):
         evaluated(**files)
 
 
@@ -183,7 +183,7 @@ def test_a_file_without_times(tmp_path, capsys):
     assert evaluated(**file, progress=True)["n"] == 2
     note = "test.tsv: no times (a column created), so candidates include newer reports"
     assert note in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="has no splits; leave split= out"):
+    with config_error("has no splits; leave split= out"):
         evaluated(**file, split="validation")
 
 
@@ -200,9 +200,7 @@ def test_ids_from_gis_or_renamed_columns():
     reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
     pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
     assert evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})["n"] == 1
-    with pytest.raises(
-        ConfigError, match="columns=: found text1; with reports= expected duplicate and"
-    ):
+    with config_error("columns=: found text1; with reports= expected duplicate and"):
         evaluated(pairs, reports, columns={"text1": "bug"})
 
 
@@ -236,7 +234,7 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
 )
 def test_invalid_trackers(reports, pairs, message):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         evaluated(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
 
 

@@ -9,6 +9,7 @@ from numpy.linalg import norm
 
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
@@ -95,7 +96,7 @@ def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
 
 
 def test_only_finite_vectors_are_cached(bert):
-    with pytest.raises(DataError, match="vectors of 4 of 4 texts contain NaN or infinity"):
+    with data_error("vectors of 4 of 4 texts contain NaN or infinity"):
         evaluated(broken := Counting(bert, turn=float("nan")))
     broken.turn = 0.0
     evaluated(broken)
@@ -118,7 +119,7 @@ def test_vectors_are_cached_per_prompt(bert):
         ({"prompt_name": "x"}, "no prompt 'x'; this model has 'query', 'document', 'a'"),
         ({"prompt": "a", "prompt_name": "query"}, "give only one of them"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             evaluated(model, **options)
 
 
@@ -174,9 +175,9 @@ def test_functions(cache):
 
     assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == pytest.approx(-1)
     assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
-    with pytest.raises(ConfigError, match="no prompt 'missing'"):
+    with config_error("no prompt 'missing'"):
         evaluated(embed, prompt_name="missing")
     wrong = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
     for rows in wrong:
-        with pytest.raises(DataError, match=r"^<lambda>: "):
+        with data_error(r"^<lambda>: "):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])

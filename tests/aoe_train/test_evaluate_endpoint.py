@@ -9,6 +9,7 @@ import pytest
 from aoe_train import evaluate
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
+from tests.aoe_train.refusals import config_error, data_error
 
 
 def evaluated(texts: list[str], url: str | None, *, model="m", **options) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
         evaluated(TEXTS, server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
     assert "sk-secret" not in str(caught.value)
-    with pytest.raises(ConfigError, match="plain http"):
+    with config_error("plain http"):
         evaluated(TEXTS, "http://host.example/v1", api_key_env="MINE")
 
 
@@ -151,7 +152,7 @@ def test_texts_that_are_refused(server, text, words):
     class Task:
         name, texts, measure = "mine", ["a", text], None
 
-    with pytest.raises(DataError, match=words):
+    with data_error(words):
         evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)
     assert not server.asked
 

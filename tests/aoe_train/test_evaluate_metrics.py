@@ -25,6 +25,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands
@@ -167,7 +168,7 @@ def no_number(texts: list[str]) -> np.ndarray:
     ],
 )
 def test_invalid_vectors_are_refused(broken, texts, words):
-    with pytest.raises(DataError, match=words):
+    with data_error(words):
         TaskVectors(broken, [texts])
 
 
@@ -285,9 +286,9 @@ def test_evaluate_ranks_texts_of_one_group():
     # first are b of a, a of b, b of c (d is third), c of d
     assert (told["P@1"], told["n"]) == (3 / 4, 4)
     assert told["map@10"] == pytest.approx((1 + 1 + 1 / 3 + 1) / 4)
-    with pytest.raises(DataError, match="each group has one text"):
+    with data_error("each group has one text"):
         evaluate(on_circle, data=data[3:], columns=columns)
-    with pytest.raises(ConfigError, match="takes only text and group"):
+    with config_error("takes only text and group"):
         evaluate(on_circle, data=data, columns=columns | {"label": "x"})
 
 

@@ -13,7 +13,7 @@ from aoe_train.evaluation.overlap import Overlap
 from aoe_train.evaluation.resample import Comparison, Interval
 from aoe_train.evaluation.score import Gain, Score
 from aoe_train.evaluation.tasks import Result
-from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 
 
 class Hits:
@@ -70,7 +70,7 @@ def test_json_of_scores():
     assert evaluated(against=OTHER, resamples=0).to_dict()["MR"]["against"] == {
         "accuracy": {"value": 0.5}
     }
-    with pytest.raises(ConfigError, match="resamples=50: expected at least 100, or 0"):
+    with config_error("resamples=50: expected at least 100, or 0"):
         evaluated(resamples=50)
     undefined = evaluated(
         tasks=[Hits("T", metrics=["accuracy", "never"])], against=OTHER

@@ -20,6 +20,7 @@ import aoe_train
 import pairkit
 from aoe_train import Evaluation, tasks, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
@@ -197,9 +198,9 @@ def test_no_threshold_metrics_without_validation(dataset, capsys):
 
 def test_splits_of_a_folder(tmp_path, capsys):
     write(tmp_path / "train.jsonl", TEST)
-    with pytest.raises(DataError, match=r"no split 'test'; choose one of train"):
+    with data_error(r"no split 'test'; choose one of train"):
         scores_of(tmp_path, split="test")
-    with pytest.raises(ConfigError, match="a file has no splits"):
+    with config_error("a file has no splits"):
         scores_of(tmp_path / "train.jsonl", split="validation")
     for note in ("using its only split, train", "has no test split, using validation"):
         assert scores_of(tmp_path, progress=True)["subsets"]["<128"]["n"] == 4
@@ -368,7 +369,7 @@ def test_relevant_documents_are_pairs(tmp_path):
 
 
 def test_a_text_in_place_of_a_folder_is_refused():
-    with pytest.raises(ConfigError, match=r"not a valid path \(File name too long\)"):
+    with config_error(r"not a valid path \(File name too long\)"):
         aoe_train.evaluate(encode, data="a text " * 100)
 
 
@@ -382,7 +383,7 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
     assert "isn't ranked" not in capsys.readouterr().err
     aoe_train.evaluate(same, data=write_beir(folder, ["d7\td8\t1"]), resamples=0)
     assert "isn't ranked, as in BEIR: 1" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="BEIR's layout of own sets them; leave it out"):
+    with config_error("BEIR's layout of own sets them; leave it out"):
         aoe_train.evaluate(same, data=folder, columns={"text1": "text"})
 
 
@@ -404,11 +405,9 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
         (["q0\tx\t1"], "validation", "no relevant document of a query"),
     ):
         write_beir(folder, rows, "dev")
-        with pytest.raises(DataError, match=message):
+        with data_error(message):
             scores(folder, split=split)
-    with pytest.raises(
-        DataError, match=r"dev\.tsv:2: no query or document with the id q0 or x; remove"
-    ):
+    with data_error(r"dev\.tsv:2: no query or document with the id q0 or x; remove"):
         pairkit.read(folder)
     for lines, message in (
         ('{"id": "a", "text": "b"}', ": no column _id; expected _id and text"),
@@ -423,5 +422,5 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
         ),
     ):
         (folder / "corpus.jsonl").write_text(lines + "\n")
-        with pytest.raises(DataError, match=rf"corpus\.jsonl{message}"):
+        with data_error(rf"corpus\.jsonl{message}"):
             scores(folder, split="validation")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aoe_train.data import examples as reading
 from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
 from aoe_train.objectives.training_rows import ABSENT, Examples
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 
 
 def put(path: Path, text: str) -> Path:
@@ -65,7 +65,7 @@ def test_row_with_far_too_many_negatives_is_refused(tmp_path, monkeypatch):
     rows = [{"anchor": f"a{n}", "positive": f"p{n}", "negatives": [f"n{n}"]} for n in range(100)]
     many = {"anchor": "a", "positive": "p", "negatives": [f"m{n}" for n in range(30)]}
     path = put(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, [*rows[:7], many, *rows[7:]])))
-    with pytest.raises(DataError, match=r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
+    with data_error(r"rows.jsonl:8: has 30 negatives, the average row 1.3; "):
         read_examples(str(path))
     assert read_examples([many] * 100).rows.shape == (100, 32)
 
@@ -86,10 +86,10 @@ def test_different_numbers_of_negatives(tmp_path):
 def test_missing_training_split_is_refused(tmp_path):
     for name in ("dev", "test"):
         put(tmp_path / f"{name}.csv", "text1,text2,label\na,b,1\n")
-    with pytest.raises(ConfigError, match="found splits validation, test; expected train"):
+    with config_error("found splits validation, test; expected train"):
         read_examples(tmp_path)
     assert len(read_examples(tmp_path, split="dev")) == 1
-    with pytest.raises(DataError, match="no rows; expected at least one"):
+    with data_error("no rows; expected at least one"):
         read_examples(put(tmp_path / "a.csv", "text1,text2,label\n"))
 
 
@@ -130,11 +130,9 @@ def test_conflicting_labels(tmp_path, conflicts, left):
 
 def test_conflict_error_names_both_rows(tmp_path):
     path = put(tmp_path / "a.csv", CONTRADICTING)
-    with pytest.raises(
-        DataError, match=r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"
-    ):
+    with data_error(r"1 in .*a\.csv:2, 0 in .*a\.csv:4\); set conflicts to drop"):
         read_examples(path, conflicts="error")
-    with pytest.raises(DataError, match="no row would be left"):
+    with data_error("no row would be left"):
         read_examples(
             put(tmp_path / "b.csv", "text1,text2,label\na,b,1\nb,a,0\n"), conflicts="drop"
         )

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 
 import aoe_train
 from aoe_train import Encoder, Exported, train
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import around, save_bert
@@ -85,11 +85,11 @@ NAMED = {"query": "the man: ", "passage": "a road "}
 
 
 @pytest.mark.parametrize(("default", "of_queries"), [(None, ""), ("passage", "a road ")])
-def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, tmp_path, default, of_queries):
+def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, default, of_queries):
     """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
-    Encoder.load(bert, pooling="avg", prompts=NAMED).save(tmp_path / "m")
+    Encoder.load(bert, pooling="avg", prompts=NAMED).save(out)
     (tmp_path / "m/README.md").write_text("# Its card\n")
-    export(tmp_path / "m", tmp_path / "x", default_prompt=default)
+    export(out, tmp_path / "x", default_prompt=default)
     theirs = SentenceTransformer(str(tmp_path / "x"))
     assert theirs.default_prompt_name == default
     texts = ["a cat", "the road"]
@@ -103,10 +103,8 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, tmp_path, defaul
     )
     card = (tmp_path / "x/README.md").read_text()
     assert ("The default is `passage`." in card) == (default is not None)
-    with pytest.raises(
-        ConfigError, match="no prompt 'title'; this model has 'query', 'document', 'passage'"
-    ):
-        export(tmp_path / "m", tmp_path / "y", default_prompt="title")
+    with config_error("no prompt 'title'; this model has 'query', 'document', 'passage'"):
+        export(out, tmp_path / "y", default_prompt="title")
 
 
 @pytest.mark.parametrize(
@@ -144,32 +142,32 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
 
 
 @pytest.mark.parametrize("wrong", ["vectors", "prompts"])
-def test_a_failed_verification_leaves_no_files(bert, tmp_path, monkeypatch, wrong):
+def test_a_failed_verification_leaves_no_files(bert, out, tmp_path, monkeypatch, wrong):
     prompts = {"query": "the man: ", "document": "a road "}
     settings = {"pooling": "avg", "prompts": prompts, "default_prompt_name": "query"}
-    Encoder.load(bert, **settings).save(tmp_path / "m")
+    Encoder.load(bert, **settings).save(out)
     encode = SentenceTransformer.encode
 
     def other(self, texts, prompt_name=None, **more):
         return encode(self, texts, **more) * (1 if wrong == "prompts" else 0.99)
 
     monkeypatch.setattr(SentenceTransformer, "encode", other)
-    with pytest.raises(DataError, match=r"the export's vectors differ.*nothing was written"):
-        export(tmp_path / "m", tmp_path / "x")
+    with data_error(r"the export's vectors differ.*nothing was written"):
+        export(out, tmp_path / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
 @pytest.mark.parametrize("adapters", [False, True])
-def test_weights_are_averaged_with_the_backbones(adapters, llama, tmp_path):
+def test_weights_are_averaged_with_the_backbones(adapters, llama, out, tmp_path):
     if adapters:
         backbone, trained = llama, tmp_path / "merged"
-        adapted(llama, tmp_path / "m")
-        export(tmp_path / "m", trained)
+        adapted(llama, out)
+        export(out, trained)
     else:
-        backbone, trained = save_bert(tmp_path / "one"), save_bert(tmp_path / "m", seed=1)
+        backbone, trained = save_bert(tmp_path / "one"), save_bert(out, seed=1)
         (trained / "README.md").write_text("# The card of the trained model\n")
-    (tmp_path / "m" / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
-    done = export(tmp_path / "m", tmp_path / "mixed", interpolate=0.25)
+    (out / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
+    done = export(out, tmp_path / "mixed", interpolate=0.25)
     assert (done.interpolate, done.merged) == (0.25, adapters)
     assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["interpolate"] == 0.25
     card = (tmp_path / "mixed/README.md").read_text()
@@ -194,6 +192,6 @@ def test_export_errors(tmp_path):
         ({"dtype": "int8"}, "a dtype of fp32, bf16, fp16"),
         ({"out": one}, "already exists"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             export(one, **{"out": tmp_path / "out", **given})
     assert not (tmp_path / "out").exists()

@@ -21,7 +21,7 @@ from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import around
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
@@ -130,18 +130,14 @@ def agrees(folder: Path, encoder: Encoder):
 @needs_packages
 def test_ran_has_no_onnx_export(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "ran"}')
-    with pytest.raises(
-        ConfigError, match=r"recurrent steps depends.*format='sentence-transformers'"
-    ):
+    with config_error(r"recurrent steps depends.*format='sentence-transformers'"):
         graphs.write_onnx(tmp_path, tmp_path, EncoderSettings(pooling="cls"), 32)
 
 
 def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
     found = {"onnx": SimpleNamespace()}
     monkeypatch.setattr(graphs, "find_spec", found.get)
-    with pytest.raises(
-        ConfigError, match=r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"
-    ):
+    with config_error(r"ONNX needs onnxruntime, onnxscript.*aoe-toolkit\[onnx\]"):
         export(Encoder.load(bert), tmp_path / "x", source=bert, form="onnx")
     assert not (tmp_path / "x").exists()
 
@@ -160,7 +156,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
 )
 def test_models_that_can_not_be_graphs(bert, tmp_path, settings, told):
     encoder = Encoder.load(bert, **settings)
-    with pytest.raises(ConfigError, match=told):
+    with config_error(told):
         export(encoder, tmp_path / "x", source=bert, form="onnx")
 
 
@@ -199,12 +195,12 @@ def test_loss_by_hand(monkeypatch, tmp_path):
 
 
 def test_too_much_loss_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
+    with data_error(r"0\.5000;.*at least 0\.9: int8 is too imprecise"):
         measure(encoding(VECTORS), encoding(TURNED), task(), path=tmp_path)
-    with pytest.raises(DataError, match="all labels are 1"):
+    with data_error("all labels are 1"):
         measure(encoding(VECTORS), encoding(VECTORS), task([1, 1, 1]), path=tmp_path)
     nan = {text: [float("nan")] * 2 for text in VECTORS}
-    with pytest.raises(DataError, match="nan"):
+    with data_error("nan"):
         measure(encoding(VECTORS), encoding(nan), task(), path=tmp_path)
 
 
@@ -242,5 +238,5 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     ],
 )
 def test_options_that_conflict_with_a_graph(tmp_path, how, words):
-    with pytest.raises(ConfigError, match=words):
+    with config_error(words):
         aoe_train.export("minilm", out=tmp_path / "x", **how)

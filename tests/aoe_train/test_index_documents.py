@@ -6,7 +6,8 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder, open_index
-from pairkit import ConfigError, DataError
+from pairkit import ConfigError
+from tests.aoe_train.refusals import data_error
 from tests.aoe_train.shell import aoe
 
 
@@ -21,14 +22,11 @@ def handbook(tmp_path) -> Path:
     return folder
 
 
-def test_chunks_name_their_place_and_address(bert, handbook, tmp_path):
+def test_chunks_name_their_place_and_address(bert, handbook, out):
     aoe_train.index(
-        handbook,
-        model=bert,
-        out=tmp_path / "index",
-        link="https://a.example/{page}?l={line}#{anchor}",
+        handbook, model=bert, out=out, link="https://a.example/{page}?l={line}#{anchor}"
     )
-    index = open_index(tmp_path / "index")
+    index = open_index(out)
     hit, *_ = index.search("dog park", by="words")
     assert hit.row == {
         "title": "Dogs > When may they run?",
@@ -41,7 +39,7 @@ def test_chunks_name_their_place_and_address(bert, handbook, tmp_path):
     assert hit.text == "Dogs > When may they run?\n\nA dog may run in the park."
     assert (hit.key_column, hit.key) == ("place", "rules/dogs.md:5")
     assert index.rows["url"][0] == "https://a.example/?l=3#the-house"
-    output = aoe("search", tmp_path / "index", "dog park", "--where", "file=rules/dogs.md")
+    output = aoe("search", out, "dog park", "--where", "file=rules/dogs.md")
     assert "rules/dogs.md:5" in output
 
 
@@ -57,10 +55,10 @@ def test_an_index_follows_its_folder(bert, handbook, tmp_path):
     assert open_index(out, words_only=True).rows["file"].to_list() == ["new.md", "rules/dogs.md"]
 
 
-def test_no_chunk_is_longer_than_the_model_reads(bert, tmp_path):
+def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     (tmp_path / "a.md").write_text("# Dogs\n\n" + "the dog is running in the city. " * 400)
-    aoe_train.index(tmp_path / "a.md", model=bert, out=tmp_path / "index", chunk_tokens=32)
-    texts = open_index(tmp_path / "index", words_only=True)
+    aoe_train.index(tmp_path / "a.md", model=bert, out=out, chunk_tokens=32)
+    texts = open_index(out, words_only=True)
     encoder = Encoder.load(bert)
     lengths = encoder.tokens(texts.texts(range(len(texts)))).lengths
     assert lengths.max() <= 32
@@ -79,13 +77,13 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, tmp_path):
         ({"columns": {"text": "a"}}, ConfigError, "only for tables"),
     ],
 )
-def test_options_that_do_not_fit(bert, handbook, tmp_path, given, error, message):
+def test_options_that_do_not_fit(bert, handbook, out, given, error, message):
     with pytest.raises(error, match=message):
-        aoe_train.index(handbook, model=bert, out=tmp_path / "index", **given)
+        aoe_train.index(handbook, model=bert, out=out, **given)
 
 
 def test_a_folder_without_text(bert, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("---\ntitle: x\n---\n")
-    with pytest.raises(DataError, match="no text"):
+    with data_error("no text"):
         aoe_train.index(tmp_path / "docs", model=bert, out=tmp_path / "index")

@@ -9,6 +9,7 @@ import torch
 
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError, RemoteError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import edit
 
 
@@ -103,7 +104,7 @@ def offline(monkeypatch):
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("revision", [None, "main", "abc123"])
 def test_unpinned_code_is_refused_before_any_download(revision):
-    with pytest.raises(ConfigError, match="pin the commit"):
+    with config_error("pin the commit"):
         Encoder.load("org/m", trust_remote_code=True, revision=revision)
 
 
@@ -112,7 +113,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
-    with pytest.raises(ConfigError, match="trust_remote_code=True"):
+    with config_error("trust_remote_code=True"):
         Encoder.load(own)
 
 
@@ -121,7 +122,7 @@ def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source in (own, "org/m"):
-        with pytest.raises(ConfigError, match="another repository"):
+        with config_error("another repository"):
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)
 
 
@@ -151,13 +152,13 @@ def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
 
 @pytest.mark.usefixtures("offline")
 def test_base_of_adapters_is_checked_like_a_model(own, tmp_path):
-    with pytest.raises(ConfigError, match="pin the commit"):
+    with config_error("pin the commit"):
         Encoder.load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
     edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     folder = adapters(tmp_path / "b", own, str(own))
-    with pytest.raises(ConfigError, match="another repository"):
+    with config_error("another repository"):
         Encoder.load(folder, trust_remote_code=True)
     edit(own / "config.json", auto_map=None, model_type="bert")
     pickled(own)
-    with pytest.raises(ConfigError, match="pickle"):
+    with config_error("pickle"):
         Encoder.load(folder)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from aoe_train import Encoder, Mined, mine
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
@@ -52,7 +53,7 @@ def test_a_row_that_gets_none_is_counted():
     data = pl.DataFrame(
         {"anchor": ["red boat", "zebra"], "positive": ["big ship", "striped horse"]}
     )
-    with pytest.raises(DataError, match="no row got a negative"):
+    with data_error("no row got a negative"):
         mined(data)
     more = pl.DataFrame({"anchor": ["red boat", "zebra"], "positive": ["big ship", "red horse"]})
     found = mined(more, num_negatives=2)
@@ -283,7 +284,7 @@ def test_the_command_makes_a_dataset_that_training_reads(bert, tmp_path):
     assert json.loads(aoe(*command)) == printed
     aoe(*command, "--fresh")
     assert files == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match=r"other settings: settings\.num_negatives .*fresh=True"):
+    with config_error(r"other settings: settings\.num_negatives .*fresh=True"):
         aoe(*command[:-2], "2")
 
 

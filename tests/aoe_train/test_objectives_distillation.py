@@ -15,7 +15,7 @@ from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
-from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_objectives_mix import only
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
@@ -220,7 +220,7 @@ def test_divergence_equals_torchs_own(seed, kind):
 
 
 def test_divergence_needs_vectors():
-    with pytest.raises(ConfigError, match="expected its vectors"):
+    with config_error("expected its vectors"):
         make_objective(only("score_distill", score_form="kl"), dim=3, kind="positive",
                        teachers=TeacherInfo(scores=True))  # fmt: skip
 

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
 from aoe_train.objectives.objective_settings import PRESETS
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import save_bert
 from tests.docs.blocks import ROOT
@@ -164,14 +164,12 @@ def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
 @pytest.mark.parametrize("kind", [AngleLoss, CoSENTLoss, AoELoss])
 def test_ranking_losses_need_labels(kind, model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
-    with pytest.raises(ConfigError, match=f"{kind.__name__}: found 2 columns and no label"):
+    with config_error(f"{kind.__name__}: found 2 columns and no label"):
         kind(model)(features, None)
     assert float(ContrastiveLoss(model)(features, None)) > 0
-    with pytest.raises(ConfigError, match="found 1 column and a label"):
+    with config_error("found 1 column and a label"):
         kind(model)(features[:1], LABELS)
-    with pytest.raises(
-        DataError, match=f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"
-    ):
+    with data_error(f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"):
         kind(model)(features, 5 * LABELS)
 
 

@@ -20,7 +20,7 @@ from aoe_train.objectives.objective import (
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
-from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
 from tests.aoe_train.tiny import save_bert
 
@@ -58,7 +58,7 @@ def test_layers_by_hand():
 )
 def test_weights(given, weights):
     assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == pytest.approx(weights)
-    with pytest.raises(ConfigError, match="found 1 for the layers 2, 3"):
+    with config_error("found 1 for the layers 2, 3"):
         LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [2, 3])
 
 
@@ -206,6 +206,6 @@ def test_each_size_has_its_own_weights():
     ],
 )
 def test_invalid_dims_are_refused(preset, dims, message):
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
     make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")  # which needs no halves

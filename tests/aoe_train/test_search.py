@@ -16,7 +16,7 @@ import pytest
 from aoe_train import Encoder, SearchIndex, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
@@ -54,21 +54,21 @@ def made(bert, tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_search_for_a_key_finds_its_row_first(bert, tmp_path):
+def test_a_search_for_a_key_finds_its_row_first(bert, out):
     keys = [f"SUP-{number}" for number in range(1, 61)]  # words of one digit don't count
     rows = issues().drop("number").with_columns(id=pl.lit("tickets/t#1"), key=pl.Series(keys))
-    build(rows, model=bert, out=tmp_path / "index")
-    index = open_index(tmp_path / "index")
+    build(rows, model=bert, out=out)
+    index = open_index(out)
     for key in keys[::7]:
         for by in ("both", "words"):
             assert index.search(key.lower(), by=by)[0].key == key
 
 
-def test_a_key_is_found_before_texts_with_the_same_words(bert, tmp_path):
+def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     keys = ["7", "SUP-77", *map(str, range(10, 49))]
     rows = pl.DataFrame({"key": keys, "text": ["SUP-77", *sentences(40)]})
-    build(rows, model=bert, out=tmp_path / "index")
-    index = open_index(tmp_path / "index", words_only=True)
+    build(rows, model=bert, out=out)
+    index = open_index(out, words_only=True)
     assert [hit.key for hit in index.search("sup-77", by="words")] == ["SUP-77", "7"]
     (hit,) = index.search("7", by="words")  # one digit is not a word
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
@@ -105,14 +105,14 @@ def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     ],
 )
 def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
-    bert, tmp_path, name, content, columns, key_column, keys
+    bert, out, tmp_path, name, content, columns, key_column, keys
 ):
     (tmp_path / name).write_text(content)
-    index = indexed(tmp_path / name, bert, tmp_path / "index", columns)
+    index = indexed(tmp_path / name, bert, out, columns)
     assert (index.key_column, index.keys()) == (key_column, keys)
     hit = index.search("a dog", by="words")[0]
     assert (hit.key_column, hit.key) == (key_column, keys[-1])
-    found = duplicates(tmp_path / "index", min_cosine=-1)
+    found = duplicates(out, min_cosine=-1)
     assert found.to_dict()["groups"] == ([keys] if len(keys) > 1 else [])
     for table in (found.rows(), index.search_every(by="words").hits):
         pairs = table.select(f"{key_column}_1", f"{key_column}_2").rows()
@@ -150,10 +150,10 @@ def indexed(rows, model: Path, out: Path, columns: dict[str, str] | None = None)
     return open_index(out, words_only=True)
 
 
-def test_rows_without_the_key_of_an_earlier_index_replace_it(bert, tmp_path):
-    indexed([{"key": "A-1", "text": "a crash"}], bert, tmp_path / "index")
-    build(["a leak"], model=bert, out=tmp_path / "index", remove_missing=True)
-    assert open_index(tmp_path / "index", words_only=True).key_column == "row"
+def test_rows_without_the_key_of_an_earlier_index_replace_it(bert, out):
+    indexed([{"key": "A-1", "text": "a crash"}], bert, out)
+    build(["a leak"], model=bert, out=out, remove_missing=True)
+    assert open_index(out, words_only=True).key_column == "row"
 
 
 def test_text_columns_of_a_table(bert, tmp_path, caplog):
@@ -188,11 +188,11 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     ],
 )
 def test_tables_without_texts_are_refused(rows, columns, words):
-    with pytest.raises(DataError, match=words):
+    with data_error(words):
         build(rows, model="m", out="nowhere", columns=columns)
 
 
-def test_filters_and_json_of_all_column_types(bert, tmp_path):
+def test_filters_and_json_of_all_column_types(bert, out):
     columns = {
         "text": ["a dog"] * 3,
         "day": [date(2024, 1, 2), None, None],
@@ -207,7 +207,7 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         "cells": ["9.50", "100", "n/a"],  # as in CSV
         "german": ["31.12.2023", "2024", None],
     }
-    opened = indexed(pl.DataFrame(columns), bert, tmp_path / "index")
+    opened = indexed(pl.DataFrame(columns), bert, out)
     at = datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2)))
     where = {
         "day": {"2024-01-02": [0], date(2024, 1, 2): [0]},
@@ -239,7 +239,7 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         ("tags", "before tags: contains lists"),
         ("german", "before german: dates such as 31.12.2023 don't sort as text"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             opened.search("dog", by="words", before={column: "x"})
     newer = opened.search_every(before="cells", by="words")
     assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
@@ -247,7 +247,7 @@ def test_filters_and_json_of_all_column_types(bert, tmp_path):
         "row"
     ]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
-    near = duplicates(tmp_path / "index", min_cosine=-1).to_dict()
+    near = duplicates(out, min_cosine=-1).to_dict()
     assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
 
 
@@ -267,9 +267,7 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
         ("../link/index", r"(\.\./){3}model"),
         ("../unnamed", "an Encoder in memory"),
     ):
-        with pytest.raises(
-            ConfigError, match=f"its model, {model}, isn't there; give it as model="
-        ):
+        with config_error(f"its model, {model}, isn't there; give it as model="):
             open_index(folder)
 
 
@@ -311,14 +309,14 @@ def test_search_by_both_fuses_vectors_and_words(opened):
     assert found[0].row["number"] == found[0].place + 1
 
 
-def test_search_by_both_finds_what_only_the_words_find(bert, tmp_path):
+def test_search_by_both_finds_what_only_the_words_find(bert, out):
     # The model knows none of the single words, so that their vectors equal that of the query.
     texts = [
         *(f"aa{number}" for number in range(400)),
         "the dog is running to the river after zx9981",
     ]
-    build(pl.DataFrame({"text": texts}), model=bert, out=tmp_path / "index")
-    index = open_index(tmp_path / "index")
+    build(pl.DataFrame({"text": texts}), model=bert, out=out)
+    index = open_index(out)
     nearest = index.search("zx9981", by="model", top=200)
     assert 400 not in [hit.place for hit in nearest]
     assert [hit.place for hit in index.search("zx9981", by="words")] == [400]
@@ -352,13 +350,13 @@ def test_search_errors(made, opened, other_bert, tmp_path):
             "where sha256: no such column; choose from number, title",
         ),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             index.search(**{"text": "a dog", **wrong})
-    with pytest.raises(DataError, match="the text is empty"):
+    with data_error("the text is empty"):
         opened.search(" ")
-    with pytest.raises(ConfigError, match=r"no index\.json; make an index first, with `aoe index`"):
+    with config_error(r"no index\.json; make an index first, with `aoe index`"):
         search(tmp_path, "a dog")
-    with pytest.raises(ConfigError, match="differ from those of other; give the same model"):
+    with config_error("differ from those of other; give the same model"):
         open_index(made, model=other_bert)
 
 
@@ -418,7 +416,7 @@ DAMAGES = [
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
     copied = Path(shutil.copytree(quantized, tmp_path / "index"))
     damage(copied / file)
-    with pytest.raises(DataError, match=r"index.*: .*build the index again"):
+    with data_error(r"index.*: .*build the index again"):
         search(copied, sentences(60)[7], model=bert)
     if file == "index.json":
         assert build(issues(), model=bert, out=copied, fresh=True).rows == 60
@@ -457,7 +455,7 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
         ("pairs.parquet", "already exists"),
         ("pairs.txt", "expected the name of a .csv or .tsv or .jsonl or .parquet file"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             found.write(tmp_path / name)
 
 
@@ -515,9 +513,9 @@ def test_near_duplicates_between_two_indexes(made, bert, other_bert, tmp_path):
     assert same["title_1"].to_list() == same["title_2"].to_list()
     assert found.groups == []
     build(TEXTS, model=other_bert, out=tmp_path / "theirs")
-    with pytest.raises(ConfigError, match="another model than"):
+    with config_error("another model than"):
         duplicates(made, against=tmp_path / "theirs")
-    with pytest.raises(ConfigError, match="min_cosine = 3: expected at most 1"):
+    with config_error("min_cosine = 3: expected at most 1"):
         duplicates(made, min_cosine=3)
 
 
@@ -530,7 +528,7 @@ def test_the_three_commands(bert, tmp_path):
     assert "number" in aoe(asked)
     hits = json.loads(aoe(asked, "--json"))["hits"]
     assert [hit["row"]["state"] for hit in hits] == ["open", "open"]
-    with pytest.raises(ConfigError, match="expected COLUMN=VALUE"):
+    with config_error("expected COLUMN=VALUE"):
         aoe(f"search {out} x --where state")
     pairs = aoe(f"duplicates {out} --min-cosine -1 --json -q --neighbours 60")
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
@@ -559,12 +557,12 @@ def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
 def test_other_folders_and_columns_are_not_replaced(bert, tmp_path):
     out = tmp_path / "index"
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="isn't an index of `aoe index`"):
+    with config_error("isn't an index of `aoe index`"):
         build(TEXTS, model=bert, out=tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "mine"
-    with pytest.raises(ConfigError, match="kind = 'tree': expected 'flat' or 'hnsw'"):
+    with config_error("kind = 'tree': expected 'flat' or 'hnsw'"):
         build(TEXTS, model=bert, out=out, kind="tree")
-    with pytest.raises(DataError, match="the column sha256 is reserved"):
+    with data_error("the column sha256 is reserved"):
         build([{"text": "a dog", "sha256": "mine"}], model=bert, out=out)
     build(TEXTS, model=bert, out=out)
     anew = build(out / "rows.parquet", model=bert, out=tmp_path / "anew", columns={"text": "text"})

@@ -20,7 +20,7 @@ from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
@@ -89,10 +89,10 @@ def test_filters_of_an_index_and_damaged_files(tmp_path, monkeypatch):
             assert np.isin(found.places, allowed).all()
             assert found.places[0, 0] == 0
     assert np.abs(stored.rows(slice(None)) - vectors).max() < (ranges[1] - ranges[0]).max() / 255
-    with pytest.raises(DataError, match="isn't hnsw of 1,999 x 16; build the index again"):
+    with data_error("isn't hnsw of 1,999 x 16; build the index again"):
         read(tmp_path, "hnsw", (1999, 16))
     (tmp_path / INDEX_FILE).write_bytes(b"nothing of the kind")
-    with pytest.raises(DataError, match="not readable; build the index again"):
+    with data_error("not readable; build the index again"):
         read(tmp_path, "hnsw", (2000, 16))
 
 
@@ -159,9 +159,7 @@ def test_search_every_equals_single_searches_among_older_rows(bert, dated_index,
         everything.group_by("place1").len()["len"].to_list() == [39] * 40
     )  # all others, never itself
     assert found.hits.drop_nulls("id_1").height == found.hits.height > 100
-    with pytest.raises(
-        ConfigError, match="before age: no such column; choose from id, text, day, at"
-    ):
+    with config_error("before age: no such column; choose from id, text, day, at"):
         index.search_every(before="age")
 
 
@@ -244,5 +242,5 @@ def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
         (["--every", "--out", "hits.txt"], "hits.txt: expected the name of a .csv or .tsv or"),
         (["--every", "--out", "x.parquet", "--before", "day=3"], "one before=COLUMN and no where="),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             aoe("search", "index", *wrong)

@@ -21,7 +21,7 @@ from numpy.testing import assert_allclose
 
 import aoe_train
 from aoe_train import EmbeddingServer, Encoder, search, serve
-from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"
@@ -217,12 +217,12 @@ def test_invalid_options_of_serve(bert, monkeypatch):
         ({"host": "192.0.2.1", "no_key": True}, "can't be used"),
         ({"index": "nowhere"}, "nowhere"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             serve(bert, port=0, **options)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ConfigError, match="can't be used"):
+        with config_error("can't be used"):
             serve(bert, port=taken.getsockname()[1])
 
 
@@ -278,7 +278,7 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
                 server, {"text": "a dog", "top": 1, "index": number}, "/search", **own
             ).json()["hits"]
             assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
-    with pytest.raises(ConfigError, match="nothing to serve"):
+    with config_error("nothing to serve"):
         serve(port=0)
 
 

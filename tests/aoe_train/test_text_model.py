@@ -30,7 +30,7 @@ from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
-from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.vectors import difference
 
@@ -160,11 +160,11 @@ def test_the_final_norm_is_found(name):
 def test_backbones_that_cannot_be_cut():
     backbone = MODELS["mistral"]()
     backbone.norm = nn.Sequential(backbone.norm, nn.Tanh())
-    with pytest.raises(ConfigError, match="its last layer is followed by more than a norm"):
+    with config_error("its last layer is followed by more than a norm"):
         after_layers(backbone)
     backbone = MODELS["roberta"]()
     backbone.config.num_hidden_layers = 7
-    with pytest.raises(ConfigError, match="has no single list of layers"):
+    with config_error("has no single list of layers"):
         count_layers(backbone)
 
 

@@ -25,6 +25,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 PROMPT = "Summarize sentence {text} in one word:"
@@ -137,7 +138,7 @@ def test_prompt_tokens_are_a_prefix(words, text, maker):
 def test_too_long_prompt_is_refused():
     words = " ".join(["the"] * 61)
     assert len(with_prompt(wordpiece(), words + " {text}")("").input_ids) == 63
-    with pytest.raises(ConfigError, match="max_length 64 leaves no room"):
+    with config_error("max_length 64 leaves no room"):
         with_prompt(wordpiece(), words + " the {text}")
 
 
@@ -318,7 +319,7 @@ def test_invalid_column_prompts_are_refused(given, told):
 
 def test_dev_rows_without_a_prompt_are_refused():
     found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
-    with pytest.raises(ConfigError, match="found anchor, but no prompt for rows of text1, text2"):
+    with config_error("found anchor, but no prompt for rows of text1, text2"):
         found.applied(PAIRS)
     assert (
         column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids

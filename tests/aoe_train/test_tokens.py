@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
-from pairkit import ConfigError, DataError
 from tests import forked
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import around, save_bert, save_llama
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
@@ -109,7 +109,7 @@ def test_texts_without_tokens(encoder, bert):
     assert len(store) == sum(len(part) for part in store.batch([]).values()) == 0
     bare = Encoder.load(bert)
     bare.tokenizer.backend_tokenizer.post_processor = None
-    with pytest.raises(DataError, match=r"text ' ' has no tokens.*\(2 such texts\)"):
+    with data_error(r"text ' ' has no tokens.*\(2 such texts\)"):
         tokens(bare, ["cat", " ", "\t"], max_length=8)
 
 
@@ -125,7 +125,7 @@ def test_texts_without_tokens(encoder, bert):
 )
 def test_bad_settings(how, message, encoder):
     prompts = how.pop("prompts", "")
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         tokens(encoder, TEXTS, prompts, **how)
 
 
@@ -197,14 +197,14 @@ def test_concurrent_processes_build_the_same_cache(bert, tmp_path):
 
 def test_a_cache_that_cant_be_written(encoder, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="can't be written"):
+    with config_error("can't be written"):
         tokens(encoder, TEXTS, cache=tmp_path / "file")
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a cat " * 2000 + "\ud800"], ids=["short", "long"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_half_a_surrogate_pair(encoder, tmp_path, cached, text):
-    with pytest.raises(DataError, match="contains half a surrogate pair"):
+    with data_error("contains half a surrogate pair"):
         tokens(encoder, ["a", text], max_length=8, cache=tmp_path if cached else None)
 
 

@@ -16,7 +16,7 @@ from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, Plan, evaluate, train
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs
 
 ROWS = 90
@@ -96,7 +96,7 @@ def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
 
 def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path):
     def refused(match, given=data, backbone=shallow, **flags):
-        with pytest.raises(ConfigError, match=match):
+        with config_error(match):
             run(given, backbone, finished, **{"optim__epochs": 2, **flags})
 
     refused(r"settings\.seed \(42 there, 7 now\).*fresh=True", seed=7)
@@ -113,14 +113,12 @@ def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path)
     assert not same_weights(finished, again)
 
 
-def test_best_weights_are_saved(data, shallow, tmp_path):
+def test_best_weights_are_saved(data, shallow, out):
     # This learning rate is too high.
-    record = run(data, shallow, tmp_path / "m", optim__lr=0.01, optim__epochs=3, optim__warmup=0)
+    record = run(data, shallow, out, optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
-    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(
-        record["result"]["dev"], abs=1e-4
-    )
+    assert score(out, data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
 def test_custom_metric_and_callbacks(data, shallow, tmp_path):
@@ -143,7 +141,7 @@ def test_custom_metric_and_callbacks(data, shallow, tmp_path):
         train(data["data"], out=tmp_path / "n", dev_metric=lambda _: math.nan, **given)
 
 
-def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
+def test_average_of_weights_is_scored_and_saved(data, shallow, out):
     passed = []
 
     def see(model):
@@ -152,17 +150,15 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
         )
 
     flags = {"optim__average": 0.5, "optim__evaluations": 1}
-    record = run(data, shallow, tmp_path / "m", callbacks=[Watch("on_step_end", see)], **flags)
-    found = weights(tmp_path / "m")
+    record = run(data, shallow, out, callbacks=[Watch("on_step_end", see)], **flags)
+    found = weights(out)
     assert len(passed) == 6
     mean = {name: torch.stack([step[name] for step in passed[3:]]).mean(0) for name in found}
     torch.testing.assert_close(found, mean, atol=1e-6, rtol=1e-5)
     assert not torch.equal(
         found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"]
     )
-    assert score(tmp_path / "m", data["dev_data"]) == pytest.approx(
-        record["result"]["dev"], abs=1e-4
-    )
+    assert score(out, data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -173,15 +169,13 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, tmp_path):
     ],
     ids=["step", "load"],
 )
-def test_out_of_memory_advice(data, shallow, tmp_path, monkeypatch, owner, method, error):
+def test_out_of_memory_advice(data, shallow, out, monkeypatch, owner, method, error):
     def refuse(*_, **__):
         raise error
 
     monkeypatch.setattr(owner, method, refuse)
-    for call in (lambda: run(data, shallow, tmp_path / "m"), lambda: plan(data, shallow)):
-        with pytest.raises(
-            ConfigError, match=r"out of memory: lower batch_size= \(now 16\) or max_length="
-        ):
+    for call in (lambda: run(data, shallow, out), lambda: plan(data, shallow)):
+        with config_error(r"out of memory: lower batch_size= \(now 16\) or max_length="):
             call()
 
 
@@ -196,17 +190,17 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
     assert found <= 1.001 * np.mean(norms)  # the norm of a mean is at most the mean of the norms
 
 
-def test_foreign_folder_is_never_replaced(data, shallow, tmp_path):
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "thesis.tex").write_text("years")
-    with pytest.raises(ConfigError, match="other files than a model of `aoe train`"):
-        run(data, shallow, tmp_path / "m", fresh=True)
-    assert (tmp_path / "m" / "thesis.tex").exists()
+def test_foreign_folder_is_never_replaced(data, shallow, out):
+    (out).mkdir()
+    (out / "thesis.tex").write_text("years")
+    with config_error("other files than a model of `aoe train`"):
+        run(data, shallow, out, fresh=True)
+    assert (out / "thesis.tex").exists()
 
 
-def test_early_stopping(data, shallow, tmp_path):
+def test_early_stopping(data, shallow, out):
     flags = {"optim__lr": 0.01, "optim__epochs": 5, "optim__patience": 2, "optim__warmup": 0}
-    record = run(data, shallow, tmp_path / "m", **flags)
+    record = run(data, shallow, out, **flags)
     assert record["result"]["steps"] < 30
     assert record["result"]["pairs"] < 5 * ROWS
 
@@ -258,7 +252,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     assert "validation split is left out" in told
     assert "texts are truncated to 8 tokens" in told
     assert words in told
-    with pytest.raises(DataError, match=f"{words}.*dev_data="):
+    with data_error(f"{words}.*dev_data="):
         run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
 
 
@@ -281,16 +275,14 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     ],
     ids=str,
 )
-def test_learning_rate_depends_on_the_backbones_auc(
-    flags, top, line, lr, shallow, tmp_path, capsys
-):
+def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallow, out, capsys):
     rows = [
         {"text1": f"{one} man", "text2": f"{one if label else other} man", "label": label * top}
         for place, one in enumerate(WORDS[:16])
         for label, other in ((1, one), (0, WORDS[20 + place]))
     ]
     given = {"batch_size": 32, "dev_data": rows[:8]} | flags
-    found = train(rows, backbone=shallow, out=tmp_path / "m", **given)
+    found = train(rows, backbone=shallow, out=out, **given)
     told = capsys.readouterr().err
     assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(
         told.split()
@@ -300,13 +292,13 @@ def test_learning_rate_depends_on_the_backbones_auc(
     assert found.record["origin"]["settings"]["optim"]["lr"] == lr
 
 
-def test_dev_gain_has_an_interval(data, shallow, tmp_path):
+def test_dev_gain_has_an_interval(data, shallow, out):
     held_out = [
         {"anchor": f"a {word} man", "positive": f"the {word} dog", "negative": f"no {other}"}
         for word, other in zip(WORDS * 2, WORDS[1:] * 2, strict=False)
     ]
     given = {"dev_data": held_out[:60], "lr": 1e-9, "epochs": 0.2}
-    found = train(data["data"], backbone=shallow, out=tmp_path / "m", **given)
+    found = train(data["data"], backbone=shallow, out=out, **given)
     _, told, no_better = found.notes()
     gain = "1.0000, before 1.0000 (+0.0000 [0.0000, 0.0000], "
     assert f"triplet_accuracy on dev data: {gain}" in told

@@ -82,9 +82,9 @@ def test_defaults(kind, given, parts, lr, epochs, batch_size, sources, bert, tmp
     assert planned["optim"] == {"lr": pytest.approx(lr), "epochs": epochs, "batch_size": batch_size}
 
 
-def test_rules_negatives_of_requests_are_reported(sources, bert, tmp_path, capsys):
+def test_rules_negatives_of_requests_are_reported(sources, bert, out, capsys):
     given = {"preset": "domain", **RULES}
-    run = train(sources["requests"], backbone=bert, out=tmp_path / "m", **given)
+    run = train(sources["requests"], backbone=bert, out=out, **given)
     assert (
         "warning: rules wrote the negatives of these first-person texts" in capsys.readouterr().err
     )
@@ -121,9 +121,9 @@ PROMPT = "Summarize sentence {text} in one word:"
     ],
     ids=str,
 )
-def test_decoders(given, rank, prompt, told, sources, llama, tmp_path, capsys):
+def test_decoders(given, rank, prompt, told, sources, llama, out, capsys):
     how = {"epochs": 0.3, **given}
-    run = train(sources["graded"], backbone=llama, out=tmp_path / "m", **how)
+    run = train(sources["graded"], backbone=llama, out=out, **how)
     found = run.record["origin"]["settings"]
     assert (found["lora"] and found["lora"]["rank"]) == rank
     assert found["prompts"] == prompt

@@ -82,14 +82,14 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
 @pytest.mark.parametrize(
     "more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str
 )
-def test_adapters_of_a_decoder_are_trained(data, llama, tmp_path, more):
+def test_adapters_of_a_decoder_are_trained(data, llama, out, more):
     flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
-    record = run(data, llama, tmp_path / "m", **flags, **more)
-    found = load_file(tmp_path / "m" / "adapter_model.safetensors")
+    record = run(data, llama, out, **flags, **more)
+    found = load_file(out / "adapter_model.safetensors")
     assert math.isfinite(record["result"]["dev"])
     assert any(value.any() for name, value in found.items() if "lora_B" in name)
     assert all(value.dtype == torch.float32 for name, value in found.items() if "lora" in name)
-    assert Encoder.load(tmp_path / "m").encode(TEXTS).shape == (len(TEXTS), 32)
+    assert Encoder.load(out).encode(TEXTS).shape == (len(TEXTS), 32)
 
 
 def test_packed_and_padded_runs_agree(data, bert, tmp_path):

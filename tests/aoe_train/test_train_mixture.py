@@ -8,6 +8,7 @@ import yaml
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets
 
@@ -39,7 +40,7 @@ def dev_of(files: dict[str, str]) -> dict[str, str]:
     return {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
 
 
-def test_three_kinds_in_one_run(files, shallow, tmp_path):
+def test_three_kinds_in_one_run(files, shallow, out):
     dev = dev_of(files)
     settings = {
         "log.steps": 2,
@@ -48,9 +49,7 @@ def test_three_kinds_in_one_run(files, shallow, tmp_path):
         "mix.dev": "nli",
     }
     settings |= {f"datasets.{name}.prompts": {"anchor": f"the {name} "} for name in ("nli", "qa")}
-    run = train(
-        three(files), dev_data=dev, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST
-    )
+    run = train(three(files), dev_data=dev, backbone=shallow, out=out, settings=settings, **FAST)
     # 6 + 3 + 2 * 2 batches an epoch
     assert (run.steps, run.pairs) == (2 * 13, 2 * (90 + 40 + 2 * 20))
     datasets = run.record["datasets"]
@@ -106,7 +105,7 @@ def test_one_named_dataset_equals_a_plain_run(files, shallow, tmp_path):
     assert named.record["datasets"] == {"x": plain.record["datasets"]["stsb"]}
 
 
-def test_one_objective_per_dataset(files, shallow, tmp_path):
+def test_one_objective_per_dataset(files, shallow, out):
     seen = []
 
     def own(vectors, labels):
@@ -117,7 +116,7 @@ def test_one_objective_per_dataset(files, shallow, tmp_path):
     run = train(
         {"stsb": files["stsb"], "qa": files["qa"]},
         backbone=shallow,
-        out=tmp_path / "m",
+        out=out,
         objective={"qa": own},
         settings={"datasets.stsb.preset": "sbert", "datasets.stsb.batch_size": 8},
         **FAST,
@@ -128,7 +127,7 @@ def test_one_objective_per_dataset(files, shallow, tmp_path):
     assert run.record["datasets"]["stsb"]["epoch"]["batches"] == 12  # 90 rows, 8 a batch
 
 
-def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
+def test_labels_and_columns_of_each_dataset(files, shallow, out):
     rows = [
         {"q": f"the man {n}", "d": f"a woman {n}", "label": "yes" if n % 2 else "no"}
         for n in range(20)
@@ -138,25 +137,24 @@ def test_labels_and_columns_of_each_dataset(files, shallow, tmp_path):
         "datasets.faq.columns": {"text1": "q", "text2": "d", "label": "label"},
         "datasets.faq.labels": {"yes": 1, "no": 0},
     }
-    run = train(data, backbone=shallow, out=tmp_path / "m", settings=settings, **FAST)
+    run = train(data, backbone=shallow, out=out, settings=settings, **FAST)
     assert run.record["datasets"]["faq"]["kind"] == "binary"
     assert run.record["datasets"]["faq"]["reading"]["labels"]
     assert run.record["sources"]["data"] == {"stsb": files["stsb"], "faq": "the list given"}
     del settings["datasets.faq.labels"]
     data["faq"] = [row | {"label": "perhaps"} for row in rows]
-    with pytest.raises(DataError, match=r"^dataset faq: the list given"):
+    with data_error(r"^dataset faq: the list given"):
         plan(data, backbone=shallow, settings=settings, **FAST)
 
 
-def test_dev_sets_without_a_dataset(files, shallow, tmp_path):
+def test_dev_sets_without_a_dataset(files, shallow, out):
     given, settings = {"stsb": files["stsb"]}, {"datasets.other.weight": 2}
-    with pytest.raises(
-        ConfigError,
-        match=r"datasets\.other\.weight: has no effect, as other is only held out; expected stsb",
+    with config_error(
+        r"datasets\.other\.weight: has no effect, as other is only held out; expected stsb"
     ):
         plan(given, dev_data={"other": files["stsb-dev"]}, backbone=shallow, settings=settings)
     dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
-    run = train(files["stsb"], dev_data=dev, backbone=shallow, out=tmp_path / "m", **FAST)
+    run = train(files["stsb"], dev_data=dev, backbone=shallow, out=out, **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
     assert (run.dev, run.dev_metric) == (pytest.approx(mean), "mean")
     assert "their mean score chose" in (run.out / "README.md").read_text()
@@ -173,7 +171,7 @@ def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
     assert [*run.record["datasets"]] == ["nli", "set"]
 
 
-def test_nan_loss_names_the_dataset(files, shallow, tmp_path):
+def test_nan_loss_names_the_dataset(files, shallow, out):
     objective = {"qa": lambda vectors, _: vectors.sum() * float("nan")}
     with pytest.raises((ConfigError, DataError), match=r"rows [\d, ]+ of qa \(counted from 0"):
-        train(three(files), backbone=shallow, out=tmp_path / "m", objective=objective, **FAST)
+        train(three(files), backbone=shallow, out=out, objective=objective, **FAST)

@@ -79,7 +79,7 @@ def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
 
 
 @pytest.mark.parametrize("pooling", ["cells", "avg"])
-def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
+def test_adapters_of_ran_encode_as_in_training(ran, out, tmp_path, pooling):
     from sentence_transformers import SentenceTransformer
 
     texts, seen = [row["text1"] for row in PAIRS], list[np.ndarray]()
@@ -89,19 +89,13 @@ def test_adapters_of_ran_encode_as_in_training(ran, tmp_path, pooling):
         return len(seen) / 9
 
     run = aoe_train.train(
-        PAIRS,
-        backbone=ran,
-        out=tmp_path / "m",
-        lora=True,
-        pooling=pooling,
-        dev_metric=metric,
-        **FAST,
+        PAIRS, backbone=ran, out=out, lora=True, pooling=pooling, dev_metric=metric, **FAST
     )
     assert np.abs(seen[0] - seen[-1]).max() > 1e-3
     assert_allclose(run.encoder.encode(texts), seen[-1], atol=1e-5)
-    theirs = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True)
+    theirs = SentenceTransformer(str(out), trust_remote_code=True)
     assert_allclose(theirs.encode(texts), seen[-1], atol=1e-5)
-    assert export(tmp_path / "m", out=tmp_path / "merged").merged
+    assert export(out, out=tmp_path / "merged").merged
 
 
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
@@ -119,7 +113,7 @@ def test_lora_model_can_be_trained_again(data, llama, tmp_path):
 
 @pytest.mark.parametrize(("lora", "frozen"), [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
 def test_only_weights_frozen_under_adapters_have_the_runs_precision(
-    data, llama, tmp_path, lora, frozen, monkeypatch
+    data, llama, out, lora, frozen, monkeypatch
 ):
     monkeypatch.setattr(
         "aoe_train.model.precision._cpu_has_bf16", lambda: True
@@ -128,13 +122,13 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     watch = Watch(
         "on_train_begin", lambda model: kinds.add(model.text_model.backbone.norm.weight.dtype)
     )
-    record = run(data, llama, tmp_path / "m", callbacks=[watch], lora=lora, run__precision="bf16")
+    record = run(data, llama, out, callbacks=[watch], lora=lora, run__precision="bf16")
     assert kinds == {frozen}
     assert np.isfinite(record["history"][-1]["loss"])
     assert record["encoder"]["pooling"] == "last"
-    assert np.isfinite(Encoder.load(tmp_path / "m").encode(["the man is eating", "a dog"])).all()
+    assert np.isfinite(Encoder.load(out).encode(["the man is eating", "a dog"])).all()
     name = "adapter_model.safetensors" if lora else "model.safetensors"
-    assert {weight.dtype for weight in load_file(tmp_path / "m" / name).values()} == {torch.float32}
+    assert {weight.dtype for weight in load_file(out / name).values()} == {torch.float32}
 
 
 def test_single_texts_need_dropout(tmp_path):
@@ -164,18 +158,18 @@ def test_column_prompts_equal_prompted_texts(tmp_path):
     assert_close(weights(tmp_path / "a"), weights(tmp_path / "b"), atol=1e-5, rtol=1e-4)
 
 
-def test_trained_model_stores_its_prompts(tmp_path, capsys):
+def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
 
     backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
     data = str(write_columns(tmp_path / "data.tsv", 24, 1))
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
-    record = run({"data": data, "dev_data": str(dev)}, backbone, tmp_path / "m", prompts=BY_COLUMN)
-    aoe_train.train(PAIRS, backbone=tmp_path / "m", out=tmp_path / "again", epochs=0.1)
+    record = run({"data": data, "dev_data": str(dev)}, backbone, out, prompts=BY_COLUMN)
+    aoe_train.train(PAIRS, backbone=out, out=tmp_path / "again", epochs=0.1)
     told = " ".join(capsys.readouterr().err.split())
     assert "texts get none of the model's prompts (document, query)" in told
     expected = {"query": "the man: ", "document": "a road "}
-    ours, theirs = Encoder.load(tmp_path / "m"), SentenceTransformer(str(tmp_path / "m"))
+    ours, theirs = Encoder.load(out), SentenceTransformer(str(out))
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)

@@ -193,11 +193,11 @@ CASES = [(kind, *case) for kind, cases in REFUSED.items() for case in cases]
 
 
 @pytest.mark.parametrize(("kind", "given", "message"), CASES, ids=[case[2] for case in CASES])
-def test_refused_runs(kind, given, message, data, shallow, tmp_path):
+def test_refused_runs(kind, given, message, data, shallow, out):
     with pytest.raises((ConfigError, DataError), match=message) as raised:
-        train(data[kind], backbone=shallow, out=tmp_path / "m", **given)
+        train(data[kind], backbone=shallow, out=out, **given)
     assert "\n" not in str(raised.value)
-    assert not (tmp_path / "m").exists()
+    assert not (out).exists()
 
 
 def test_dry_runs_are_not_sharded(shallow):
@@ -206,25 +206,20 @@ def test_dry_runs_are_not_sharded(shallow):
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
-def test_missing_tracker_package_is_refused(shallow, tmp_path, monkeypatch, name):
+def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
-        train(BINARY, backbone=shallow, out=tmp_path / "m", **setting(log__report_to=name))
+        train(BINARY, backbone=shallow, out=out, **setting(log__report_to=name))
 
 
 @pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
-def test_sharding_by_accelerate_launch_is_refused(shallow, tmp_path, monkeypatch, name):
+def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with refusal(f"{name} is set: .*run.shard"):
-        train(BINARY, backbone=shallow, out=tmp_path / "m")
+        train(BINARY, backbone=shallow, out=out)
 
 
-def test_unsupported_gradient_checkpointing_is_refused(shallow, tmp_path, monkeypatch):
+def test_unsupported_gradient_checkpointing_is_refused(shallow, out, monkeypatch):
     monkeypatch.setattr(BertModel, "supports_gradient_checkpointing", False)
     with refusal(r"gradient_checkpointing: BertModel.*run\.chunk"):
-        train(
-            BINARY,
-            backbone=shallow,
-            out=tmp_path / "m",
-            **setting(run__gradient_checkpointing=True),
-        )
+        train(BINARY, backbone=shallow, out=out, **setting(run__gradient_checkpointing=True))

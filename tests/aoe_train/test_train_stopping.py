@@ -63,31 +63,31 @@ def test_stopped_run_continues_to_the_same_weights(fit, tmp_path, capsys):
         assert signal.getsignal(kind) == before
 
 
-def test_second_ctrl_c_stops_immediately(fit, tmp_path):
+def test_second_ctrl_c_stops_immediately(fit, out):
     with pytest.raises(KeyboardInterrupt) as ended:
-        fit(tmp_path / "m", Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
+        fit(out, Signals(signal.SIGINT, 3), Signals(signal.SIGINT, 3))
     assert "stopped" not in str(ended.value)
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
 
-def test_signal_at_the_last_step_finishes_the_run(fit, tmp_path):
-    fit(tmp_path / "m", Signals(signal.SIGTERM, 6))
-    assert (tmp_path / "m" / "model.safetensors").exists()
+def test_signal_at_the_last_step_finishes_the_run(fit, out, tmp_path):
+    fit(out, Signals(signal.SIGTERM, 6))
+    assert (out / "model.safetensors").exists()
     assert not (tmp_path / "m.work").exists()
 
 
-def test_ignored_signals_stop_nothing(fit, tmp_path):
+def test_ignored_signals_stop_nothing(fit, out):
     before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
-        assert fit(tmp_path / "m", Signals(signal.SIGUSR1, 3)).steps == 6
+        assert fit(out, Signals(signal.SIGUSR1, 3)).steps == 6
         assert signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_a_run_outside_the_main_thread_handles_no_signals(fit, tmp_path):
+def test_a_run_outside_the_main_thread_handles_no_signals(fit, out):
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(fit, tmp_path / "m").result().steps == 6
+        assert pool.submit(fit, out).result().steps == 6
 
 
 @pytest.fixture

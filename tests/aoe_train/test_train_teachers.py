@@ -11,6 +11,7 @@ import pytest
 
 from aoe_train import Encoder, Trained, plan, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import WORDS, edit, save_bert
 
 Rows = list[dict[str, Any]]
@@ -110,9 +111,9 @@ def test_learning_from_oneself_costs_nothing(tmp_path, data):
     assert found.history[0]["embed_distill"] == pytest.approx(0, abs=1e-5)
 
 
-def test_guide_and_teacher_are_recorded(shallow, teacher, tmp_path):
+def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
     settings = EVERYTHING | {"guide.model": str(teacher), "teacher.model": str(teacher)}
-    found = run(triplets(), shallow, tmp_path / "m", **settings)
+    found = run(triplets(), shallow, out, **settings)
     assert {*PARTS, "contrastive"} <= found.history[0].keys()
     told = found.record["advisers"]["teacher"]
     assert told["prompts"] == {
@@ -124,8 +125,8 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, tmp_path):
     assert told["dim"] == 16
     assert found.record["origin"]["teacher"]["weights"] == told["weights"]
     other = save_bert(tmp_path / "other", dim=16, layers=1, seed=8)
-    with pytest.raises(ConfigError, match=r"other settings: .*teacher\.weights"):
-        run(triplets(), shallow, tmp_path / "m", **settings | {"teacher.model": str(other)})
+    with config_error(r"other settings: .*teacher\.weights"):
+        run(triplets(), shallow, out, **settings | {"teacher.model": str(other)})
 
 
 def pairs() -> Rows:
@@ -171,7 +172,7 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
         "objective.weights.embed_distill": 1,
         "teacher.model": str(tmp_path / "vectors.parquet"),
     }
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         run(pairs(), shallow, tmp_path / "m", **settings)
 
 
@@ -219,7 +220,7 @@ def test_invalid_combinations_are_refused_before_encoding(
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
     names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot"), "RERANKER": str(reranker)}
     given = {key: names.get(str(value), value) for key, value in settings.items()}
-    with pytest.raises(ConfigError, match=message) as raised:
+    with config_error(message) as raised:
         run(triplets(), shallow, tmp_path / "m", **given)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "cache" / "vectors").exists()
@@ -227,7 +228,7 @@ def test_invalid_combinations_are_refused_before_encoding(
 
 def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(shallow, teacher, tmp_path):
     both = {"guide.model": str(teacher), "teacher.model": str(teacher)}
-    with pytest.raises(ConfigError, match="a custom loss can't use a guide"):
+    with config_error("a custom loss can't use a guide"):
         plan(
             triplets(), backbone=shallow, objective=lambda vectors, _: vectors.sum(), **how(**both)
         )
@@ -274,14 +275,14 @@ def scored() -> Rows:
     return [{**row, "teacher_scores": [drawn.uniform(5, 9), drawn.uniform(-9, 3)]} for row in rows]
 
 
-def test_scores_are_matched_by_text_trained_and_recorded(shallow, tmp_path):
+def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path):
     data = put(tmp_path / "rows.jsonl", scored())
     settings = {"preset": "auto", "teacher.scores": str(data), "teacher.score_range": "-10,10"}
-    found = run(data, shallow, tmp_path / "m", **settings)
+    found = run(data, shallow, out, **settings)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]
     assert found.record["advisers"] == {"teacher_scores": {"file": "rows.jsonl"}}
-    assert "Scores of a teacher: `rows.jsonl`." in (tmp_path / "m" / "README.md").read_text()
+    assert "Scores of a teacher: `rows.jsonl`." in (out / "README.md").read_text()
     # Rows in another order, or pairs with a score each, give the same losses.
     turned = put(tmp_path / "turned.jsonl", scored()[::-1])
     listed = tmp_path / "pairs.tsv"
@@ -294,7 +295,7 @@ def test_scores_are_matched_by_text_trained_and_recorded(shallow, tmp_path):
     for file in (turned, listed):
         again = run(data, shallow, tmp_path / file.stem, **settings | {"teacher.scores": str(file)})
         assert again.history == found.history
-    with pytest.raises(ConfigError, match="scores, expected its vectors"):
+    with config_error("scores, expected its vectors"):
         run(data, shallow, tmp_path / "n", **settings, **EMBED)
-    with pytest.raises(ConfigError, match="found single texts, expected pairs or triplets"):
+    with config_error("found single texts, expected pairs or triplets"):
         run(sentences(8), shallow, tmp_path / "n", **settings | SCORE)

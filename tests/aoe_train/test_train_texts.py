@@ -25,11 +25,9 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
         ({"purpose": "search"}, 0.25, "Does the second text answer the first, or ask the same?"),
     ],
 )
-def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing, question):
+def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing, question):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run = aoe_train.train(
-        tmp_path / "texts.txt", backbone=shallow, out=tmp_path / "m", **FEW, **arguments
-    )
+    run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=out, **FEW, **arguments)
     planned = plan(TEXTS, backbone=shallow, **FEW, **arguments)
     assert run.steps == planned.record["steps"] == math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
     settings = run.record["origin"]["settings"]
@@ -38,7 +36,7 @@ def test_plain_texts_become_a_model(shallow, tmp_path, arguments, smoothing, que
         "kl",
     )
     assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
-    card = (tmp_path / "m" / "README.md").read_text()
+    card = (out / "README.md").read_text()
     assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card
     (_, sample), (_, review), (_, compare) = run.next_steps()
     assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
@@ -66,8 +64,8 @@ def test_plain_texts_need_no_preset(tmp_path):
         assert ("score_distill" in run.history[-1]) == (preset == "domain")
 
 
-def test_an_unchanged_model_has_no_next_steps(shallow, tmp_path):
-    run = aoe_train.train(TEXTS, backbone=shallow, out=tmp_path / "m", **FEW, interpolate=0)
+def test_an_unchanged_model_has_no_next_steps(shallow, out):
+    run = aoe_train.train(TEXTS, backbone=shallow, out=out, **FEW, interpolate=0)
     assert run.next_steps() == []
 
 

@@ -19,6 +19,7 @@ from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -95,7 +96,7 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
         again
     ).items()
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"has notes\.txt, which isn't part of a set of figures"):
+    with config_error(r"has notes\.txt, which isn't part of a set of figures"):
         make_figures(request, out, lambda _: None)
 
 
@@ -120,7 +121,7 @@ def test_figures_of_a_dataset(tmp_path):
     assert found["pairs"]["long_texts"] == {"train": 1 / 8, "test": 0}
     assert found["pairs"]["mean_overlap"]["1-gram"] == {"negative": 0, "positive": 50}
     assert found["pairs"]["sources"] == {"r/0": 4, "r/1": 4}
-    with pytest.raises(ConfigError, match="--kind densities needs --model"):
+    with config_error("--kind densities needs --model"):
         Request((), "x.tsv", kind="densities")
 
 
@@ -142,13 +143,13 @@ def test_curves_of_runs(tmp_path):
     )
     none = write_run(tmp_path / "none", result={"dev_metric": None}, dev_history=[], best_step=None)
     assert read_curves(none).dev is None
-    with pytest.raises(ConfigError, match="only model folders of `aoe train` have curves"):
+    with config_error("only model folders of `aoe train` have curves"):
         read_curves("minilm")
     for changes, message in (
         ({"history": []}, "the history is empty"),
         ({"history": 3}, "no readable"),
     ):
-        with pytest.raises(DataError, match=message):
+        with data_error(message):
             read_curves(write_run(tmp_path / "bad", **changes))
 
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from pairkit import ConfigError, DataError
 from papers.methods.bilstm import bilstm_folder, write_bilstm
 from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_flow
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
+from tests.aoe_train.refusals import config_error, data_error
 
 
 def drawn(count: int = 400, dim: int = 6) -> np.ndarray:
@@ -33,9 +33,9 @@ def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions()
     directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)[2][:2]
     cosines = np.abs((weight / np.linalg.norm(weight, axis=1, keepdims=True)) @ directions.T)
     assert cosines == pytest.approx(np.eye(2), abs=1e-3)
-    with pytest.raises(ConfigError, match="expected 1 to 6, the dimension"):
+    with config_error("expected 1 to 6, the dimension"):
         whitening(vectors, 7)
-    with pytest.raises(DataError, match="span 0 directions"):
+    with data_error("span 0 directions"):
         whitening(vectors[:1].repeat(4, 0), None)
 
 
@@ -62,9 +62,9 @@ def test_fitting_a_flow_raises_the_likelihood_and_is_deterministic():
     again = with_flow(lambda texts: vectors[: len(texts)], ["text"] * 300, seed=1)
     with torch.no_grad():
         assert again(["text"] * 3) == pytest.approx(fitted(torch.from_numpy(vectors[:3])).numpy())
-    with pytest.raises(DataError, match="found 1 vectors"):
+    with data_error("found 1 vectors"):
         fit_flow(vectors[:1])
-    with pytest.raises(ConfigError, match="vectors of 2 dimensions"):
+    with config_error("vectors of 2 dimensions"):
         fit_flow(vectors[:, :2])
 
 
@@ -92,9 +92,9 @@ def test_words_are_looked_up_and_averaged(name, tmp_path):
     [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
 )
 def test_errors_in_word_vector_files_name_the_row(text, row, tmp_path):
-    with pytest.raises(DataError, match=rf"w\.txt:{row}: "):
+    with data_error(rf"w\.txt:{row}: "):
         read_word_vectors(written(tmp_path / "w.txt", text))
-    with pytest.raises(DataError, match="no word vectors"):
+    with data_error("no word vectors"):
         read_word_vectors(written(tmp_path / "empty.txt", ""))
 
 

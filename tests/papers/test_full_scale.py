@@ -13,13 +13,13 @@ import pytest
 
 import aoe_train
 from aoe_train.settings.train_settings import TrainSettings
-from pairkit import ConfigError
 from papers.methods.bilstm import write_bilstm
 from papers.reproduce.plan import Folders, Run, plan
 from papers.reproduce.recipe import Scale, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
+from tests.aoe_train.refusals import config_error
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
 
@@ -102,9 +102,7 @@ def test_every_row_runs_on_data_of_the_hub(name, full):
 
 def test_mteb_is_named_before_a_model_is_loaded(monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb", None)  # as if it were not installed
-    with pytest.raises(
-        ConfigError, match=r"suite mteb needs mteb.*pip install 'aoe-toolkit\[mteb\]'"
-    ):
+    with config_error(r"suite mteb needs mteb.*pip install 'aoe-toolkit\[mteb\]'"):
         Scoring(read_recipe("mteb").at("full").evaluate, Folders(None, Path("w")))
 
 

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 import aoe_train
 from aoe_train import Encoder, TextBatch
-from pairkit import ConfigError, RemoteError
+from pairkit import RemoteError
 from papers.methods import NAMES, method
 from papers.methods.bilstm import write_bilstm
 from papers.methods.consert import features_cut, shuffled, without_dropout
@@ -24,6 +24,7 @@ from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import WORDS, save_generator, save_words
 
 TEXT_METHODS = [
@@ -117,7 +118,7 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
 )
 def test_unsuitable_models_and_rows_are_refused(name, kind, given, words, shallow):
     options = {"generator": "none"} if name == "diffcse" else {}
-    with pytest.raises(ConfigError, match=words):
+    with config_error(words):
         begun(name, Encoder.load(shallow, **given), kind, **options)
 
 
@@ -248,7 +249,7 @@ def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
     ):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
     (tmp_path / "generator" / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
+    with config_error("not a masked language model in safetensors"):
         begun("diffcse", encoder, generator=str(tmp_path / "generator"))
 
 

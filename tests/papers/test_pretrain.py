@@ -9,11 +9,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, Trainer
 
-from pairkit import ConfigError
 from papers.ran.pretrain import _read_embeddings as read_embeddings
 from papers.ran.pretrain import pretrain
 from papers.ran.settings import PretrainSettings, RanSizes
 from tests.aoe_train.conftest import Killed
+from tests.aoe_train.refusals import config_error
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 
@@ -82,9 +82,7 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
 )
 def test_a_diverged_run_stops(texts, bert, changes, sign):
     run = settings(texts, bert, **changes)
-    with pytest.raises(
-        ConfigError, match=rf"diverged at step \d+: {sign}.* --fresh .* --set lr="
-    ) as caught:
+    with config_error(rf"diverged at step \d+: {sign}.* --fresh .* --set lr=") as caught:
         pretrain(run)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(
@@ -114,7 +112,7 @@ def test_a_killed_run_continues_to_the_same_weights(texts, bert, monkeypatch, ch
     assert not broken.out.exists()
     # The newest checkpoint was not whole yet.
     (texts.with_name("ran.work") / "checkpoint-4" / "trainer_state.json").unlink()
-    with pytest.raises(ConfigError, match="other settings or texts"):
+    with config_error("other settings or texts"):
         pretrain(broken.model_copy(update={"lr": 0.5}))
     result = pretrain(broken)
     names = ("steps", "tokens", "loss_first", "loss_last")
@@ -129,6 +127,6 @@ def test_embeddings_of_another_encoder_and_fresh(texts, bert):
     how = {"tokenizer": None, "init_from": bert, "sizes": sizes, "lr": 1e-9, "weight_decay": 0}
     model = AutoModel.from_pretrained(pretrain(settings(texts, bert, steps=1, **how))["out"])
     torch.testing.assert_close(model.embed_tokens.weight, read_embeddings(bert), atol=1e-6, rtol=0)
-    with pytest.raises(ConfigError, match="already exists"):
+    with config_error("already exists"):
         pretrain(settings(texts, bert, steps=1))
     assert pretrain(settings(texts, bert, steps=2, fresh=True))["steps"] == 2

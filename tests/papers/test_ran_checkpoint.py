@@ -23,6 +23,7 @@ from papers.ran.convert import convert_checkpoint
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.tensor_bundle import read_bundle
 from tests.aoe_train.ran_reference import Reference, second_moment, standard
+from tests.aoe_train.refusals import data_error
 
 CHECKPOINT = Path(__file__).parents[1] / "aoe_train" / "data" / "ran.ckpt"
 TEXTS = [list(np.random.default_rng(n).integers(1, 20, n)) for n in (1, 5, 8, 10, 11, 16, 29)]
@@ -120,7 +121,7 @@ def test_other_variables_are_refused(change, message, monkeypatch):
     variables = read_bundle(CHECKPOINT)
     change(variables)
     monkeypatch.setattr("papers.ran.convert.read_bundle", lambda _: variables)
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         convert_checkpoint(CHECKPOINT, heads=3)
 
 
@@ -157,7 +158,7 @@ def checkpoint(tmp_path) -> Path:
 )
 def test_damaged_files_are_named(checkpoint, damage, words):
     damage(Path(f"{checkpoint}.index"), Path(f"{checkpoint}.data-00000-of-00001"))
-    with pytest.raises(DataError, match=words):
+    with data_error(words):
         read_bundle(checkpoint)
 
 

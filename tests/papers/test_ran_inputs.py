@@ -17,12 +17,12 @@ from torch.testing import assert_close
 from transformers import AutoTokenizer
 
 from aoe_train import ran
-from pairkit import ConfigError, DataError
 from papers.ran.corpus import read_texts, tokenize_corpus
 from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import IGNORED, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
 from papers.ran.tokenizer import load_tokenizer
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TOKENIZER = wordpiece()
@@ -88,7 +88,7 @@ def test_masks_depend_on_seed_epoch_and_row():
     )  # which stay
     assert shown.tolist() == SPECIAL
     assert (labels == IGNORED).all()
-    with pytest.raises(ConfigError, match="no mask token"):
+    with config_error("no mask token"):
         Vocabulary.of(bytelevel())
 
 
@@ -108,7 +108,7 @@ def test_lines_and_columns_are_texts(tmp_path):
         ("plain.gz", "text", "plain.gz:1: not readable"),
         ("missing.txt", "text", "missing.txt: no such"),
     ):
-        with pytest.raises(DataError, match=words):
+        with data_error(words):
             list(read_texts([tmp_path / name], column))
 
 
@@ -158,7 +158,7 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
 )
 def test_bad_vocabularies_are_refused(vocabulary, words, tmp_path):
     (tmp_path / "vocab.txt").write_bytes(vocabulary)
-    with pytest.raises(DataError, match=words):
+    with data_error(words):
         load_tokenizer(tmp_path / "vocab.txt")
 
 
@@ -167,10 +167,10 @@ def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
     bare.backend_tokenizer.post_processor = None
     corpus = tokenize_corpus(["the dog", "\u200b", "cat"], bare, length=8, text_length=8)
     assert (len(corpus), corpus.texts, corpus.empty) == (2, 2, 1)
-    with pytest.raises(DataError, match="no text to train on: 1 texts without a token"):
+    with data_error("no text to train on: 1 texts without a token"):
         tokenize_corpus(["\u200b"], bare, length=8, text_length=8)
     for folder, words in ((tmp_path, "no tokenizer"), (llama, "no padding token")):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             load_tokenizer(folder)
     with pytest.raises(ValidationError, match="expected `tokenizer`"):
         PretrainSettings(texts=(tmp_path,), out=tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import aoe_train
-from pairkit import ConfigError, DataError, PairkitError
+from pairkit import ConfigError, PairkitError
 from papers.__main__ import app
 from papers.reproduce.consent import list_actions
 from papers.reproduce.plan import Folders, merged, plan
@@ -25,6 +25,7 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
@@ -309,26 +310,26 @@ def test_errors_name_missing_recipes_rows_and_files(root, recipe):
         ({"assignments": ["seed=3"]}, "--set seed=3: rows and runs differ in it"),
         ({"assignments": ["optim.lr"]}, "expected key=value"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             plan(recipe, "small", folders, **given)
     messages = []
     lost = modified(root, 'name = "CoSENT"', 'name = "CoSENT"\nbackbone = "{data}/ran"')
     reproduce(lost, options(root, only=("none", "CoSENT")), say=messages.append)
     assert messages[0] == f"skipped CoSENT: no backbone at {root / 'data' / 'ran'}"
     (root / "data" / "train.tsv").unlink()
-    with pytest.raises(DataError, match=r"train\.tsv: no such file"):
+    with data_error(r"train\.tsv: no such file"):
         reproduce(recipe, options(root), say=no_output)
 
 
 def test_prepare_runs_only_our_own_commands(tmp_path, monkeypatch):
     folders = Folders(None, tmp_path)
-    with pytest.raises(ConfigError, match="`rm -r x` is not one of gis import, gis detect"):
+    with config_error("`rm -r x` is not one of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), folders, no_output)
     messages = []
     source = Source(
         train="x", prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),)
     )
-    with pytest.raises(DataError, match=r"`gis pair .*` failed with exit code [23]"):
+    with data_error(r"`gis pair .*` failed with exit code [23]"):
         prepare(source, folders, messages.append)
     done = subprocess.CompletedProcess[str]([], 0)
     monkeypatch.setattr("papers.reproduce.training_data.subprocess.run", lambda *_, **__: done)
@@ -381,7 +382,7 @@ def test_differences_are_tested_over_the_seeds(root):
     page = markdown(made, found)
     assert f"| {expected:.2g} | 3 |" in page
     assert "p: paired t-test of held against CoSENT over the seeds." in page
-    with pytest.raises(ConfigError, match="compare: no row 'BERT'; expected none, CoSENT, CT"):
+    with config_error("compare: no row 'BERT'; expected none, CoSENT, CT"):
         modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "BERT"')
 
 
@@ -406,7 +407,7 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
         (("nothing",), "nothing: no such recipe; expected "),
         (("stsb",), "needs --data-dir"),
     ):
-        with pytest.raises(ConfigError, match=re.escape(words)):
+        with config_error(re.escape(words)):
             papers(*arguments)
 
 
@@ -433,12 +434,12 @@ def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root, monkeypat
     assert list_actions(found, "full") == ["loads   somebody/bert", "loads   somebody/pairs"]
     assert "loads   mteb" in list_actions(read_recipe("mteb"), "full")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with pytest.raises(ConfigError, match="nothing was run; check the actions above and add --yes"):
+    with config_error("nothing was run; check the actions above and add --yes"):
         papers(root / "changed.toml", "--data-dir", root / "data", "--out", root / "out")
     assert "runs    gis detect --work {work}/w" in capsys.readouterr().err
     assert not (root / "out").exists()
     outside = modified(root, '"{data}/train.tsv"', '"{data}/../train.tsv"')
-    with pytest.raises(ConfigError, match="expected a path below"):
+    with config_error("expected a path below"):
         list_actions(outside, "small")
-    with pytest.raises(ConfigError, match="without control characters"):
+    with config_error("without control characters"):
         modified(root, '"somebody/bert"', '"some\\u001bbody/bert"')

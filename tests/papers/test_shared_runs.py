@@ -11,11 +11,12 @@ import psutil
 import pytest
 
 import aoe_train
-from pairkit import ConfigError, PairkitError
+from pairkit import PairkitError
 from pairkit.base.system.folders import locked
 from papers.reproduce import workers
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
+from tests.aoe_train.refusals import config_error
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
 
 SET = ("--set", "optim.epochs=6")
@@ -97,10 +98,7 @@ def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypat
 
 def test_fresh_is_refused_while_another_process_does_a_run(root, recipe):  # noqa: F811
     given = options(root, only=("none",), fresh=True)
-    with (
-        locked(root / "out" / "claims" / "none-0-x"),
-        pytest.raises(ConfigError, match="another process does"),
-    ):
+    with locked(root / "out" / "claims" / "none-0-x"), config_error("another process does"):
         reproduce(recipe, given, say=no_output)
     reproduce(recipe, given, say=no_output)
     assert (root / "out" / FIGURES).exists()
@@ -137,5 +135,5 @@ def test_each_worker_has_a_gpu(listed, count, found, monkeypatch):
 
 def test_torchrun_is_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "8")
-    with pytest.raises(ConfigError, match="start without it, with --workers N"):
+    with config_error("start without it, with --workers N"):
         papers("stsb", "--data-dir", "data")

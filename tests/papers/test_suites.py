@@ -29,6 +29,7 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.retrieval import CaptionTask
 from tests.aoe_train.embeddings_server import serving
+from tests.aoe_train.refusals import config_error, data_error
 from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
@@ -76,9 +77,9 @@ def test_two_parts_choose_the_penalty_by_folds_of_train():
     expected = fit(chosen(WIDE, x, y), x, y).predict(test[0].astype(float))
     assert predict((x, y), test).tolist() == expected.tolist()
     nothing = np.zeros((60, 2), np.float32)
-    with pytest.raises(DataError, match="all examples have one class"):
+    with data_error("all examples have one class"):
         predict((nothing, np.zeros(60, int)))
-    with pytest.raises(DataError, match="only 5 examples of class 1; expected at least 20"):
+    with data_error("only 5 examples of class 1; expected at least 20"):
         predict((nothing, np.array([0] * 55 + [1] * 5)), blobs(10))
 
 
@@ -221,7 +222,7 @@ def test_damaged_and_missing_files_of_transfer(tmp_path):
         (["1\tgood"], r"CR\.tsv\.gz: 1 rows, expected 7"),
     ):
         write(folder / "senteval/CR.tsv.gz", ["label\ttext", *lines])
-        with pytest.raises(DataError, match=words):
+        with data_error(words):
             find_tasks("transfer", folder, ["CR"])
     for name in ("SST2-dev", "CR"):
         (folder / f"senteval/{name}.tsv.gz").unlink()
@@ -235,7 +236,7 @@ def test_damaged_and_missing_files_of_transfer(tmp_path):
         with pytest.raises((DataError, ConfigError), match=message):
             find_tasks("transfer", folder, names, split)
     write(originals(tmp_path / "own") / "SST/binary/sentiment-dev", ["no class"])
-    with pytest.raises(DataError, match=r"sentiment-dev:1: expected a line of SentEval's SST2"):
+    with data_error(r"sentiment-dev:1: expected a line of SentEval's SST2"):
         find_tasks("transfer", tmp_path / "own", ["SST2"])
 
 
@@ -300,7 +301,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     ):
         with pytest.raises(error, match=words):
             suites.evaluate(hinted, suite, tmp_path)
-    with pytest.raises(ConfigError, match="can't be combined with data_dir"):
+    with config_error("can't be combined with data_dir"):
         evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path)
 
 
@@ -407,7 +408,7 @@ def test_files_of_captions(tmp_path):
         ([head, *rows[:999], "999.jpg\ta\tb\t \td\te"], "gz:1001: an empty caption"),
     ):
         write(path, lines)
-        with pytest.raises(DataError, match=message):
+        with data_error(message):
             find_tasks("retrieval", tmp_path)
 
 
