@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -18,26 +17,26 @@ import aoe_train
 from aoe_train import Encoder, encode, evaluate, losses, train
 from pairkit import ConfigError, PairDataset, Progress
 from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import WORDS, weights, write_pairs
+from tests.aoe_train.tiny import WORDS, card_of, read_json, weights, write_pairs
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
 
 
 @pytest.fixture(scope="module")
-def train_file(tmp_path_factory) -> Path:
+def train_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "train.tsv", 48, 1)
 
 
 @pytest.fixture(scope="module")
-def dev_file(tmp_path_factory) -> Path:
+def dev_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "dev.tsv", 30, 2)
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
+def rows(path):
     return pl.read_csv(path, separator="\t", quote_char=None).to_dicts()
 
 
-def squared(vectors: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+def squared(vectors, labels):
     """Regression of cosines on scores from 0 to 5."""
     assert labels is not None
     assert vectors.shape[1:] == (2, 32)
@@ -51,7 +50,7 @@ class Scaled(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(()))
 
-    def forward(self, vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def forward(self, vectors, labels):
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1])
         return (self.scale * cosines - labels / 5).square().mean()
 
@@ -75,7 +74,7 @@ def test_rows_in_memory_and_their_file_give_the_same_model(train_file, dev_file,
     assert any("eval_dev" in entry for entry in run.history)
     assert run.encoder is run.encoder
     assert run.encoder.encode(["the man"]).shape == (1, run.encoder.dim)
-    record = json.loads((run.out / "run.json").read_text())
+    record = read_json(run.out / "run.json")
     assert record["sources"]["data"] == {"data-1": "the list given"}
     assert record["files"]["data"] == {"data-1": {}}
     again = train(rows(train_file), backbone=shallow, dev_data=dev_file, out=run.out, **HOW)
@@ -100,7 +99,7 @@ def test_numeric_classes_need_an_explicit_mapping(shallow, out):
     read = {"rows": 31, "kind": "binary", "reading": reading}
     assert read.items() <= run.record["datasets"]["data-1"].items()
     assert run.record["origin"]["settings"]["data"]["labels"] == {"0": 1, "1": "skip", "2": 0}
-    card = (run.out / "README.md").read_text()
+    card = card_of(run.out)
     assert "Labels: `0=1, 1=skip, 2=0`. Rows left out: 16 `1`, 2 `conflicting labels`." in card
     planned = aoe_train.plan(
         table, backbone=shallow, settings=["data.labels={0 = 1, 1 = 'skip', 2 = 0}"]
@@ -121,7 +120,11 @@ def test_progress_function_gets_a_loss_from_the_first_step(
     train(train_file, backbone=shallow, dev_data=dev_file, out=tmp_path / "m", **how)
     stages = list(dict.fromkeys(at.stage for at in seen))
     assert stages == [
-        *(f"read {train_file}", f"load {shallow}", "tokenise", "evaluate on dev data", "train")
+        f"read {train_file}",
+        f"load {shallow}",
+        "tokenise",
+        "evaluate on dev data",
+        "train",
     ]
     steps = [at for at in seen if at.stage == "train" and not at.ended]
     assert [(at.done, at.total) for at in steps] == [(0, 3), (1, 3), (2, 3), (3, 3)]
@@ -153,7 +156,7 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys)
     assert any(not torch.equal(moved[0][name], moved[1][name]) for name in moved[0])
     with config_error("other settings: objective"):
         train(train_file, backbone=shallow, out=run.out, **HOW)
-    card = (run.out / "README.md").read_text()
+    card = card_of(run.out)
     assert f"## Objective\n\nA custom loss: `{__name__}.squared`.\n" in card
     # A custom loss can learn from rows with equal labels, and a module's weights are trained.
     alike, own = [{**row, "score": 5.0} for row in rows(train_file)], Scaled()
@@ -242,7 +245,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
     run = train(data, bad_rows="skip", **how | {"progress": True})
     assert run.pairs == 8
     assert f"{data}: rows left out: empty" in " ".join(capsys.readouterr().err.split())
-    assert json.loads((tmp_path / "model.bad-rows.jsonl").read_text())["row"] == 2
+    assert read_json(tmp_path / "model.bad-rows.jsonl")["row"] == 2
 
 
 def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):

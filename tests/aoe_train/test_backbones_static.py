@@ -1,7 +1,6 @@
 """Static models: vectors equal sentence-transformers', and uses that need a network are refused."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +18,7 @@ DIM = 12
 TEXTS = [*sentences(60), "", "  ", "\u4f60\u597d \U0001f600", "a man " * 700]
 
 
-def static(
-    folder: Path, bert: Path, *, path: str = "", dense: bool = False, cut: int | None = None
-) -> Path:
+def static(folder, bert, *, path="", dense=False, cut=None):
     """A folder as written by sentence-transformers, with a random table."""
     part = folder / path
     part.mkdir(parents=True)
@@ -44,7 +41,7 @@ def static(
     return folder
 
 
-def write_modules(folder: Path, kinds: list[str], places: list[str]):
+def write_modules(folder, kinds, places):
     """Write modules.json."""
     listed = [
         {

@@ -13,7 +13,7 @@ from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
 from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from tests.aoe_train.tiny import wordpiece
 
@@ -24,13 +24,13 @@ STRATEGIES = [
 ]
 
 
-def batches_of(examples: Examples, lengths: np.ndarray, size: int, **how) -> Planned:
+def batches_of(examples, lengths, size, **how):
     """Batches with these settings."""
     others = {name: how.pop(name) for name in ("seed", "world", "views") if name in how}
     return Planned(examples, lengths, size, BatchSettings(**how), **others)
 
 
-def make(count: int, kind: Kind = "positive", seed: int = 0) -> tuple[Examples, np.ndarray]:
+def make(count, kind="positive", seed=0):
     """`count` rows of two texts each, of 1 to 20 tokens."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 2, count).astype(np.float32) if kind == "binary" else None
@@ -78,7 +78,7 @@ def test_plan_depends_only_on_seed_and_epoch(how):
     assert plans(1, [2]) == [third]  # as of a resumed run
 
 
-def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
+def one_could_give(batches, labels):
     """Whether a batch with two labels could give a row to a batch with one label."""
     alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
     return (
@@ -157,7 +157,7 @@ def store():
 IDS = [wordpiece()(text).input_ids for text in WORDS]
 
 
-def ids_of(batch: Batch) -> list[list[int]]:
+def ids_of(batch):
     return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
 
 
@@ -212,9 +212,7 @@ SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
 ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 
-def mixture(
-    rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags
-) -> Mixture:
+def mixture(rows, *, weights=None, batch=4, **flags):
     dealt = {name: flags.pop(name) for name in ("seed", "world") if name in flags}
     rank = flags.pop("rank", None)
     each = [

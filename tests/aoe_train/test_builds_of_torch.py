@@ -47,7 +47,7 @@ assert not is_sharded(torch.nn.Linear(2, 2))
 """
 
 
-def run(build: str, use: str, *arguments):
+def run(build, use, *arguments):
     script = [
         sys.executable,
         "-c",

@@ -1,7 +1,5 @@
 """Purposes: vectors among those of a collection, in indexes, evaluation and encoding."""
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -18,11 +16,11 @@ PURPOSES = ("group", "search", "match")
 TEXTS = sentences(80)
 
 
-def unit(vector: np.ndarray) -> np.ndarray:
+def unit(vector):
     return vector / np.linalg.norm(vector)
 
 
-def grouped(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def grouped(seed=0):
     """Vectors of length 1 in twenty groups of ten, with more noise than group, and the groups."""
     random = np.random.default_rng(seed)
     groups = np.repeat(np.arange(20), 10)
@@ -70,7 +68,7 @@ def test_a_large_collection_is_represented_by_a_sample():
     assert chosen[-1] > 45_000
 
 
-def stored(folder: Path, name: str = "searched") -> np.ndarray:
+def stored(folder, name="searched"):
     return np.load(folder / f"{name}.npy")
 
 

@@ -1,6 +1,5 @@
 """Decoders as encoders: adapters, bidirectional attention and padding."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from transformers import AutoModel, LlamaModel
 import aoe_train
 from aoe_train import Encoder
 from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import edit, save_llama
+from tests.aoe_train.tiny import edit, read_json, save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
 ROWS = [
@@ -23,7 +22,7 @@ ROWS = [
 ]
 
 
-def train(backbone: str | Path, out: Path, **options) -> Encoder:
+def train(backbone, out, **options):
     """Train adapters for a few steps."""
     settings = {
         "encoder.pooling": "last",
@@ -38,7 +37,7 @@ def train(backbone: str | Path, out: Path, **options) -> Encoder:
 
 
 @pytest.fixture(scope="module")
-def tuned(llama, tmp_path_factory) -> Path:
+def tuned(llama, tmp_path_factory):
     out = tmp_path_factory.mktemp("tuned") / "m"
     train(llama, out)
     return out
@@ -100,7 +99,7 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     (kept / "refs").mkdir()
     (kept / "refs" / "main").write_text("a" * 40)
     encoder = train("org/llama", tmp_path / "adapters", epochs=1)
-    about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
+    about = read_json(tmp_path / "adapters/adapter_config.json")
     assert (about["base_model_name_or_path"], about["revision"]) == ("org/llama", "a" * 40)
     (kept / "refs" / "main").write_text(
         "b" * 40
@@ -108,7 +107,7 @@ def test_adapters_store_the_commit_of_a_hub_base(llama, tmp_path, monkeypatch):
     again = Encoder.load(tmp_path / "adapters")
     assert abs(again.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
     again.save(tmp_path / "copied")
-    copied = json.loads((tmp_path / "copied/adapter_config.json").read_text())
+    copied = read_json(tmp_path / "copied/adapter_config.json")
     for written in (about, copied):
         written["target_modules"].sort()  # peft writes a set
     assert {**copied, "inference_mode": False} == about

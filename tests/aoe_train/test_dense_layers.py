@@ -3,9 +3,7 @@
 import json
 import shutil
 from functools import cache, partial
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -18,7 +16,7 @@ from transformers import AutoTokenizer, T5EncoderModel
 from aoe_train import Encoder, encode, export, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import save_bert, save_gemma, save_llama, save_t5
+from tests.aoe_train.tiny import read_json, save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference, probes
 
 TEXTS = [*probes(40), "bread", "a large blue car is on the road . " * 3, "the dog"]
@@ -71,7 +69,7 @@ def folders(tmp_path_factory):
     return folder
 
 
-def theirs(folder: Path) -> np.ndarray:
+def theirs(folder):
     return SentenceTransformer(str(folder)).encode(TEXTS, batch_size=3)
 
 
@@ -128,7 +126,7 @@ def test_dense_layers_in_an_onnx_graph(folders, tmp_path, monkeypatch):
     graph = onnxruntime.InferenceSession(tmp_path / "graph/onnx/model.onnx")
     inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
     assert difference(graph.run(["sentence_embedding"], inputs)[0], theirs(folder)) < 1e-5
-    listed = json.loads((tmp_path / "graph/modules.json").read_text())
+    listed = read_json(tmp_path / "graph/modules.json")
     assert [(tmp_path / "graph" / one["path"] / "config.json").is_file() for one in listed[1:]] == [
         True
     ] * 3
@@ -151,7 +149,7 @@ def test_a_new_layer_is_trained_and_the_run_is_recognised(bert, out, tmp_path):
     run = train(ROWS, backbone=bert, out=out, **options)
     assert run.encoder.dim == 8
     assert difference(theirs(out), run.encoder.encode(TEXTS)) < 1e-6
-    config = json.loads((tmp_path / "m/dense_1/config.json").read_text())
+    config = read_json(tmp_path / "m/dense_1/config.json")
     assert (config["in_features"], config["out_features"], config["bias"]) == (32, 8, False)
     told = []
     options["progress"] = lambda at: told.append(at.stage)
@@ -167,8 +165,8 @@ def test_invalid_layers(given, bert):
         Encoder.load(bert, dense=given)
 
 
-def damaged(folder: Path, **changes):
-    config = json.loads((folder / "2_Dense/config.json").read_text())
+def damaged(folder, **changes):
+    config = read_json(folder / "2_Dense/config.json")
     (folder / "2_Dense/config.json").write_text(json.dumps({**config, **changes}))
 
 
@@ -180,7 +178,8 @@ WEIGHTS = "2_Dense/model.safetensors"
     [
         (
             lambda folder: (folder / WEIGHTS).rename(folder / "2_Dense/pytorch_model.bin"),
-            *(ConfigError, r"its only weights are pytorch_model.bin, a pickle"),
+            ConfigError,
+            r"its only weights are pytorch_model.bin, a pickle",
         ),
         (
             lambda folder: (folder / WEIGHTS).unlink(),

@@ -39,7 +39,7 @@ def test_a_cut_model_is_saved_and_loaded(name, pooling, tmp_path):
         assert difference(theirs, cut.encode(TEXTS)) < 1e-6
 
 
-def layers_of(encoder: Encoder) -> int:
+def layers_of(encoder):
     return int(encoder.model.backbone.config.num_hidden_layers)
 
 

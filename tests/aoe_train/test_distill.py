@@ -1,7 +1,6 @@
 """Distillation: the fit equals a dense solution, and sentence-transformers reads the folder."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from aoe_train.exporting.static_model import (
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_search import sentences
-from tests.aoe_train.tiny import bytelevel, wordpiece
+from tests.aoe_train.tiny import bytelevel, card_of, read_json, wordpiece
 
 
 def test_token_frequencies_by_hand():
@@ -71,7 +70,7 @@ def test_fit_equals_the_dense_solution(seed, texts, tokens, ridge):
 
 
 @pytest.fixture
-def texts(tmp_path) -> Path:
+def texts(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(sentences(300)))
     return path
@@ -86,9 +85,9 @@ def test_sentence_transformers_reads_the_folder(bert, texts, tmp_path, dim):
     assert set(held_out(sentences(300)[::-1])[0]) == set(kept)  # whatever their order
     ours, found = Encoder.load(bert).encode(kept, normalize=True), theirs.encode(kept)
     assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
-    record = json.loads((tmp_path / "static" / "run.json").read_text())["distill"]
+    record = read_json(tmp_path / "static" / "run.json")["distill"]
     assert record["agreement"] == done.agreement
-    card = (tmp_path / "static" / "README.md").read_text()
+    card = card_of(tmp_path / "static")
     assert f"{done.agreement:.3f}" in card
     assert ("8 principal axes" in card) == (dim == 8)
     if dim is None:

@@ -6,9 +6,7 @@ import json
 import shutil
 import tracemalloc
 import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aoe_train
-from aoe_train import Encoded, Encoder
+from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.tiny import read_json
 
 DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
@@ -28,17 +27,17 @@ PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
 class Fake(Encoder):
     """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
-    def __init__(self, bert: Path, stop_before: int | None = None, version: str = "1"):
+    def __init__(self, bert, stop_before=None, version="1"):
         real = Encoder.load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
-        self.calls: list[int] = []
+        self.calls = []
         self.stop_before, self.version = stop_before, version
-        self.change: Callable[[list[str], np.ndarray], np.ndarray] = lambda _, vectors: vectors
+        self.change = lambda _, vectors: vectors
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self):
         return {"weights": self.version}
 
-    def encode(self, texts, **_) -> np.ndarray:
+    def encode(self, texts, **_):
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
         self.calls.append(len(texts))
@@ -47,16 +46,16 @@ class Fake(Encoder):
 
 
 @pytest.fixture
-def fake(bert) -> Fake:
+def fake(bert):
     return Fake(bert)
 
 
-def run(path: str | Path, out: Path, model: Encoder, **options) -> Encoded:
+def run(path, out, model, **options):
     return aoe_train.encode(path, model=model, out=out, **options)
 
 
 @pytest.fixture
-def lines(tmp_path) -> Path:
+def lines(tmp_path):
     path = tmp_path / "in.txt"
     path.write_text(
         "".join(f"text {number} {'x' * (number % 7)}\n" for number in range(sum(PARTS)))
@@ -64,12 +63,12 @@ def lines(tmp_path) -> Path:
     return path
 
 
-def leftovers(out: Path) -> list[str]:
+def leftovers(out):
     names = (path.name for path in out.parent.iterdir())
     return sorted(name for name in names if name.startswith((out.name, f".{out.name}")))
 
 
-def record(out: Path) -> dict[str, Any]:
+def record(out):
     return dict(json.loads(out.with_name(f"{out.name}.run.json").read_text()))
 
 
@@ -255,7 +254,7 @@ def test_a_bad_command(lines, path, out, options, message, fake):
 
 def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
     reranker = Path(shutil.copytree(bert, tmp_path / "reranker"))
-    config = json.loads((reranker / "config.json").read_text())
+    config = read_json(reranker / "config.json")
     config["architectures"] = ["BertForSequenceClassification"]
     (reranker / "config.json").write_text(json.dumps(config))
     with config_error(r"is a classifier or reranker, .* has no vectors of texts"):

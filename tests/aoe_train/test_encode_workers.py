@@ -2,10 +2,9 @@
 
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,13 +31,13 @@ def quick(monkeypatch):
 
 
 @pytest.fixture
-def texts(tmp_path) -> Path:
+def texts(tmp_path):
     path = write_texts(tmp_path / "in.txt")
     path.write_text(path.read_text() * 70)
     return path
 
 
-def team(bert: Path, count: int = 2) -> WorkerPool:
+def team(bert, count=2):
     return WorkerPool(WorkerSpec(str(bert), "fp32", {}, [None] * count))
 
 
@@ -117,7 +116,7 @@ class _RayError(Exception):
 
 
 class _RayTaskError(_RayError):
-    def __init__(self, cause: Exception):
+    def __init__(self, cause):
         self.cause = cause
 
 
@@ -140,15 +139,15 @@ class InOneProcess:
         RaySystemError=OSError,
     )
 
-    def __init__(self, cores: Iterable[int], lost: Callable[[int, str], bool] = lambda *_: False):
+    def __init__(self, cores, lost=lambda *_: False):
         self._cores, self._lost = cores, lost
         self._choose = random.Random(0)
         self.begun = self.killed = 0
 
-    def nodes(self) -> list[dict[str, Any]]:
+    def nodes(self):
         return [{"Alive": True, "Resources": {"CPU": float(count)}} for count in self._cores]
 
-    def remote(self, **_) -> Callable[[type], Any]:
+    def remote(self, **_):
         def made(kind):
             return SimpleNamespace(remote=lambda *given: self._actor(kind(*given)))
 
@@ -166,11 +165,11 @@ class InOneProcess:
 
         return SimpleNamespace(load=method("load"), vectors=method("vectors"))
 
-    def wait(self, references: list[Call], timeout: float | None) -> tuple[list[Any], list[Any]]:
+    def wait(self, references, timeout):
         del timeout
         return [self._choose.choice(references)], []
 
-    def get(self, reference: Call):
+    def get(self, reference):
         if self._lost(reference.actor, reference.name):
             raise _RayError
         try:
@@ -185,7 +184,7 @@ class InOneProcess:
 GPUS = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 2.0}}
 
 
-def worker_spec(bert: Path, device: str | None = None) -> WorkerSpec:
+def worker_spec(bert, device=None):
     return WorkerSpec(str(bert), "fp32", {}, [device])
 
 

@@ -17,7 +17,7 @@ from pairkit import ConfigError
 from tests import forked
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS, around, save_bert
+from tests.aoe_train.tiny import WORDS, around, read_json, save_bert
 
 TEXTS = [
     "a man playing a flute",
@@ -163,7 +163,7 @@ def test_encoder_decoders_are_refused(bert, tmp_path):
         Encoder.load(tmp_path)
 
 
-def write_texts(path: Path, count: int) -> list[str]:
+def write_texts(path, count):
     choose = random.Random(0)
     texts = [" ".join(choose.choices(WORDS, k=choose.randint(1, 12))) for _ in range(count)]
     path.write_text("\n".join(texts) + "\n")
@@ -207,7 +207,7 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "int8", *flags)
     codes = np.load(out)
     assert (codes.shape, codes.dtype) == ((40, 12), np.int8)
-    record = json.loads((tmp_path / "out.npy.run.json").read_text())
+    record = read_json(tmp_path / "out.npy.run.json")
     ranges = np.array(record["ranges"], np.float32)
     assert (record["dim"], record["quantize"]) == (12, "int8")
     assert ranges == pytest.approx(np.stack([vectors.min(0), vectors.max(0)]), abs=1e-6)
@@ -281,9 +281,7 @@ def test_a_killed_process_is_resumed(bert, tmp_path):
     aoe(*command, "--out", whole, "-q")
     process = forked.begin("aoe_train", *command, "--out", str(out), cwd=Path.cwd())
     manifest = tmp_path / "out.npy.partial/manifest.json"
-    while process.exitcode is None and not (
-        manifest.exists() and json.loads(manifest.read_text())["done"]
-    ):
+    while process.exitcode is None and not (manifest.exists() and read_json(manifest)["done"]):
         process.join(0.001)
     process.kill()
     process.join()

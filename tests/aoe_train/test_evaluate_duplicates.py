@@ -1,9 +1,5 @@
 """Duplicates among all reports of a tracker: files, candidates and metrics."""
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
@@ -14,7 +10,7 @@ from aoe_train import evaluate
 from tests.aoe_train.refusals import config_error, data_error
 
 
-def at_angles(degrees: Mapping[str, float]) -> Callable[[list[str]], np.ndarray]:
+def at_angles(degrees):
     """A model that places texts on a circle; unknown texts are opposite to 0."""
 
     def model(texts):
@@ -24,9 +20,7 @@ def at_angles(degrees: Mapping[str, float]) -> Callable[[list[str]], np.ndarray]
     return model
 
 
-def evaluated(
-    data, reports=None, *, model=None, ranking: str = "model", **options
-) -> dict[str, Any]:
+def evaluated(data, reports=None, *, model=None, ranking="model", **options):
     """The scores of one ranking."""
     how = {"resamples": 0, **options}
     found = evaluate(model or at_angles({}), suite="tracker", data=data, reports=reports, **how)
@@ -34,7 +28,7 @@ def evaluated(
     return dict(scores)
 
 
-def tracker_of(days: Sequence[float] | None) -> pl.DataFrame:
+def tracker_of(days):
     """Reports a, b, c …, written on these days of 2020."""
     ids = [*"abcdefghijklm"][: 6 if days is None else len(days)]
     reports = pl.DataFrame({"id": ids, "text": ids})
@@ -43,7 +37,7 @@ def tracker_of(days: Sequence[float] | None) -> pl.DataFrame:
     return reports.with_columns(created=pl.Series([f"2020-01-{1 + day:02}" for day in days]))
 
 
-def pairs_of(*pairs: tuple[str, str]) -> pl.DataFrame:
+def pairs_of(*pairs):
     return pl.DataFrame(pairs, schema=["duplicate", "canonical"], orient="row")
 
 
@@ -140,7 +134,7 @@ REPORTS = [
 ]
 
 
-def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
+def write_tracker(folder, *, created=True):
     """Nine reports, four of them duplicates in two splits, as plain files."""
     reports = pl.DataFrame(REPORTS, schema=["title", "body"], orient="row").with_row_index(
         "id", offset=10

@@ -1,8 +1,5 @@
 """Models that are evaluated: functions, sizes of vectors, and the cache of vectors."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.linalg import norm
@@ -18,16 +15,16 @@ FEW = {"resamples": 0, "suite": "sts"}
 class Counting(Encoder):
     """A deterministic model that records its calls."""
 
-    def __init__(self, bert: Path, turn: float = 0.0, fails_after: int | None = None, **settings):
+    def __init__(self, bert, turn=0.0, fails_after=None, **settings):
         real = Encoder.load(bert, **settings)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.turn, self.fails_after = turn, fails_after
-        self.calls: list[list[str]] = []
+        self.calls = []
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self):
         return {"name": "counting"}
 
-    def encode(self, texts, *, prompt: str | None = None, **_) -> np.ndarray:
+    def encode(self, texts, *, prompt=None, **_):
         if self.fails_after is not None and len(self.calls) == self.fails_after:
             raise KeyboardInterrupt
         self.calls.append(texts)
@@ -37,7 +34,7 @@ class Counting(Encoder):
         )
 
 
-def evaluated(model, texts: list[str] = TEXTS, **options) -> dict[str, Any]:
+def evaluated(model, texts=TEXTS, **options):
     """The scores of pairs of the first text and each one."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
@@ -47,7 +44,7 @@ def evaluated(model, texts: list[str] = TEXTS, **options) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -78,7 +75,7 @@ def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
 class Longer(Counting):
     """Its vectors have twice as many dimensions."""
 
-    def encode(self, texts, **options) -> np.ndarray:
+    def encode(self, texts, **options):
         return np.hstack([super().encode(texts, **options)] * 2)
 
 

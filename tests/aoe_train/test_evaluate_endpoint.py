@@ -1,18 +1,16 @@
 """An endpoint with OpenAI's protocol: requests, and errors for faulty replies."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from aoe_train import evaluate
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
-from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
+from tests.aoe_train.embeddings_server import listing, serving, vector
 from tests.aoe_train.refusals import config_error, data_error
 
 
-def evaluated(texts: list[str], url: str | None, *, model="m", **options) -> dict[str, Any]:
+def evaluated(texts, url, *, model="m", **options):
     """Scores of pairs of these texts, which the server encodes."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
@@ -32,7 +30,7 @@ def no_key(monkeypatch):
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server():
     with serving() as found:
         yield found
 
@@ -97,7 +95,7 @@ def test_temporary_failures_are_retried(server, monkeypatch):
         evaluated(TEXTS, "http://127.0.0.1:9/v1")
 
 
-def refused(status: int, **said: str) -> Answer:
+def refused(status, **said):
     return status, {"error": said}
 
 

@@ -15,7 +15,7 @@ from tests.aoe_train.refusals import data_error
 from tests.aoe_train.tiny import save_bert
 
 
-def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+def noisy(n, seed, noise):
     generator = default_rng(seed)
     labels = generator.integers(0, 6, n).astype(float)
     return labels / 5 + generator.normal(0, noise, n), labels
@@ -66,7 +66,7 @@ RIGHT, HALF = np.tile([0.9, 0.8, 0.2, 0.1], 20), np.tile([0.9, 0.15, 0.2, 0.1], 
 HOW = Resampling(200, 1)
 
 
-def some(low: float, high: float, reliability: float = 1.0) -> Gain:
+def some(low, high, reliability=1.0):
     middle = (low + high) / 2
     return Gain(
         "roc_auc",
@@ -82,7 +82,7 @@ def some(low: float, high: float, reliability: float = 1.0) -> Gain:
 def test_the_verdict_follows_from_the_interval():
     assert [
         some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))
-    ] == [*("better", "inconclusive", "inconclusive", "worse")]
+    ] == ["better", "inconclusive", "inconclusive", "worse"]
     assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
     assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(
         some(0.004, 0.018, 0.8)

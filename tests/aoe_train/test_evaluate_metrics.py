@@ -15,13 +15,13 @@ from scipy import stats
 from sklearn import metrics
 
 from aoe_train import evaluate
-from aoe_train.evaluation.dev import DevMetric, dev_scores
+from aoe_train.evaluation.dev import dev_scores
 from aoe_train.evaluation.pair_metrics import Binary, Thresholds, binary, correlation
 from aoe_train.evaluation.resample import Resampling, intervals
 from aoe_train.evaluation.search_results import RetrievalTask, is_nearer, reciprocal_ranks
 from aoe_train.evaluation.tasks import TaskVectors
 from aoe_train.model.similarity import all_similarities, comparable, pair_similarities, unit
-from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from pairkit import ConfigError, DataError
@@ -41,13 +41,13 @@ BINARY = st.lists(
 )
 
 
-def best(score, labels: np.ndarray, cosines: np.ndarray) -> float:
+def best(score, labels, cosines):
     """The largest score over all thresholds, one of which accepts nothing."""
     limits = [*np.unique(cosines), 2.0]
     return max(score(labels, (cosines >= limit).astype(int)) for limit in limits)
 
 
-def by_other_folds(cosines: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
+def by_other_folds(cosines, labels):
     """Predictions at the best thresholds of the other folds, for F1 and accuracy."""
     order = [*np.flatnonzero(labels == 0), *np.flatnonzero(labels == 1)]
     found = np.zeros((2, len(labels)), int)
@@ -151,11 +151,11 @@ def test_cosines_in_float64_and_of_zero_vectors():
     assert unit(vectors)[0] == pytest.approx([0.6, 0.8], abs=1e-15)
 
 
-def lengths(texts: list[str]) -> np.ndarray:
+def lengths(texts):
     return np.array([[len(text), 1] for text in texts], np.float32)
 
 
-def no_number(texts: list[str]) -> np.ndarray:
+def no_number(texts):
     return np.where([["c" in text] for text in texts], np.float32("nan"), lengths(texts))
 
 
@@ -221,18 +221,16 @@ def test_ties_are_misses_beside_large_vectors(similarity):
 ANGLES = {"a": 0, "b": 10, "c": 40, "d": 90, "e": 170}
 
 
-def on_circle(texts: list[str], **_: str) -> np.ndarray:
+def on_circle(texts, **_):
     turns = np.radians([ANGLES[text] for text in texts])
     return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
 
 
-def dev_metric(encode, rows: Examples) -> DevMetric:
+def dev_metric(encode, rows):
     return dev_scores(encode, {"dev": rows}).deciding
 
 
-def examples(
-    kind: Kind, rows: list[tuple[str, ...]], labels: list[float] | None = None
-) -> Examples:
+def examples(kind, rows, labels=None):
     texts = sorted({text for row in rows for text in row})
     numbers = np.array([[texts.index(text) for text in row] for row in rows], np.int64)
     return Examples(texts, numbers, None if labels is None else np.array(labels, np.float32), kind)
@@ -353,7 +351,7 @@ def test_unscorable_data(encode, rows, error, words):
         dev_metric(encode, rows)
 
 
-def slow_mrr(vectors: np.ndarray, pairs: np.ndarray) -> float:
+def slow_mrr(vectors, pairs):
     """A simple implementation, row by row."""
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     known = {tuple(pair) for pair in pairs.tolist()}
@@ -384,7 +382,7 @@ def test_mean_reciprocal_rank_equals_a_loop(vectors, pairs):
     assert not is_nearer(collapsed, np.arange(18).reshape(6, 3)).any()
 
 
-def flipped(texts: list[str], **_: str) -> np.ndarray:
+def flipped(texts, **_):
     return on_circle(texts)[:, ::-1] * np.array([1, 0.2])
 
 

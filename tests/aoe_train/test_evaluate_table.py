@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +18,11 @@ from tests.aoe_train.refusals import config_error
 class Hits:
     """A task in which the share of correct examples is the model's quality."""
 
-    def __init__(self, name: str, n: int = 40, metrics: Sequence[str] = ("accuracy",)):
+    def __init__(self, name, n=40, metrics=("accuracy",)):
         self.name, self.n, self.metrics = name, n, metrics
         self.texts = [f"{name} {place}" for place in range(n)]
 
-    def measure(self, vectors: tasks.TaskVectors) -> tasks.TaskMetrics:
+    def measure(self, vectors):
         right = np.arange(self.n) < vectors.matrix[0, 0] * self.n
         never = np.full(self.n, np.nan)
         values = {
@@ -36,7 +35,7 @@ class Hits:
         return tasks.TaskMetrics(tasks.MeanMetrics(values), parts)
 
 
-def model(name: str, quality: float) -> Callable[[list[str]], np.ndarray]:
+def model(name, quality):
     """A model whose vectors contain its quality."""
 
     def encode(texts):
@@ -49,7 +48,7 @@ def model(name: str, quality: float) -> Callable[[list[str]], np.ndarray]:
 MINE, OTHER = model("mine", 0.75), model("other", 0.5)
 
 
-def evaluated(*models, **options) -> Evaluation:
+def evaluated(*models, **options):
     two = [Hits("MR"), Hits("CR", 20)]
     how = {"tasks": two, "resamples": 200, "seed": 1, **options}
     return evaluate(models or MINE, **how)
@@ -89,7 +88,7 @@ def test_the_share_of_trained_rows_is_in_the_row_of_its_task():
     assert [row[-1] for row in table.rows] == ["25.0%", "", "", "–", "", "", ""]
 
 
-def gained(difference: float, low: float) -> Score:
+def gained(difference, low):
     ahead = Comparison(difference, Interval(low, 1.0), 0.5)
     gain = Gain("roc_auc", 0.5, 0.5 + difference, ahead, reliability=1.0, pairs=100, rarer=50)
     return Score(Result({"roc_auc": 0.5 + difference}, 100), gain=gain)

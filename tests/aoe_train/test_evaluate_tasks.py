@@ -2,9 +2,7 @@
 
 import json
 import subprocess
-from pathlib import Path
 from string import ascii_lowercase
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,30 +16,30 @@ from sklearn.metrics import ndcg_score
 
 import aoe_train
 import pairkit
-from aoe_train import Evaluation, tasks, train
+from aoe_train import tasks, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error, data_error
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
-def letters(texts: list[str]) -> np.ndarray:
+def letters(texts):
     """Counts of letters: vectors without a model."""
     return np.array(
         [[text.lower().count(a) for a in f"{ascii_lowercase} "] for text in texts], np.float32
     )
 
 
-def evaluate(**options) -> Evaluation:
+def evaluate(**options):
     return aoe_train.evaluate(letters, resamples=0, **options)
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory) -> Path:
+def published(tmp_path_factory):
     """Test sets of the published sizes."""
     return write_sts(tmp_path_factory.mktemp("sts"))
 
 
-def by_hand(rows: pl.DataFrame) -> tuple[float, float]:
+def by_hand(rows):
     """Spearman and Pearson, computed by scipy."""
     one, other = (
         letters(rows[name].to_list()).astype(float) for name in ("sentence1", "sentence2")
@@ -115,8 +113,6 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
             evaluate(**options)
 
 
-Row = tuple[str, str, float]
-
 TEST = [
     ("panic on save", "panic on saving", 1),
     ("panic on save", "the window is red", 0),
@@ -136,19 +132,19 @@ WITHOUT_THRESHOLDS = [
 ]
 
 
-def cosines(rows: list[Row]) -> np.ndarray:
+def cosines(rows):
     one, other = (letters([row[side] for row in rows]).astype(float) for side in (0, 1))
     return (one * other).sum(axis=1) / norm(one, axis=1) / norm(other, axis=1)
 
 
-def write(path: Path, rows: list[Row]):
+def write(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(dict(zip(("text1", "text2", "label"), row, strict=True))) for row in rows]
     path.write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture
-def dataset(tmp_path) -> Path:
+def dataset(tmp_path):
     """A dataset with all splits, its test split in two files."""
     folder = tmp_path / "issues"
     write(folder / "data" / "test-00000-of-00002.jsonl", TEST[:4])
@@ -158,7 +154,7 @@ def dataset(tmp_path) -> Path:
     return folder
 
 
-def scores_of(data: Path, **options) -> dict[str, Any]:
+def scores_of(data, **options):
     ((_, scores),) = evaluate(data=data, suite="binary", **options).to_dict().items()
     return {name: value for name, value in scores.items() if name not in ("n", "overlap")}
 
@@ -217,7 +213,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
-def trained(bert, tmp_path_factory) -> Path:
+def trained(bert, tmp_path_factory):
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"
     rows = [
@@ -289,7 +285,7 @@ def test_overlap_of_single_inputs(trained):
 DOCUMENTS, QUERIES = 130, 9
 
 
-def write_beir(folder: Path, rows: list[str], split: str = "test") -> Path:
+def write_beir(folder, rows, split="test"):
     """A folder of texts that are numbers; query q3 has the id of a document."""
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     documents = [
@@ -305,11 +301,11 @@ def write_beir(folder: Path, rows: list[str], split: str = "test") -> Path:
     return folder
 
 
-def encode(texts: list[str]) -> np.ndarray:
+def encode(texts):
     return np.array([default_rng([*text.encode()]).normal(size=6) for text in texts], np.float32)
 
 
-def scores(folder: Path, **more) -> dict[str, float]:
+def scores(folder, **more):
     found = aoe_train.evaluate(encode, data=folder, resamples=0, **more)
     (figures,) = found.to_dict().values()
     return figures

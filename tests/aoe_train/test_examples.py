@@ -1,8 +1,6 @@
 """Training rows as distinct texts, and conflicting rows."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,16 +10,16 @@ from hypothesis import strategies as st
 
 from aoe_train.data import examples as reading
 from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
-from aoe_train.objectives.training_rows import ABSENT, Examples
+from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.refusals import config_error, data_error
 
 
-def put(path: Path, text: str) -> Path:
+def put(path, text):
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def columns_of(examples: Examples) -> list[list[str]]:
+def columns_of(examples):
     """The texts of each row without absent negatives."""
     return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
 
@@ -93,7 +91,7 @@ def test_missing_training_split_is_refused(tmp_path):
         read_examples(put(tmp_path / "a.csv", "text1,text2,label\n"))
 
 
-def rows_of(examples: Examples) -> list[tuple[Any, ...]]:
+def rows_of(examples):
     texts = [tuple(row) for row in columns_of(examples)]
     return (
         texts
@@ -114,7 +112,7 @@ CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
     ],
 )
 def test_conflicting_labels(tmp_path, conflicts, left):
-    path, told = put(tmp_path / "a.csv", CONTRADICTING), list[str]()
+    path, told = put(tmp_path / "a.csv", CONTRADICTING), []
     examples = read_examples(path, conflicts=conflicts, say=told.append)
     assert rows_of(examples) == [((one, other), label) for one, other, label in left]
     assert [*examples.texts] == list(

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,19 +9,19 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 import aoe_train
-from aoe_train import Encoder, Exported, train
+from aoe_train import Encoder, train
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import around, save_bert
+from tests.aoe_train.tiny import around, card_of, read_json, save_bert
 from tests.aoe_train.vectors import difference, probes
 
 
-def export(model: Path, out: Path, **options) -> Exported:
+def export(model, out, **options):
     return aoe_train.export(model, out=out, **options)
 
 
-def adapted(llama: Path, folder: Path) -> Encoder:
+def adapted(llama, folder):
     """A model folder with adapters that change the vectors."""
     settings = {"encoder.bidirectional": True, "encoder.pooling": "last", "lora.rank": 4}
     options = {"prompts": "the {text} in one word:", "lora": True, "settings": settings}
@@ -62,7 +61,7 @@ def test_card_and_run_record(bert, tmp_path):
     model = tmp_path / "m"
     Encoder.load(bert, long_text="chunks", max_length=16, **around("the {text}")).save(model)
     done = export(model, tmp_path / "x")
-    card = (tmp_path / "x/README.md").read_text()
+    card = card_of(tmp_path / "x")
     assert card.startswith("---\nlibrary_name: sentence-transformers\n")
     for words in (
         'SentenceTransformer("x", trust_remote_code=True)',
@@ -70,14 +69,14 @@ def test_card_and_run_record(bert, tmp_path):
         "`the {text}`",
     ):
         assert words in card
-    record = json.loads((tmp_path / "x/run.json").read_text())
+    record = read_json(tmp_path / "x/run.json")
     assert record["export"]["needs_toolkit"] == done.needs_toolkit
     assert str(tmp_path) not in json.dumps(record["export"] | {"made_of": None})
     (model / "README.md").write_text("# The card\n")  # as of a trained model
     (model / "run.json").write_text('{"seed": 7}')
     export(model, tmp_path / "y")
-    assert (tmp_path / "y/README.md").read_text() == "# The card\n"
-    record = json.loads((tmp_path / "y/run.json").read_text())
+    assert card_of(tmp_path / "y") == "# The card\n"
+    record = read_json(tmp_path / "y/run.json")
     assert (record["seed"], record["export"]["format"]) == (7, "sentence-transformers")
 
 
@@ -101,7 +100,7 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, d
         )
         < 1e-6
     )
-    card = (tmp_path / "x/README.md").read_text()
+    card = card_of(tmp_path / "x")
     assert ("The default is `passage`." in card) == (default is not None)
     with config_error("no prompt 'title'; this model has 'query', 'document', 'passage'"):
         export(out, tmp_path / "y", default_prompt="title")
@@ -124,9 +123,7 @@ def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     folder = tmp_path / "m"
     Encoder.load(bert, pooling="avg", prompts=prompts, default_prompt_name=default).save(folder)
     export(folder, tmp_path / "x")
-    (code,) = re.findall(
-        r"```python\n(HuggingFaceEmb.*?)```", (tmp_path / "x/README.md").read_text(), re.DOTALL
-    )
+    (code,) = re.findall(r"```python\n(HuggingFaceEmb.*?)```", card_of(tmp_path / "x"), re.DOTALL)
     found = []
     stand_in = {"HuggingFaceEmbeddings": lambda **given: found.append(given)}
     stand_in["HuggingFaceEmbedding"] = lambda *given, **named: found.append(named)
@@ -169,8 +166,8 @@ def test_weights_are_averaged_with_the_backbones(adapters, llama, out, tmp_path)
     (out / "run.json").write_text(json.dumps({"sources": {"backbone": str(backbone)}}))
     done = export(out, tmp_path / "mixed", interpolate=0.25)
     assert (done.interpolate, done.merged) == (0.25, adapters)
-    assert json.loads((tmp_path / "mixed/run.json").read_text())["export"]["interpolate"] == 0.25
-    card = (tmp_path / "mixed/README.md").read_text()
+    assert read_json(tmp_path / "mixed/run.json")["export"]["interpolate"] == 0.25
+    card = card_of(tmp_path / "mixed")
     assert "Weights: 0.25 x trained + 0.75 x backbone" in card
     assert "The card of the trained model" not in card
     first, last, mixed = (

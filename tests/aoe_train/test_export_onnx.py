@@ -1,10 +1,7 @@
 """ONNX graphs in fp32 and int8: files, vectors, and the loss by int8."""
 
 import importlib.util
-import json
 import shutil
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,14 +12,14 @@ from numpy.testing import assert_allclose
 
 import aoe_train
 from aoe_train import Encoder
-from aoe_train.evaluation.pair_task import PairSource, PairTask
+from aoe_train.evaluation.pair_task import PairSource
 from aoe_train.exporting import export as exports
 from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
 from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import around
+from tests.aoe_train.tiny import around, card_of, read_json
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
 needs_packages = pytest.mark.skipif(
@@ -31,7 +28,7 @@ needs_packages = pytest.mark.skipif(
 )
 
 
-def load(folder: Path, **settings) -> Encoder:
+def load(folder, **settings):
     return Encoder.load(folder, precision="fp32", **settings)
 
 
@@ -53,7 +50,7 @@ PROMPTS = {"query": "the man: ", "document": "a road "}
 
 
 @pytest.fixture(scope="module")
-def exported(shallow, tmp_path_factory) -> tuple[Encoder, Path]:
+def exported(shallow, tmp_path_factory):
     """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"
     encoder = load(
@@ -76,13 +73,10 @@ def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
     assert names >= {"onnx/model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json"}
     assert names >= {"1_Pooling/config.json", "sentence_bert_config.json", "README.md", "run.json"}
     assert not any(name.endswith((".safetensors", ".data")) for name in names)
-    assert json.loads((folder / "run.json").read_text())["export"]["format"] == "onnx"
-    saved = json.loads((folder / "config_sentence_transformers.json").read_text())
+    assert read_json(folder / "run.json")["export"]["format"] == "onnx"
+    saved = read_json(folder / "config_sentence_transformers.json")
     assert (saved["prompts"], saved["default_prompt_name"]) == (PROMPTS, "query")
-    encode, card = (
-        onnx_encoder(folder, encoder.settings.named_prompts),
-        (folder / "README.md").read_text(),
-    )
+    encode, card = (onnx_encoder(folder, encoder.settings.named_prompts), card_of(folder))
     for name in (None, *PROMPTS):
         expected = encoder.encode(["a cat"], prompt_name=name)
         assert_allclose(encode(["a cat"], prompt_name=name), expected, atol=1e-5)
@@ -94,7 +88,7 @@ def test_a_graph_and_the_code_in_its_card(exported, monkeypatch):
 FLUTE = "A man is playing a flute."
 
 
-def vectors_of_card(card: str) -> np.ndarray:
+def vectors_of_card(card):
     """Vectors of FLUTE, computed by the code in a card."""
     found = {}
     exec(card.split("```python\n")[2].split("```")[0], found)
@@ -119,7 +113,7 @@ def test_graphs(request, tmp_path, backbone, settings):
     agrees(tmp_path / "x", encoder)
 
 
-def agrees(folder: Path, encoder: Encoder):
+def agrees(folder, encoder):
     """The graph accepts any number of texts of any length."""
     encode = onnx_encoder(folder, encoder.settings.named_prompts)
     texts = [*probes(48), "a cat . " * 4]
@@ -171,11 +165,11 @@ PAIRS = pl.DataFrame(
 )
 
 
-def encoding(vectors: dict[str, list[float]]) -> Callable[[Sequence[str]], np.ndarray]:
+def encoding(vectors):
     return lambda texts: np.array([vectors[text] for text in texts], dtype=np.float32)
 
 
-def task(labels: Sequence[float] = (0, 5, 2.5)) -> PairTask:
+def task(labels=(0, 5, 2.5)):
     return PairSource(PAIRS.with_columns(label=pl.Series(labels, dtype=pl.Float64))).task()
 
 
@@ -220,11 +214,11 @@ def test_int8_export(exported, tmp_path, monkeypatch):
     assert done.difference < 1e-4
     assert isinstance(done.loss, Loss)
     assert done.loss.cosine_mean > 0.95
-    card = (tmp_path / "x/README.md").read_text()
+    card = card_of(tmp_path / "x")
     assert f"{done.loss}." in card
     assert 'backend="onnx", model_kwargs={"file_name": "onnx/model_qint8.onnx"}' in card
     assert '{model_file_name: "model_qint8", dtype: "fp32"}' in card
-    assert json.loads((tmp_path / "x/run.json").read_text())["export"]["loss"]["pairs"] == 190
+    assert read_json(tmp_path / "x/run.json")["export"]["loss"]["pairs"] == 190
     monkeypatch.chdir(tmp_path)
     assert difference(vectors_of_card(card), encoder.encode([FLUTE], prompt="")) < 0.3
 

@@ -1,7 +1,5 @@
 """Indexes of folders of documents."""
 
-from pathlib import Path
-
 import pytest
 
 import aoe_train
@@ -12,7 +10,7 @@ from tests.aoe_train.shell import aoe
 
 
 @pytest.fixture
-def handbook(tmp_path) -> Path:
+def handbook(tmp_path):
     folder = tmp_path / "handbook"
     (folder / "rules").mkdir(parents=True)
     (folder / "index.md").write_text("# The house\n\nAn old house in the city.\n")

@@ -15,14 +15,14 @@ from aoe_train import Encoder
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.test_model_folder import write_modules
-from tests.aoe_train.tiny import around, edit, save_ran
+from tests.aoe_train.tiny import around, edit, read_json, save_ran
 from tests.aoe_train.vectors import difference, probes
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "first-last-avg", "weighted-mean"]
 PROMPT = "the {text} in one word:"
 
 
-def agrees(folder: Path, encoder: Encoder, **options):
+def agrees(folder, encoder, **options):
     """sentence-transformers gives our vectors, in batches of mixed length."""
     texts = [
         *probes(encoder.settings.max_length or 1),
@@ -77,11 +77,7 @@ def test_ran_uses_our_module(out, tmp_path, pooling):
 def test_requirements_of_readers(bert, llama, tmp_path):
     def requirements(folder, **settings):
         Encoder.load(folder, **settings).save(tmp_path / "m")
-        return set(
-            json.loads((tmp_path / "m/config_sentence_transformers.json").read_text())[
-                "requirements"
-            ]
-        )
+        return set(read_json(tmp_path / "m/config_sentence_transformers.json")["requirements"])
 
     assert requirements(bert) == set()
     assert requirements(bert, long_text="chunks") == {"aoe-toolkit"}
@@ -91,10 +87,7 @@ def test_requirements_of_readers(bert, llama, tmp_path):
 
 def test_lower_casing_survives_saving(bert, out, tmp_path):
     source = Path(shutil.copytree(bert, tmp_path / "source"))
-    normalizer = {
-        **json.loads((source / "tokenizer.json").read_text())["normalizer"],
-        "lowercase": False,
-    }
+    normalizer = {**read_json(source / "tokenizer.json")["normalizer"], "lowercase": False}
     edit(source / "tokenizer.json", normalizer=normalizer)
     texts = ["A Cat on the ROAD", "a cat on the road"]
     plain = Encoder.load(source, pooling="cls", max_length=40).encode(texts)
@@ -123,9 +116,7 @@ TEXTS = [
 ]
 
 
-def theirs(
-    source: Path, folder: Path, *, pooling: str = "mean", include_prompt: bool = True, **model
-) -> SentenceTransformer:
+def theirs(source, folder, *, pooling="mean", include_prompt=True, **model):
     """A folder as written by sentence-transformers."""
     transformer = Transformer(str(source), max_seq_length=32)
     transformer.tokenizer.pad_token = (
@@ -136,7 +127,7 @@ def theirs(
     return SentenceTransformer(str(folder))
 
 
-def agree(ours: Encoder, model: SentenceTransformer, texts: list[str] = TEXTS):
+def agree(ours, model, texts=TEXTS):
     """Both give the same vectors for each prompt, in batches of mixed length."""
     assert ours.prompts == model.prompts
     assert ours.settings.default_prompt_name == model.default_prompt_name

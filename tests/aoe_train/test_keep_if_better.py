@@ -2,21 +2,18 @@
 
 import json
 import random
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from aoe_train import Encoder, Trained, evaluate, train
+from aoe_train import Encoder, evaluate, train
 from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import WORDS, same_weights, save_bert
+from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
 from tests.conftest import command_line
 
 TOPICS, OTHERS = WORDS[:8], WORDS[8:40]
-Rows = list[dict[str, Any]]
 
 
-def judged_rows(seed: int, pairs: int = 120) -> Rows:
+def judged_rows(seed, pairs=120):
     """Pairs labelled 1 if they share a topic word; other shared words are misleading."""
     draw = random.Random(seed)
     rows = []
@@ -53,12 +50,12 @@ def few(train_file):
     return path
 
 
-def run(data, bert: Path, out: Path, **more) -> Trained:
+def run(data, bert, out, **more):
     how = {"epochs": 6, "batch_size": 16, "lr": 2e-3, "preset": "cosent"}
     return train(data, backbone=bert, out=out, **how | more)
 
 
-def shuffled(path: Path) -> Rows:
+def shuffled(path):
     """The same texts with inverted labels."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return [{**row, "label": 1 - row["label"]} for row in rows]
@@ -73,7 +70,7 @@ def test_better_model_is_saved(train_file, bert, out):
     (again,) = evaluate(out, data=judged_rows(1), **how).gains.values()
     assert again.after == pytest.approx(found.gain.after, abs=1e-3)
     assert again.before == pytest.approx(found.gain.before, abs=1e-3)
-    card = (out / "README.md").read_text()
+    card = card_of(out)
     assert "The weights are the model's." in " ".join(card.split())
     assert "backbone's own weights" not in card
 
@@ -88,7 +85,7 @@ def test_backbone_is_saved_if_the_model_is_worse(few, bert, out, capsys):
     assert found.dev == found.dev_before
     assert found.record["best_step"] is None
     assert not (out / "training_texts.npy").exists()  # it has seen none of them
-    card = " ".join((out / "README.md").read_text().split())
+    card = " ".join(card_of(out).split())
     assert "**These are the backbone's own weights.**" in card
     assert "The weights are the backbone's." in card
     assert found.to_dict()["judged"]["verdict"] == found.gain.word
@@ -126,12 +123,14 @@ def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):
     )
     assert same.gain is not None
     assert (same.gain.word, str(same.gain), same.kept) == (
-        *("not judged", "trained on 120 of 120 rows", "backbone"),
+        "not judged",
+        "trained on 120 of 120 rows",
+        "backbone",
     )
     assert "warning: the list given: the model is trained on 120 of its 120" in told(capsys)
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
+def told(capsys):
     return " ".join(capsys.readouterr().err.split())
 
 

@@ -13,12 +13,12 @@ from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import edit
 
 
-def pickled(folder: Path):
+def pickled(folder):
     torch.save({}, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
-def cut_in_half(folder: Path):
+def cut_in_half(folder):
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
@@ -40,7 +40,7 @@ def test_invalid_model_names_are_refused(source, error, message):
         Encoder.load(source)
 
 
-def pointer(folder: Path):
+def pointer(folder):
     (folder / "model.safetensors").write_text(
         "version https://git-lfs.github.com/spec/v1\noid sha256:1\n"
     )
@@ -126,7 +126,7 @@ def test_code_of_another_repository_is_refused(own, name, monkeypatch):
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)
 
 
-def adapters(folder: Path, copy: Path, base: str) -> Path:
+def adapters(folder, copy, base):
     folder.mkdir()
     shutil.copy(copy / "model.safetensors", folder / "adapter_model.safetensors")
     config = {"peft_type": "LORA", "base_model_name_or_path": base}

@@ -2,8 +2,6 @@
 
 import json
 import random
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aoe_train import Encoder, Mined, mine
+from aoe_train import Encoder, mine
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
 
-def mined(data, **options) -> Mined:
+def mined(data, **options):
     return mine(data, **options)
 
 
-def negatives(rows: pl.DataFrame) -> list[list[str]]:
+def negatives(rows):
     names = [name for name in rows.columns if name.startswith("negative_")]
     return [[text for text in row if text is not None] for row in rows.select(names).iter_rows()]
 
@@ -65,12 +63,12 @@ def test_a_row_that_gets_none_is_counted():
 class Given(Encoder):
     """A model with a given cosine of each text with all anchors, which are the texts without one."""
 
-    def __init__(self, bert: Path, cosines: dict[str, float]):
+    def __init__(self, bert, cosines):
         real = Encoder.load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.cosines = cosines
 
-    def encode(self, texts, **_) -> np.ndarray:
+    def encode(self, texts, **_):
         first = np.array([self.cosines.get(text, 1) for text in texts], np.float32)
         return np.pad(np.stack([first, np.sqrt(1 - first**2)], axis=1), ((0, 0), (0, self.dim - 2)))
 
@@ -187,7 +185,7 @@ def test_splits_share_no_text_also_with_a_corpus():
     assert not used["test"] & {*splits["train"]["anchor"], *splits["train"]["positive"]}
 
 
-def tuples(seed: int, rows: int) -> pl.DataFrame:
+def tuples(seed, rows):
     choose = random.Random(seed)
     texts = [" ".join(choose.sample(WORDS, k=5)) for _ in range(2 * rows)]
     return pl.DataFrame({"anchor": texts[:rows], "positive": texts[rows:]})
@@ -204,7 +202,7 @@ def test_anchors_are_queries_and_candidates_documents(bert, by):
         assert row["scores"] == pytest.approx(cosines, abs=1e-5)
 
 
-def write_tuples(folder: Path) -> Path:
+def write_tuples(folder):
     folder.mkdir()
     for seed, (name, rows) in enumerate({"train": 30, "test": 12}.items()):
         tuples(seed, rows).write_ndjson(folder / f"{name}.jsonl")
@@ -309,7 +307,7 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
 
 
 @pytest.fixture(scope="module")
-def real(minilm) -> tuple[Encoder, Any]:
+def real(minilm):
     """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
     library = pytest.importorskip("sentence_transformers")
     return Encoder.load(minilm, precision="fp32"), library.SentenceTransformer(str(minilm))

@@ -5,10 +5,8 @@ import os
 import pickle
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +21,11 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import edit
+from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
 
 
-def refused(load: Callable[[], object], error: type[PairkitError], message: str):
+def refused(load, error, message):
     with pytest.raises(error, match=message) as caught:
         load()
     assert "\n" not in str(caught.value)
@@ -133,7 +131,7 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
 # Folders of sentence-transformers
 
 
-def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None) -> Path:
+def write_modules(folder, *kinds, pooling=None):
     """Write modules.json, with the transformer in the folder itself."""
     types = [kind if "." in kind else f"sentence_transformers.models.{kind}" for kind in kinds]
     listed = [
@@ -151,7 +149,7 @@ def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = No
 class Bomb:
     """Creates a file when it is unpickled."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path):
         self.path = path
 
     def __reduce__(self):
@@ -232,7 +230,7 @@ def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
 @pytest.mark.parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
 def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
-    listed = json.loads((copy / "modules.json").read_text())
+    listed = read_json(copy / "modules.json")
     listed[1]["path"] = path
     (copy / "modules.json").write_text(json.dumps(listed))
     refused(lambda: Encoder.load(copy), DataError, "path = ")
@@ -341,7 +339,7 @@ def test_mutated_values_are_refused_in_one_line(saved, number, seed):
     assert ("\n" in told, len(told) < 2000) == (False, True)
 
 
-def refusal_of(call: Callable[[], object]) -> str:
+def refusal_of(call):
     try:
         call()
     except (ConfigError, DataError) as error:

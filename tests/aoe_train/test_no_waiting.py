@@ -5,9 +5,7 @@ wait for a GPU to give one away (`tolist`, `item`, picking by a mask, `unique`) 
 by index isn't, but it waits if the value is a number of the host, so a step may not use it.
 """
 
-from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,11 +55,11 @@ BACKBONES = {
 }
 
 
-def model(backbone: str = "bert", pooling: str = "avg", preset: str = "angle", **more) -> PairModel:
+def model(backbone="bert", pooling="avg", preset="angle", **more):
     return pair_model(BACKBONES[backbone](), pooling, preset, **more).to(META).train()
 
 
-def pair_model(backbone, pooling: str, preset: str, **more) -> PairModel:
+def pair_model(backbone, pooling, preset, **more):
     register()
     use_fast_layers(backbone)
     settings = TrainSettings.model_validate({"preset": preset, "objective": {"dims": [32, 8]}})
@@ -69,7 +67,7 @@ def pair_model(backbone, pooling: str, preset: str, **more) -> PairModel:
     return PairModel(TextModel(backbone, pooling, packed=True), objective, **more)
 
 
-def batch(lengths: list[int], columns: int = 2) -> dict[str, Any]:
+def batch(lengths, columns=2):
     made = {
         "input_ids": torch.empty(sum(lengths), dtype=torch.int64, device=META),
         "lengths": np.array(lengths),
@@ -81,7 +79,7 @@ def batch(lengths: list[int], columns: int = 2) -> dict[str, Any]:
 
 
 @contextmanager
-def no_assignment() -> Iterator[None]:
+def no_assignment():
     """Refuse assignment by index."""
 
     def refuse(*_):
@@ -92,7 +90,7 @@ def no_assignment() -> Iterator[None]:
         yield
 
 
-def step(trained: PairModel, lengths: list[int], columns: int = 2, **more):
+def step(trained, lengths, columns=2, **more):
     made = batch(lengths, columns) | more
     with no_assignment():
         trained(**{name: value for name, value in made.items() if value is not None})[
@@ -167,17 +165,7 @@ def test_synchronisation_is_detected():
 LENGTHS = ([3, 5, 9], [4, 6, 6, 7], [2, 7, 11, 12, 12])
 
 
-def attended(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    bounds: torch.Tensor,
-    longest: int,
-    scaling: float,
-    _dropout: float,
-    causal: bool,
-    window: int | None,
-) -> torch.Tensor:
+def attended(query, key, value, bounds, longest, scaling, _dropout, causal, window):
     """FlashAttention's result, computed with a mask."""
     assert window is None
     place = torch.arange(len(query), device=query.device)
@@ -203,7 +191,7 @@ def test_with_flash_attention_a_backbone_is_one_graph(shallow, monkeypatch):
     assert counts[1] == counts[-1]
 
 
-def frames(folder, *, autocast: bool = False) -> list[int]:
+def frames(folder, *, autocast=False):
     """The number of compiled frames after each batch; results must equal those without compilation."""
     backbone = AutoModel.from_pretrained(folder).eval()  # without dropout
     model = pair_model(backbone, "avg", "aoe")

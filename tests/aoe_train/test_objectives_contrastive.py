@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.linalg import norm
-from torch import Tensor
 from torch.autograd import grad
 from torch.testing import assert_close
 
@@ -25,9 +24,7 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(
-    seed: int, rows: int = 6, dim: int = 5, distinct: int = 7
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def draw(seed, rows=6, dim=5, distinct=7):
     """A batch with repeated texts; equal texts have equal vectors."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)
@@ -36,7 +33,7 @@ def draw(
     return table[texts[:, 0]], table[texts[:, 1]], texts, positive
 
 
-def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude") -> float:
+def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude"):
     """The loss in plain loops; `numbers` are the (anchor, candidate) texts of each row."""
     together = {frozenset(pair) for pair, good in zip(numbers, positive, strict=True) if good}
     losses = []
@@ -136,7 +133,7 @@ def test_equal_texts_are_not_extra_candidates():
         )
 
 
-def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
+def drawn(seed, negatives, rows=6):
     """The model's and the guide's vectors (row, column, dim) of distinct texts."""
     generator = torch.Generator().manual_seed(seed)
     shape = rows, 2 + negatives
@@ -209,23 +206,21 @@ def test_guide_filters_both_directions(seed, margin):
 scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
 
 
-def ranking_plain(scores: Tensor, labels: Tensor, scale: float, margin: float = 0.0) -> Tensor:
+def ranking_plain(scores, labels, scale, margin=0.0):
     """All B^2 differences at once."""
     apart = margin * (labels[:, None] - labels[None, :])
     terms = scale * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
     return torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
 
 
-def draw_scores(seed: int, size: int, levels: int) -> tuple[Tensor, Tensor]:
+def draw_scores(seed, size, levels):
     """Scores in [-1, 1] and labels of at most `levels` values, in float64."""
     generator = torch.Generator().manual_seed(seed)
     scores = torch.rand(size, generator=generator, dtype=torch.float64) * 2 - 1
     return scores, torch.randint(levels, (size,), generator=generator).double()
 
 
-def value_and_gradient(
-    loss, scores: Tensor, labels: Tensor, scale: float, *margin
-) -> tuple[Tensor, Tensor]:
+def value_and_gradient(loss, scores, labels, scale, *margin):
     scores = scores.clone().requires_grad_()
     value = loss(scores, labels, scale, *margin)
     return value.detach(), grad(value, scores)[0]
@@ -261,18 +256,18 @@ MEASURES = [cosine, angle_reference]
 ROOT_HALF = math.sqrt(0.5)
 
 
-def draw_vectors(seed: int, rows: int = 4, dim: int = 6) -> tuple[Tensor, Tensor]:
+def draw_vectors(seed, rows=4, dim=6):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(2, rows, dim, generator=generator, dtype=torch.float64).unbind()
 
 
-def as_complex(vectors: Tensor) -> np.ndarray:
+def as_complex(vectors):
     half = vectors.shape[1] // 2
     array = vectors.numpy()
     return array[:, :half].astype(np.complex128) + 1j * array[:, half:]
 
 
-def reference_by_division(first: Tensor, second: Tensor) -> np.ndarray:
+def reference_by_division(first, second):
     """The reference's steps: (z / w) |w|^2 / |Y|^2, divided by |X| / |Y|, real and imaginary parts summed."""
     z, w = as_complex(first), as_complex(second)
     x, y = norm(z, axis=1, keepdims=True), norm(w, axis=1, keepdims=True)

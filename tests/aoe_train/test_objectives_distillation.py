@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from torch.testing import assert_close
 
 from aoe_train.objectives.distillation import least_squares, principal_axes
@@ -25,7 +24,7 @@ quick = settings(max_examples=25, deadline=None)
 TEACHER = TeacherInfo(teacher_dim=3)
 
 
-def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+def drawn(seed, columns, dim=3, rows=5):
     """Vectors of the model, of the teacher (size 3), and numbers of distinct texts."""
     generator = torch.Generator().manual_seed(seed)
     own = torch.randn(rows, columns, dim, generator=generator, dtype=torch.float64).requires_grad_()
@@ -33,9 +32,7 @@ def drawn(seed: int, columns: int, dim: int = 3, rows: int = 5) -> tuple[Tensor,
     return own, teacher, torch.arange(rows * columns).view(rows, columns)
 
 
-def loss_of(
-    part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more
-) -> Tensor:
+def loss_of(part, kind, own, texts, teachers=TEACHER, *, teacher=None, scores=None, **more):
     objective = Objective(
         only(part, **more), dim=own.shape[-1], kind=kind, label_range=(0.0, 1.0), teachers=teachers
     )
@@ -44,7 +41,7 @@ def loss_of(
     ]
 
 
-def equal_with_gradient(found: Tensor, expected: Tensor, own: Tensor):
+def equal_with_gradient(found, expected, own):
     assert_close(found, expected, rtol=1e-12, atol=1e-12)
     (ours,), (peers,) = (
         torch.autograd.grad(loss, own, retain_graph=True) for loss in (found, expected)

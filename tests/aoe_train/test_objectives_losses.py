@@ -2,8 +2,6 @@
 
 import inspect
 import re
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 import torch
@@ -37,11 +35,11 @@ def model(folder):
     return st.SentenceTransformer(str(folder)).eval()
 
 
-def loss_of(loss, columns: Sequence[list[str]], labels: torch.Tensor | None) -> float:
+def loss_of(loss, columns, labels):
     return loss([loss.model.preprocess(texts) for texts in columns], labels).item()
 
 
-def contrastive(model, columns: Sequence[list[str]], positive: list[bool]) -> float:
+def contrastive(model, columns, positive):
     """InfoNCE in plain loops."""
     anchors, *others = columns
     numbers = [
@@ -243,7 +241,7 @@ def test_guide_equals_gist_loss(columns, length, model, guide_folder):
 PAGE = ROOT / "docs/howto/from-sentence-transformers.md"
 
 
-def settings_on_the_page(name: str) -> dict[str, Any]:
+def settings_on_the_page(name):
     """The objective of a row of the table: a preset and settings."""
     (cell,) = (
         line.split("|")[2]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from aoe_train import Encoder
 from aoe_train.objectives.objective import (
@@ -35,7 +35,7 @@ LABELS = [0.1, 0.9, 0.3]
 class Sum(nn.Module):
     """The sum of all numbers as a loss."""
 
-    def forward(self, vectors: Tensor, *_) -> dict[str, Tensor]:
+    def forward(self, vectors, *_):
         return {"loss": vectors.sum(), "part": vectors.sum()}
 
 
@@ -130,7 +130,7 @@ quick = settings(max_examples=10, deadline=None)
 seeds = st.integers(0, 10**6)
 
 
-def wanted(preset: str = "cosent", **changes) -> ObjectiveSettings:
+def wanted(preset="cosent", **changes):
     return PRESETS[preset].model_copy(update=changes)
 
 

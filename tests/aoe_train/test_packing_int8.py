@@ -168,7 +168,7 @@ def test_notes_on_int8(int8, bf16, told, monkeypatch):
 seeds = st.integers(0, 10**6)
 
 
-def drawn(seed: int, rows: int = 7, dim: int = 12) -> np.ndarray:
+def drawn(seed, rows=7, dim=12):
     return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
 
 

@@ -1,7 +1,5 @@
 """Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -20,7 +18,7 @@ from aoe_train.model.packing.layers import (
 from aoe_train.model.packing.packed_run import use_fast_layers
 
 
-def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:
+def _both(bias):
     torch.manual_seed(0)
     plain, fast = nn.Linear(24, 40, bias=bias), nn.Linear(24, 40, bias=bias)
     fast.load_state_dict(plain.state_dict())
@@ -115,11 +113,11 @@ def test_dropout_scales_values_and_gradients():
 USED = np.array([2, 3, 5, 9, 12])
 
 
-def _model(folder: Path):
+def _model(folder):
     return AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
 
 
-def _trained(folder: Path, rows: bool):
+def _trained(folder, rows):
     model = _model(folder).train()
     for layer in model.modules():
         if isinstance(layer, torch.nn.Dropout):

@@ -13,7 +13,7 @@ from aoe_train import ran as network
 WINDOW = 8
 
 
-def ran(**changes) -> network.RanModel:
+def ran(**changes):
     torch.manual_seed(0)
     sizes = {
         "vocab_size": 50,
@@ -32,11 +32,11 @@ MODEL = ran()
 EXACT = ran().double()
 
 
-def text(length: int, seed: int = 0) -> torch.Tensor:
+def text(length, seed=0):
     return torch.randint(1, 50, (length,), generator=torch.Generator().manual_seed(seed))
 
 
-def padded(texts: list[torch.Tensor], width: int, *, left: bool = False):
+def padded(texts, width, *, left=False):
     ids, mask = torch.zeros(2, len(texts), width, dtype=torch.long)
     for row, tokens in enumerate(texts):
         place = slice(width - len(tokens), None) if left else slice(0, len(tokens))
@@ -82,11 +82,11 @@ def test_gradients_flow_through_the_memory(changes):
 class Given(torch.nn.Module):
     """Replaces the embeddings by vectors that require gradients."""
 
-    def __init__(self, vectors: torch.Tensor):
+    def __init__(self, vectors):
         super().__init__()
         self.vectors = vectors
 
-    def forward(self, _: torch.Tensor) -> torch.Tensor:
+    def forward(self, _):
         return self.vectors
 
 
@@ -99,7 +99,7 @@ def test_every_parameter_learns_from_a_long_text():
     assert still == {"layers.0.start.dense.weight", "layers.0.start.norm.weight"}
 
 
-def work(model: network.RanModel, texts: list[torch.Tensor]) -> int:
+def work(model, texts):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model.forward_packed(torch.cat(texts), torch.tensor([len(tokens) for tokens in texts]))
     return counter.get_total_flops()

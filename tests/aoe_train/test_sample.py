@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -11,43 +10,41 @@ import pytest
 from numpy.random import default_rng
 
 import aoe_train
-from aoe_train import Encoder, Evaluation, PairSample, evaluate, sample_pairs, search
+from aoe_train import Encoder, evaluate, sample_pairs, search
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS, save_bert
 
-Vectors = Callable[[Sequence[str]], np.ndarray]
-
 
 class Model(Encoder):
     """Given vectors of texts; those of others are random by text and seed."""
 
-    def __init__(self, seed: int = 0, **given: Sequence[float]):
+    def __init__(self, seed=0, **given):
         self.seed, self.given = seed, dict[str, Sequence[float]](given)
-        self.encoded = Counter[str]()  # queries and the texts that are searched
+        self.encoded = Counter()  # queries and the texts that are searched
 
-    def encode(self, texts: Sequence[str], **_) -> np.ndarray:
+    def encode(self, texts, **_):
         vectors = np.array([self.given.get(text, self._random(text)) for text in texts], np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def encode_query(self, texts, **options) -> np.ndarray:
+    def encode_query(self, texts, **options):
         self.encoded.update(texts)
         return self.encode(texts, **options)
 
     encode_document = encode_query
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self):
         return {"seed": self.seed}
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"model {self.seed}"
 
-    def _random(self, text: str) -> list[float]:
+    def _random(self, text):
         return default_rng([self.seed, *text.encode()]).normal(size=3).tolist()
 
 
-def sampled(texts, models: Sequence[Any], **options) -> PairSample:
+def sampled(texts, models, **options):
     return sample_pairs(texts, model=models, **options)
 
 
@@ -59,7 +56,11 @@ CASES = {
     "the first results differ": (["one", "two", "three"], ["q"], 1, {"q": {"one", "two"}}, 1),
     "the same first two in another order": (["one", "two"], ["q"], 2, {"q": {"one", "two"}}, 1),
     "a query with equal results is not judged": (
-        *(["one", "two", "three"], ["q", "three "], 1, {"q": {"one", "two"}}, 0.5),
+        ["one", "two", "three"],
+        ["q", "three "],
+        1,
+        {"q": {"one", "two"}},
+        0.5,
     ),
     "a query that is given twice counts once": (
         ["one", "two"],
@@ -70,7 +71,11 @@ CASES = {
     ),
     "the query itself is not a result": (["q", "one", "two"], ["q"], 1, {"q": {"one", "two"}}, 1),
     "nor is its near-duplicate, or that of a result": (
-        *(["Q ", "one", "One", "two", "TWO  "], ["q"], 1, {"q": {"One", "TWO  "}}, 1),
+        ["Q ", "one", "One", "two", "TWO  "],
+        ["q"],
+        1,
+        {"q": {"One", "TWO  "}},
+        1,
     ),
     "fewer texts than results": (
         ["one", "two", "three"],
@@ -102,23 +107,38 @@ def test_results_of_queries(case):
 
 REFUSED = {
     "one model and no words in common": (
-        *(["a", "b"], [Model()], {"queries": ["q"]}, DataError),
+        ["a", "b"],
+        [Model()],
+        {"queries": ["q"]},
+        DataError,
         "all 2 candidates find the same first 1 for all 1 queries; give more queries, other models or a",
     ),
     "two models of one name": (
-        *(["a", "b"], [Model(), Model(a=(1, 0, 0))], {"queries": ["q"]}, ConfigError),
+        ["a", "b"],
+        [Model(), Model(a=(1, 0, 0))],
+        {"queries": ["q"]},
+        ConfigError,
         "two models are called model 0",
     ),
     "purposes without queries": (
-        *(["a", "b"], [Model()], {"purpose": ["group", "match"]}, ConfigError),
+        ["a", "b"],
+        [Model()],
+        {"purpose": ["group", "match"]},
+        ConfigError,
         "give queries=, or only one",
     ),
     "an unknown purpose": (
-        *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["sort"]}, ConfigError),
+        ["a", "b"],
+        [Model()],
+        {"queries": ["q"], "purpose": ["sort"]},
+        ConfigError,
         "purpose = 'sort': expected 'group', 'search' or 'match'",
     ),
     "a purpose for few texts": (
-        *(["a", "b"], [Model()], {"queries": ["q"], "purpose": ["group"]}, DataError),
+        ["a", "b"],
+        [Model()],
+        {"queries": ["q"], "purpose": ["group"]},
+        DataError,
         "needs at least 50 texts, .* found 2; leave it out",
     ),
     "equal vectors, pairs": (
@@ -129,15 +149,17 @@ REFUSED = {
         "model 0 and model 0 give",
     ),
     "equal vectors, queries": (
-        *(["a", "b"], [Model(), Model()], {"queries": ["q"]}, ConfigError, "give equal vectors"),
+        ["a", "b"],
+        [Model(), Model()],
+        {"queries": ["q"]},
+        ConfigError,
+        "give equal vectors",
     ),
     "no difference": (
-        *(
-            ["one", "two"],
-            [Model(**ONE), Model(1, **{**ONE, "q": NEAR_EAST})],
-            {"queries": ["q"]},
-            DataError,
-        ),
+        ["one", "two"],
+        [Model(**ONE), Model(1, **{**ONE, "q": NEAR_EAST})],
+        {"queries": ["q"]},
+        DataError,
         "all 4 candidates find the same first 1 for all 1 queries",
     ),
     "one text": (
@@ -155,13 +177,11 @@ REFUSED = {
         "no row has a text",
     ),
     "another role than text": (
-        *(
-            ["a", "b"],
-            [Model()],
-            {"columns": {"anchor": "a"}},
-            ConfigError,
-            "expected one of text, title",
-        ),
+        ["a", "b"],
+        [Model()],
+        {"columns": {"anchor": "a"}},
+        ConfigError,
+        "expected one of text, title",
     ),
     "results without queries": (
         ["a", "b"],
@@ -186,9 +206,7 @@ def test_texts_of_a_table_are_in_a_named_column():
     assert {*pairs["text1"], *pairs["text2"]} <= {"one", "two", "three"}
 
 
-def judged_world(
-    queries: int = 250, top: int = 1, noise: float = 0.4
-) -> tuple[pl.DataFrame, Vectors, Vectors, float]:
+def judged_world(queries=250, top=1, noise=0.4):
     """Two models, their judged sample and the difference of P@1 over all queries, by brute force.
 
     Result k of query k is relevant. Vectors of texts are noisy; `noise` is the first model's.
@@ -210,7 +228,7 @@ def judged_world(
     return judged, models[0].encode, models[1].encode, precision[0] - precision[1]
 
 
-def verdict(rows: pl.DataFrame, one: Vectors, other: Vectors) -> tuple[Any, Evaluation]:
+def verdict(rows, one, other):
     found = evaluate(one, against=other, data=rows)
     (gain,) = found.gains.values()
     return gain, found
@@ -270,7 +288,7 @@ MANY = [f"text{n} red" if n % 7 == 0 else f"text{n} blue" for n in range(80)]
 ASKED = [f"query{n} red" for n in range(40)]
 
 
-def candidates(rows: pl.DataFrame) -> list[str]:
+def candidates(rows):
     return [name.removeprefix("rank of ") for name in rows.columns if name.startswith("rank of ")]
 
 
@@ -280,7 +298,8 @@ def candidates(rows: pl.DataFrame) -> list[str]:
         (1, [], ["model 0", "model 0, words"]),
         (2, [], ["model 0", "model 0, words", "model 1", "model 1, words"]),
         (
-            *(1, ["group", "match", "group"]),
+            1,
+            ["group", "match", "group"],
             [
                 f"model 0{purpose}{words}"
                 for purpose in ("", ", group", ", match")
@@ -341,7 +360,7 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
                 assert found == [hit.text for hit in hits]
 
 
-def judged_candidates(outcomes: Mapping[str, Sequence[int]], share: float = 0.5) -> pl.DataFrame:
+def judged_candidates(outcomes, share=0.5):
     """A judged sheet in which each candidate's first result is relevant or not, by query."""
     number = len(next(iter(outcomes.values())))
     rows = []
@@ -359,7 +378,7 @@ def judged_candidates(outcomes: Mapping[str, Sequence[int]], share: float = 0.5)
     return sheet.with_columns(query_results=pl.len().over("text1"), **about)
 
 
-def ahead(by: int, of: int = 100) -> list[int]:
+def ahead(by, of=100):
     """Outcomes of queries: better than `HALF` on this many of them, and never worse."""
     return [1] * (of // 2 + by) + [0] * (of // 2 - by)
 
@@ -456,11 +475,13 @@ def test_recorded_and_measured_results_agree():
 
 NO_MODEL = {
     "pairs": (
-        *(pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [0, 1]}), ConfigError),
+        pl.DataFrame({"text1": ["a", "b"], "text2": ["c", "d"], "label": [0, 1]}),
+        ConfigError,
         "no model to evaluate; give model=",
     ),
     "a sheet of an older version": (
-        *(judged_candidates({"A": HALF, "B": HALF}).drop("rank of A", "rank of B"), DataError),
+        judged_candidates({"A": HALF, "B": HALF}).drop("rank of A", "rank of B"),
+        DataError,
         "has no candidates to compare; sample again with this version's",
     ),
     "one candidate": (judged_candidates({"A": HALF}), DataError, "has no candidates to compare"),

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from aoe_train import Encoder, SearchIndex, duplicates, open_index, search
+from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS, save_bert
+from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
 TEXTS = [
     "the dog is running",
@@ -28,13 +28,13 @@ TEXTS = [
 ]
 
 
-def sentences(count: int, seed: int = 5) -> list[str]:
+def sentences(count, seed=5):
     random = np.random.default_rng(seed)
     drawn = (" ".join(random.choice(WORDS, random.integers(4, 9))) for _ in range(3 * count))
     return list(dict.fromkeys(drawn))[:count]
 
 
-def issues(count: int = 60) -> pl.DataFrame:
+def issues(count=60):
     texts = sentences(count)
     return pl.DataFrame(
         {
@@ -48,7 +48,7 @@ def issues(count: int = 60) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def made(bert, tmp_path_factory) -> Path:
+def made(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("search") / "index"
     build(issues(), model=bert, out=folder)
     return folder
@@ -139,13 +139,13 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
 
 
 @pytest.fixture(scope="module")
-def quantized(bert, tmp_path_factory) -> Path:
+def quantized(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("quantized") / "index"
     build(issues(), model=bert, out=folder, quantize="int8")
     return folder
 
 
-def indexed(rows, model: Path, out: Path, columns: dict[str, str] | None = None) -> SearchIndex:
+def indexed(rows, model, out, columns=None):
     build(rows, model=model, out=out, columns=columns)
     return open_index(out, words_only=True)
 
@@ -287,7 +287,7 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def opened(bert, made) -> SearchIndex:
+def opened(bert, made):
     return open_index(made, model=bert)
 
 
@@ -361,7 +361,7 @@ def test_search_errors(made, opened, other_bert, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def other_bert(tmp_path_factory) -> Path:
+def other_bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 
 
@@ -378,7 +378,7 @@ def array(change):
 
 def manifest(**values):
     """A change of a JSON file."""
-    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    return lambda path: path.write_text(json.dumps(read_json(path) | values))
 
 
 def table(change):

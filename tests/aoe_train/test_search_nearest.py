@@ -25,7 +25,7 @@ from tests.aoe_train.shell import aoe
 from tests.aoe_train.tiny import WORDS
 
 
-def unit(rows: int, dim: int, seed: int = 0) -> np.ndarray:
+def unit(rows, dim, seed=0):
     vectors = default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
     return vectors / norm(vectors, axis=1, keepdims=True)
 
@@ -111,7 +111,7 @@ def test_fused_scores_by_hand():
     assert fused(np.zeros(0), np.zeros(0), 0.5).tolist() == []
 
 
-def dated(count: int = 40) -> pl.DataFrame:
+def dated(count=40):
     """Texts of few words with shuffled times, some of them equal and one missing."""
     random = default_rng(3)
     days = random.permutation(count) // 2
@@ -126,7 +126,7 @@ def dated(count: int = 40) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def dated_index(bert, tmp_path_factory) -> Path:
+def dated_index(bert, tmp_path_factory):
     out = tmp_path_factory.mktemp("dated") / "index"
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))
     aoe_train.index(rows, model=bert, out=out)

@@ -8,7 +8,6 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import repeat
@@ -20,7 +19,7 @@ import requests
 from numpy.testing import assert_allclose
 
 import aoe_train
-from aoe_train import EmbeddingServer, Encoder, search, serve
+from aoe_train import Encoder, search, serve
 from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_search import issues, sentences
 
@@ -29,32 +28,32 @@ LONG = " ".join(["dog"] * 500)
 
 
 @pytest.fixture(scope="module")
-def encoder(bert) -> Encoder:
+def encoder(bert):
     return Encoder.load(bert, prompts={"query": "find: "})
 
 
-def serving(encoder: Encoder, **options) -> EmbeddingServer:
+def serving(encoder, **options):
     return serve(encoder, name="m", port=0, **options)
 
 
 @pytest.fixture(scope="module")
-def server(encoder) -> Iterator[EmbeddingServer]:
+def server(encoder):
     """A shared server."""
     with serving(encoder, max_body=1, max_texts=64) as running:
         yield running
 
 
-def client(server: EmbeddingServer, key: str = "any") -> openai.OpenAI:
+def client(server, key="any"):
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
 
 
-def post(server: EmbeddingServer, body, path: str = "/v1/embeddings", **headers: str):
+def post(server, body, path="/v1/embeddings", **headers):
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     told = {"content-type": "application/json", **headers}
     return requests.post(server.url + path, data=sent, headers=told, timeout=60)
 
 
-def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, int]:
+def raw(server, *parts, times=1):
     """The server's answer until it closes the connection, and the number of parts that it accepted."""
     taken, answer = 0, b""
     with socket.create_connection(
@@ -70,7 +69,7 @@ def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, 
     return answer, taken
 
 
-def head(server: EmbeddingServer, *lines: str) -> bytes:
+def head(server, *lines):
     host = server.url.removeprefix("http://")
     told = [
         "POST /v1/embeddings HTTP/1.1",
@@ -81,11 +80,11 @@ def head(server: EmbeddingServer, *lines: str) -> bytes:
     return "\r\n".join([*told, "", ""]).encode()
 
 
-def alive(server: EmbeddingServer) -> bool:
+def alive(server):
     return post(server, {"input": "a dog"}).status_code == 200
 
 
-def waiting(server: EmbeddingServer) -> int:
+def waiting(server):
     """The number of texts in the queue."""
     return int(requests.get(f"{server.url}/health", timeout=60).json()["queue"]["texts"])
 
@@ -285,12 +284,12 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
 class Held(Encoder):
     """A model that waits for an event."""
 
-    def __init__(self, encoder: Encoder):
+    def __init__(self, encoder):
         super().__init__(encoder.model, encoder.tokenizer, encoder.settings)
         self.begun, self.let = threading.Event(), threading.Event()
-        self.batches: list[int] = []
+        self.batches = []
 
-    def encode(self, texts, **options) -> np.ndarray:
+    def encode(self, texts, **options):
         self.begun.set()
         self.let.wait(60)
         if "crash" in texts:
@@ -354,7 +353,7 @@ def test_a_failing_text_fails_only_its_request(encoder, capfd):
     assert "the model failed" in capfd.readouterr().err
 
 
-def until(holds: Callable[[], bool]):
+def until(holds):
     """Wait until a condition holds."""
     end = time.monotonic() + 60
     while not holds():

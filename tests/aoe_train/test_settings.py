@@ -24,7 +24,7 @@ from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
 
 
-def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags) -> TrainSettings:
+def of(kind="graded", rows=1000, dim=384, **flags):
     return with_defaults(
         load_settings(TrainSettings, flags=flags), DatasetFacts(kind, rows), dim=dim
     )

@@ -6,7 +6,6 @@ replaced by a function that runs the step again.
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +38,7 @@ LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
 ROWS, LIMIT, WORDS = 8, 40, 90
 
 
-def backbone(name: str, dropout: float):
+def backbone(name, dropout):
     if name == "llama":
         llama = LlamaModel(LlamaConfig(num_key_value_heads=2, **LONG))
         llama.embed_tokens.requires_grad_(requires_grad=False)  # as with adapters
@@ -48,9 +47,7 @@ def backbone(name: str, dropout: float):
     return BertModel(BertConfig(**LONG, **rates), add_pooling_layer=False)
 
 
-def pair_model(
-    name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective
-) -> PairModel:
+def pair_model(name="bert", pooling="avg", dropout=0.0, **objective):
     torch.manual_seed(0)
     register()
     network = backbone(name, dropout)
@@ -61,7 +58,7 @@ def pair_model(
     return PairModel(TextModel(network, pooling, packed=True), loss).train()
 
 
-def batch(seed: int = 0, columns: int = 2, texts: int = 13, longest: int = 30) -> dict[str, Any]:
+def batch(seed=0, columns=2, texts=13, longest=30):
     random = np.random.default_rng(seed)
     lengths = np.sort(random.integers(2, longest, texts))
     rows = random.integers(0, texts, (ROWS, columns))
@@ -101,12 +98,12 @@ def captured(flash, monkeypatch):
     return found
 
 
-def graphs(model: PairModel, say=print, limit: int = LIMIT) -> StepGraphs:
+def graphs(model, say=print, limit=LIMIT):
     args = SimpleNamespace(device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS)
     return StepGraphs(model, args, limit, say)
 
 
-def gradients(model: PairModel) -> dict[str, torch.Tensor]:
+def gradients(model):
     found = {
         name: weight.grad.clone()
         for name, weight in model.named_parameters()
@@ -116,7 +113,7 @@ def gradients(model: PairModel) -> dict[str, torch.Tensor]:
     return found
 
 
-def eager(model: PairModel, made: dict[str, Any]) -> dict[str, torch.Tensor]:
+def eager(model, made):
     parts = model(**upload_batch(made, torch.device("cpu")))
     parts["loss"].backward()
     return {name: part.detach() for name, part in parts.items()}
@@ -215,7 +212,7 @@ def test_other_batches_run_eagerly(other):
     ],
 )
 def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkeypatch):
-    model, notes = pair_model(dropout=0.1), list[str]()
+    model, notes = pair_model(dropout=0.1), []
     steps = graphs(model, notes.append)
     short, long = batch(), batch(texts=16, longest=38)
     assert all(steps(short) is not None for _ in range(2))  # captured
@@ -239,7 +236,7 @@ def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkey
 
 
 def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
-    notes = list[str]()
+    notes = []
     monkeypatch.setattr(PairModel, "fixed_shape", lambda *_, **__: 1 / 0)
     steps = graphs(pair_model(), notes.append)
     assert steps(batch()) is steps(batch()) is None

@@ -94,7 +94,7 @@ MODELS = {
 }
 
 
-def _batch(lengths: list[int]) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
+def _batch(lengths):
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, 60, (sum(lengths),), generator=generator)
     return ids, np.array(lengths), np.ones(len(lengths), dtype=np.int64)
@@ -179,7 +179,7 @@ def test_batches_keep_the_budget():
     assert found[0] == [1]
 
 
-def ahead(monkeypatch: pytest.MonkeyPatch, fails: BaseException | None = None) -> list[str]:
+def ahead(monkeypatch, fails=None):
     """Tokenise while the model runs, as on a GPU; returns the events, and `fails` at the fourth slice."""
     events = []
     build, forward = TokenStore.build, TextModel.forward

@@ -21,7 +21,7 @@ from aoe_train.model.tokens.special_tokens import (
     with_prompt,
 )
 from aoe_train.model.tokens.tokenised import TokenStore, windows
-from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
@@ -32,19 +32,19 @@ PROMPT = "Summarize sentence {text} in one word:"
 TEXTS = ["the cat", "a dog is running!", "x"]
 
 
-def _pieces() -> dict[str, int]:
+def _pieces():
     characters = [*'abcdefghijklmnopqrstuvwxyzS!:"▁']
     return {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *characters])}
 
 
-def metaspace() -> PreTrainedTokenizerFast:
+def metaspace():
     """A tokenizer whose class rebuilds its Rust part when loaded."""
     tokenizer = LlamaTokenizer(vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64)
     assert tokenizer("a").input_ids[0] == tokenizer.bos_token_id
     return tokenizer
 
 
-def legacy_sentencepiece() -> PreTrainedTokenizerFast:
+def legacy_sentencepiece():
     """LLaMA 2's old tokenizer.json, whose normaliser inserts the marks of spaces."""
     tokenizer = Tokenizer(models.BPE(_pieces(), merges=[], unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence(
@@ -56,7 +56,7 @@ def legacy_sentencepiece() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", model_max_length=64)
 
 
-def roberta() -> PreTrainedTokenizerFast:
+def roberta():
     raw = bytelevel().backend_tokenizer
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     raw.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), trim_offsets=True)
@@ -222,7 +222,7 @@ NAMED = EncoderSettings(
 )
 
 
-def rows(kind: Kind, *numbers: list[int]) -> Examples:
+def rows(kind, *numbers):
     count = max(max(row) for row in numbers) + 1
     return Examples([f"text {number}" for number in range(count)], np.array(numbers), None, kind)
 
@@ -232,9 +232,7 @@ NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
 PAIRS = rows("graded", [0, 1], [1, 2])
 
 
-def prompted(
-    given: dict[str, str], examples: Examples, encoder: EncoderSettings = PLAIN
-) -> list[list[str | None]]:
+def prompted(given, examples, encoder=PLAIN):
     """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
     prompts = (

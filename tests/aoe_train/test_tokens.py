@@ -1,9 +1,6 @@
 """The tokens of texts: truncated or in chunks, with prompts, and cached."""
 
-from collections.abc import Sequence
 from itertools import chain, pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ LISTS = st.lists(
 
 
 @pytest.fixture(scope="module")
-def encoders(tmp_path_factory) -> dict[str, Encoder]:
+def encoders(tmp_path_factory):
     """Models with WordPiece and byte-level tokens, and one with a prompt in its tokenizer."""
     folder = tmp_path_factory.mktemp("tokens")
     save_llama(folder / "llama", layers=1)
@@ -35,21 +32,21 @@ def encoders(tmp_path_factory) -> dict[str, Encoder]:
 
 
 @pytest.fixture(scope="module")
-def encoder(encoders) -> Encoder:
+def encoder(encoders):
     return encoders["bert"]
 
 
-def tokens(encoder: Encoder, texts: Sequence[str], prompts="", *, cache: Path | None = None, **how):
+def tokens(encoder, texts, prompts="", *, cache=None, **how):
     """The tokens of texts with these settings."""
     changed = Encoder(encoder.model, encoder.tokenizer, encoder.settings.model_copy(update=how))
     return changed.tokens(texts, prompts, cache_dir=cache)
 
 
-def split(flat: list[Any], lengths: list[int]) -> list[list[Any]]:
+def split(flat, lengths):
     return [flat[start:stop] for start, stop in pairwise(np.cumsum([0, *lengths]))]
 
 
-def pieces_of(store, numbers: Sequence[int]) -> list[list[list[int]]]:
+def pieces_of(store, numbers):
     """Each text's pieces, each a list of ids."""
     batch = store.batch(numbers)
     whole = split(batch["input_ids"].tolist(), batch["lengths"].tolist())
@@ -71,7 +68,7 @@ def test_truncated_texts_equal_the_tokenizers(encoders, texts, max_length, kind,
     assert store.truncated == sum(len(tokenizer(text).input_ids) > max_length for text in texts)
 
 
-def special_tokens_of(tokenizer) -> tuple[list[int], list[int]]:
+def special_tokens_of(tokenizer):
     """The tokens before and after those of a text."""
     encoded = tokenizer("?")
     place = encoded.sequence_ids(0).index(0)
@@ -129,7 +126,7 @@ def test_bad_settings(how, message, encoder):
         tokens(encoder, TEXTS, prompts, **how)
 
 
-def same(one, other) -> bool:
+def same(one, other):
     names = ("ids", "piece_ends", "text_ends", "truncated")
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
@@ -182,7 +179,7 @@ def test_whatever_changes_the_tokens_changes_the_key(encoders, encoder, tmp_path
     assert len(list(tmp_path.iterdir())) == 13
 
 
-def build(model: Path, cache: Path | None):
+def build(model, cache):
     return tokens(Encoder.load(model), TEXTS, cache=cache)
 
 

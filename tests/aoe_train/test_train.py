@@ -1,12 +1,10 @@
 """Runs from rows to a model folder: resuming, finished runs, and refused settings."""
 
-import json
 import math
 import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +13,18 @@ from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 import aoe_train
-from aoe_train import Encoder, Plan, evaluate, train
+from aoe_train import Encoder, evaluate, train
 from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import WORDS, refusal, same_weights, save_bert, weights, write_pairs
+from tests.aoe_train.tiny import (
+    WORDS,
+    card_of,
+    read_json,
+    refusal,
+    same_weights,
+    save_bert,
+    weights,
+    write_pairs,
+)
 
 ROWS = 90
 
@@ -31,33 +38,24 @@ def data(tmp_path_factory):
     }
 
 
-def how(**flags) -> dict[str, Any]:
+def how(**flags):
     """Arguments of `train`; `optim__lr` is the setting `optim.lr`."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
     papers = {"preset": "angle-paper", "optim.lr": 1e-3, "optim.batch_size": 16, "log.steps": 2}
     return {"settings": papers | given}
 
 
-def run(
-    sources: dict[str, str],
-    backbone: Path,
-    out: Path,
-    *,
-    fresh: bool = False,
-    callbacks=(),
-    progress: bool = False,
-    **flags,
-) -> dict[str, Any]:
+def run(sources, backbone, out, *, fresh=False, callbacks=(), progress=False, **flags):
     """The record of a run with the papers' settings."""
     more = how(**flags) | {"fresh": fresh, "callbacks": callbacks, "progress": progress}
     return dict(train(backbone=backbone, out=out, **sources, **more).record)
 
 
-def plan(sources: dict[str, str], backbone: Path, **flags) -> Plan:
+def plan(sources, backbone, **flags):
     return aoe_train.plan(backbone=backbone, **sources, **how(**flags))
 
 
-def score(model: Path, held_out: str) -> float:
+def score(model, held_out):
     """The model's Spearman correlation on these pairs."""
     how = {"resamples": 0}
     (scores,) = evaluate(model, data=held_out, **how).to_dict().values()
@@ -67,7 +65,7 @@ def score(model: Path, held_out: str) -> float:
 class Watch(TrainerCallback):
     """Calls a function with the trained model at an event."""
 
-    def __init__(self, event: str, see):
+    def __init__(self, event, see):
         setattr(self, event, lambda *_, model, **__: see(model))
 
 
@@ -80,14 +78,14 @@ def finished(data, shallow, tmp_path_factory):
 
 
 def test_finished_model_loads_and_is_not_trained_again(data, shallow, finished):
-    record = json.loads((finished / "run.json").read_text())
+    record = read_json(finished / "run.json")
     assert (record["result"]["steps"], record["result"]["pairs"]) == (12, 2 * ROWS)
     assert record["result"]["dev"] == max(entry["eval_dev"] for entry in record["dev_history"])
     assert {"loss", "cosent", "in_batch", "angle"} <= record["history"][0].keys()
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6, 8, 10, 12]
     assert [path.name for path in finished.parent.iterdir()] == ["m"]
     assert Encoder.load(finished).encode(["the man is eating"]).shape == (1, 32)
-    assert "# m\n" in (finished / "README.md").read_text()
+    assert "# m\n" in card_of(finished)
     stamp = (finished / "model.safetensors").stat().st_mtime_ns
     # Settings of the log don't matter.
     assert run(data, shallow, finished, optim__epochs=2, log__steps=7) == record

@@ -1,32 +1,29 @@
 """The model card of a run, and texts in a language that the model doesn't know."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 import yaml
 
 import pairkit
 from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
-from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
+from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
 
 HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
 POSITIVES = [{"anchor": f"the man {n} is", "positive": f"a man eats {n}"} for n in range(20)]
 
 
 @pytest.fixture
-def secret(tmp_path) -> Path:
+def secret(tmp_path):
     """A folder whose name no card may have."""
     folder = tmp_path / "secret"
     folder.mkdir()
     return folder
 
 
-def card(data, shallow: Path, out: Path, **given) -> tuple[dict[str, Any], str]:
+def card(data, shallow, out, **given):
     """The header and the text of a trained model's card."""
     run = train(data, out=out / "model", **{"backbone": shallow, **HOW, **given})
-    _, head, body = (run.out / "README.md").read_text().split("---\n", 2)
+    _, head, body = card_of(run.out).split("---\n", 2)
     assert "secret" not in body
     return yaml.safe_load(head), " ".join(body.split(" "))
 
@@ -79,7 +76,9 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
             ["`the {text} is` to each text; don't add it"],
         ),
         (
-            *("pairs", {"settings": NAMED}, None),
+            "pairs",
+            {"settings": NAMED},
+            None,
             ["| `query` | `the ` |", "| `document` | (none) |", "The default is `query`"],
         ),
         (
@@ -103,11 +102,9 @@ WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
             ],
         ),
         (
-            *(
-                "pairs",
-                {"layers": [1], "settings": {"card.license": "mit"}, "backbone": "deep"},
-                None,
-            ),
+            "pairs",
+            {"layers": [1], "settings": {"card.license": "mit"}, "backbone": "deep"},
+            None,
             ["Earlier layers trained as outputs: 1.", "`mit`, as stated by the model's trainer."],
         ),
     ],
@@ -207,7 +204,7 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, tmp_path, mon
         for other in texts[:2]
     ]
     train(rows, backbone=bert, out=tmp_path / "m", epochs=1, preset="cosent")
-    card = (tmp_path / "m/README.md").read_text()
+    card = card_of(tmp_path / "m")
     assert "language:\n- de\n- zh\n" in card
     monkeypatch.setattr("py3langid.langid.IDENTIFIER", None)
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")  # py3langid makes a temporary file

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ PARTS = ("cosent", "in_batch", "angle")
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory) -> dict[str, Any]:
+def sources(tmp_path_factory):
     """Forty rows of each kind."""
     folder = tmp_path_factory.mktemp("kinds")
     requests = [
@@ -50,7 +49,8 @@ TEACHER = {"teacher": "TEACHER"}
         ("single", TEACHER, ("embed_distill",), 3e-4, 8, 16),
         ("triplet", TEACHER, ("angle", "contrastive", "embed_distill"), 5e-5, 3, 16),
         (
-            *("triplet", TEACHER | {"settings": {"objective.weights.score_distill": 1}}),
+            "triplet",
+            TEACHER | {"settings": {"objective.weights.score_distill": 1}},
             *(("angle", "contrastive", "score_distill"), 5e-5, 3, 16),
         ),
         ("triplet", {"preset": "domain"}, ("angle", "contrastive"), 1e-4, 1, 32),
@@ -149,7 +149,7 @@ for command in sys.argv[1:]:
 """
 
 
-def _python(*arguments: str) -> subprocess.CompletedProcess:
+def _python(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 

@@ -10,7 +10,7 @@ from aoe_train import plan, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.test_train import score
-from tests.aoe_train.tiny import same_weights, write_pairs, write_triplets
+from tests.aoe_train.tiny import card_of, same_weights, write_pairs, write_triplets
 
 FAST = {"lr": 1e-3, "epochs": 2, "batch_size": 16}
 
@@ -32,11 +32,11 @@ def files(tmp_path_factory):
     }
 
 
-def three(files: dict[str, str]) -> dict[str, str]:
+def three(files):
     return {name: files[name] for name in ("stsb", "nli", "qa")}
 
 
-def dev_of(files: dict[str, str]) -> dict[str, str]:
+def dev_of(files):
     return {"stsb": files["stsb-dev"], "nli": files["nli-dev"]}
 
 
@@ -74,8 +74,8 @@ def test_three_kinds_in_one_run(files, shallow, out):
     _told_by_the_card(run.out)
 
 
-def _told_by_the_card(out: Path):
-    _, head, body = (out / "README.md").read_text().split("---\n", 2)
+def _told_by_the_card(out):
+    _, head, body = card_of(out).split("---\n", 2)
     ((model),) = yaml.safe_load(head)["model-index"]
     named = [result["dataset"]["name"] for result in model["results"]]
     assert named == [
@@ -157,7 +157,7 @@ def test_dev_sets_without_a_dataset(files, shallow, out):
     run = train(files["stsb"], dev_data=dev, backbone=shallow, out=out, **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
     assert (run.dev, run.dev_metric) == (pytest.approx(mean), "mean")
-    assert "their mean score chose" in (run.out / "README.md").read_text()
+    assert "their mean score chose" in card_of(run.out)
 
 
 def test_validation_splits_are_dev_sets(files, shallow, tmp_path):

@@ -1,7 +1,6 @@
 """Training of several backbones, adapters and prompts, and averaging with the backbone."""
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ PAIRS = [
 ]
 
 
-def write_columns(path: Path, rows: int, seed: int) -> Path:
+def write_columns(path, rows, seed):
     """Rows whose texts occur in several columns."""
     words = random.Random(seed)
     texts = [" ".join(words.sample(WORDS, 4)) for _ in range(rows)]
@@ -82,7 +81,7 @@ def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
 def test_adapters_of_ran_encode_as_in_training(ran, out, tmp_path, pooling):
     from sentence_transformers import SentenceTransformer
 
-    texts, seen = [row["text1"] for row in PAIRS], list[np.ndarray]()
+    texts, seen = [row["text1"] for row in PAIRS], []
 
     def metric(encoder):
         seen.append(encoder.encode(texts))

@@ -1,7 +1,5 @@
 """Settings, data and objectives that a run refuses in one line, before it writes anything."""
 
-from typing import Any
-
 import pytest
 import torch
 from transformers import BertModel
@@ -22,7 +20,7 @@ BINARY = [
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory) -> dict[str, Any]:
+def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     graded = write_pairs(folder / "train.tsv", 90, 1)
     nli = write_triplets(folder / "nli.jsonl", 40, 3)
@@ -40,23 +38,23 @@ def data(tmp_path_factory) -> dict[str, Any]:
 class ForgetsLabels(torch.nn.Module):
     """A module whose `forward` lacks the labels."""
 
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+    def forward(self, vectors):
         return vectors.sum()
 
 
-async def is_async(vectors: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+async def is_async(vectors, labels):
     return vectors.sum() * labels.sum()
 
 
-def trainer(**options) -> dict[str, Any]:
+def trainer(**options):
     return {"settings": {"run.trainer": options}}
 
 
-def setting(**settings) -> dict[str, Any]:
+def setting(**settings):
     return {"settings": {name.replace("__", "."): value for name, value in settings.items()}}
 
 
-def judged(**change) -> list[dict[str, Any]]:
+def judged(**change):
     return [row | change for row in judged_rows(1, 40)]
 
 

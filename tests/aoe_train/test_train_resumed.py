@@ -1,7 +1,5 @@
 """Killed runs continue to the same weights; diverged ones are stopped and keep the last sound weights."""
 
-from typing import Any
-
 import pytest
 import torch
 from transformers import TrainerCallback
@@ -34,15 +32,16 @@ TAUGHT = {f"objective.weights.{part}": 1 for part in PARTS} | {
 CASES = {
     "at the end of an epoch": ("graded", TWICE, 6, 3),
     "averages and early stopping": (
-        *(
-            "graded",
-            TWICE | {"optim.patience": 9, "optim.average": 0.9, "optim.interpolate": 0.25},
-            8,
-            3,
-        ),
+        "graded",
+        TWICE | {"optim.patience": 9, "optim.average": 0.9, "optim.interpolate": 0.25},
+        8,
+        3,
     ),
     "batches by tokens": (
-        *("triplets", PAPERS | {"batches.strategy": "tokens", "batches.max_tokens": 400}, 2, 1),
+        "triplets",
+        PAPERS | {"batches.strategy": "tokens", "batches.max_tokens": 400},
+        2,
+        1,
     ),
     "several datasets": ("three", ROUNDS | {"optim.lr": 1e-3, "optim.epochs": 2}, 5, 3),
     "texts": ("texts", {"preset": "domain", "optim.top_layers": 1, "optim.epochs": 1}, 3, 1),
@@ -57,7 +56,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory) -> dict[str, dict[str, Any]]:
+def sources(tmp_path_factory):
     """The inputs of each case."""
     folder = tmp_path_factory.mktemp("sources")
     graded, dev = write_pairs(folder / "train.tsv", 90, 1), write_pairs(folder / "dev.tsv", 30, 2)

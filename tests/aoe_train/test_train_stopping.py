@@ -29,7 +29,7 @@ def _default_sigterm(interruptible):
 class Signals(TrainerCallback):
     """Send this process a signal at the end of a step."""
 
-    def __init__(self, kind: int, step: int):
+    def __init__(self, kind, step):
         self._kind, self._step = kind, step
 
     def on_step_end(self, args, state, control, **_):
@@ -99,7 +99,7 @@ def job(tmp_path):
     return ["bash", str(tmp_path / "job.sh")]
 
 
-def stand_in(folder: Path, name: str, line: str):
+def stand_in(folder, name, line):
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/bash\n{line}\n")
     (folder / name).chmod(0o755)
@@ -154,11 +154,11 @@ def test_all_processes_of_torchrun_stop_at_one_step(shallow, tmp_path):
     assert same_weights(tmp_path / "whole", tmp_path / "stopped")
 
 
-def children_of(pid: int) -> list[int]:
+def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def handles_the_signal(pid: int | None) -> bool:
+def handles_the_signal(pid):
     """Whether training has started, which then catches SIGUSR1."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()

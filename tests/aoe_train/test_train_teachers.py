@@ -4,17 +4,15 @@ import json
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-from aoe_train import Encoder, Trained, plan, train
+from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
 from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import WORDS, edit, save_bert
+from tests.aoe_train.tiny import WORDS, card_of, edit, save_bert
 
-Rows = list[dict[str, Any]]
 PARTS = ("embed_distill", "score_distill", "margin_mse")
 EVERYTHING = {f"objective.weights.{part}": 1 for part in PARTS}
 
@@ -34,12 +32,12 @@ def teacher(tmp_path_factory):
     return folder / "model"
 
 
-def sentences(count: int, seed: int = 0) -> list[str]:
+def sentences(count, seed=0):
     drawn = random.Random(seed)
     return [" ".join(drawn.sample(WORDS, drawn.randint(3, 7))) for _ in range(count)]
 
 
-def triplets(rows: int = 24) -> Rows:
+def triplets(rows=24):
     """Rows with one or two negatives, and texts that repeat in other columns."""
     drawn, texts = random.Random(3), sentences(30)
     names = ("anchor", "positive", "negative_1")
@@ -49,7 +47,7 @@ def triplets(rows: int = 24) -> Rows:
     return found
 
 
-def how(**settings) -> dict[str, Any]:
+def how(**settings):
     given = {
         "preset": "simcse",
         "optim.lr": 1e-3,
@@ -60,7 +58,7 @@ def how(**settings) -> dict[str, Any]:
     return {"settings": given | settings}
 
 
-def run(data, backbone: Path, out: Path, **settings) -> Trained:
+def run(data, backbone, out, **settings):
     return train(data, backbone=backbone, out=out, **how(**settings))
 
 
@@ -129,7 +127,7 @@ def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
         run(triplets(), shallow, out, **settings | {"teacher.model": str(other)})
 
 
-def pairs() -> Rows:
+def pairs():
     return [
         {"anchor": a, "positive": b} for a, b in zip(sentences(16), sentences(16, 1), strict=True)
     ]
@@ -237,7 +235,7 @@ def test_custom_loss_refuses_a_guide_and_plan_encodes_nothing(shallow, teacher, 
     assert not (tmp_path / "cache" / "vectors").exists()
 
 
-def put(path: Path, rows: Rows) -> Path:
+def put(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -267,7 +265,7 @@ def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
         run([pair], shallow, tmp_path / "m", **{"preset": "auto", "teacher.scores": str(file)})
 
 
-def scored() -> Rows:
+def scored():
     """Triplets with the scores of a teacher."""
     drawn, texts = random.Random(1), sentences(90)
     names = ("anchor", "positive", "negative")
@@ -282,7 +280,7 @@ def test_scores_are_matched_by_text_trained_and_recorded(shallow, out, tmp_path)
     assert found.record["origin"]["settings"]["objective"]["weights"]["margin_mse"] == 1
     assert found.history[0]["margin_mse"] == found.history[0]["loss"]
     assert found.record["advisers"] == {"teacher_scores": {"file": "rows.jsonl"}}
-    assert "Scores of a teacher: `rows.jsonl`." in (out / "README.md").read_text()
+    assert "Scores of a teacher: `rows.jsonl`." in card_of(out)
     # Rows in another order, or pairs with a score each, give the same losses.
     turned = put(tmp_path / "turned.jsonl", scored()[::-1])
     listed = tmp_path / "pairs.tsv"

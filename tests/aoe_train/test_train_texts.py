@@ -1,16 +1,15 @@
 """Runs on texts without labels, also with objectives that run the model themselves."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import aoe_train
-from aoe_train import Encoder, TextBatch, TextObjective, Trained, plan
+from aoe_train import Encoder, TextObjective, plan
 from tests.aoe_train.test_train_teachers import sentences
-from tests.aoe_train.tiny import save_bert
+from tests.aoe_train.tiny import card_of, save_bert
 
 TEXTS = list(dict.fromkeys(sentences(80)))
 FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
@@ -36,7 +35,7 @@ def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing
         "kl",
     )
     assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
-    card = (out / "README.md").read_text()
+    card = card_of(out)
     assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card
     (_, sample), (_, review), (_, compare) = run.next_steps()
     assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
@@ -84,22 +83,22 @@ SHORT = [
 class Halves(TextObjective):
     """Compares each text, through a trained matrix, with itself without the last token."""
 
-    def begin(self, encoder: Encoder, kind: str):
+    def begin(self, encoder, kind):
         self.kind = kind
         self.map = torch.nn.Linear(encoder.dim, encoder.dim)
 
-    def forward(self, model, batch: TextBatch) -> dict[str, torch.Tensor]:
+    def forward(self, model, batch):
         shorter = batch.with_sequences([tokens[:-1] for tokens in batch.sequences()])
         near = torch.cosine_similarity(
             self.map(batch.vectors(model)), shorter.vectors(model)
         ).mean()
         return {"loss": 2 - near, "near": near.detach()}
 
-    def save(self, folder: Path):
+    def save(self, folder):
         np.save(folder / "map.npy", self.map.weight.detach().numpy())
 
 
-def train(shallow: Path, out: Path, objective=None, **given) -> Trained:
+def train(shallow, out, objective=None, **given):
     options = {"batch_size": 4, "lr": 1e-3, **given}
     return aoe_train.train(
         SHORT, backbone=shallow, out=out, objective=objective or Halves(), **options
@@ -115,7 +114,7 @@ def test_weights_are_trained_and_saved(shallow, tmp_path):
     assert last["loss"] < first["loss"]
     assert "near" in first
     assert np.load(tmp_path / "m/map.npy").shape == (run.encoder.dim, run.encoder.dim)
-    assert "Halves" in (tmp_path / "m/README.md").read_text()
+    assert "Halves" in card_of(tmp_path / "m")
     again = train(shallow, tmp_path / "again", epochs=3)
     assert np.array_equal(np.load(tmp_path / "again/map.npy"), np.load(tmp_path / "m/map.npy"))
     assert again.encoder.encode(SHORT) == pytest.approx(run.encoder.encode(SHORT))

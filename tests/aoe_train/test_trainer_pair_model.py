@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 from torch.testing import assert_close
 
 from aoe_train.training.pair_model import PairModel, split_texts
@@ -25,18 +25,18 @@ class Dropped(nn.Module):
         super().__init__()
         self.bag = Bag()
 
-    def forward(self, input_ids: Tensor, lengths: np.ndarray, pieces: np.ndarray) -> Tensor:
+    def forward(self, input_ids, lengths, pieces):
         return torch.dropout(self.bag(input_ids, lengths, pieces), 0.5, train=True)
 
 
-def gradients(model: PairModel) -> dict[str, Tensor]:
+def gradients(model):
     torch.manual_seed(7)
     model.zero_grad()
     model(**batch(0, 0, 1))["loss"].backward()
     return {name: weight.grad.clone() for name, weight in model.named_parameters()}
 
 
-def models(kind: type[nn.Module], chunk: int | None) -> PairModel:
+def models(kind, chunk):
     torch.manual_seed(0)
     return PairModel(kind(), AllPairs(), chunk=chunk).double()
 
@@ -115,7 +115,7 @@ def test_two_ranks_equal_one_with_the_doubled_batch(tmp_path):
         assert rank.exitcode == 0, (tmp_path / str(number)).read_text()
 
 
-def stack(*members: nn.Module) -> nn.Module:
+def stack(*members):
     holder = nn.Module()
     holder.layers = nn.ModuleList(members)
     return holder

@@ -6,7 +6,6 @@ import sys
 import time
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +22,7 @@ from aoe_train.data.run_data import Sources
 from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training.build import Built, build
+from aoe_train.training.build import build
 from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
 from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
@@ -45,13 +44,13 @@ from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
-def settings(**flags) -> TrainSettings:
+def settings(**flags):
     return load_settings(
         TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags}
     )
 
 
-def built(given: TrainSettings, data: str, backbone: Path, out: Path) -> Built:
+def built(given, data, backbone, out):
     """The inputs of a training loop of one process."""
     sources = Sources({"rows": data}, str(backbone), out / "m")
     process = Process(start_processes(settings(), out), out, print, lambda _: None)
@@ -265,7 +264,7 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
         assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
 
 
-def pass_through(average: WeightAverage, model: nn.Module, values: list[float]):
+def pass_through(average, model, values):
     """Set the model's weights to one of `values` after each step."""
     for step, value in enumerate(values, start=1):
         with torch.no_grad():

@@ -29,65 +29,21 @@ from transformers import (
 from aoe_train import ran
 from pairkit import ConfigError
 
-WORDS = [
-    *[
-        "a",
-        "the",
-        "man",
-        "woman",
-        "child",
-        "dog",
-        "cat",
-        "bird",
-        "plane",
-        "boat",
-        "car",
-        "is",
-        "are",
-        "was",
-    ],
-    *[
-        "playing",
-        "eating",
-        "running",
-        "flying",
-        "taking",
-        "off",
-        "large",
-        "small",
-        "red",
-        "blue",
-        "flute",
-    ],
-    *[
-        "guitar",
-        "bread",
-        "apple",
-        "road",
-        "river",
-        "city",
-        "house",
-        "crash",
-        "error",
-        "file",
-        "compiler",
-    ],
-    *[
-        "panics",
-        "when",
-        "opening",
-        "saving",
-        "closing",
-        "duplicate",
-        "of",
-        "not",
-        "and",
-        "or",
-        "with",
-        "on",
-    ],
-    *["in", "at", "to", "from", "fast", "slow", "old", "new"],
-]
+_WORDS = """
+a the man woman child dog cat bird plane boat car is are was playing eating running flying taking off
+large small red blue flute guitar bread apple road river city house crash error file compiler panics when
+opening saving closing duplicate of not and or with on in at to from fast slow old new
+"""
+WORDS = _WORDS.split()
+
+
+def read_json(path):
+    return json.loads(path.read_text())
+
+
+def card_of(folder: Path) -> str:
+    """The model card in a folder."""
+    return (folder / "README.md").read_text()
 
 
 def write_pairs(path: Path, rows: int, seed: int) -> Path:

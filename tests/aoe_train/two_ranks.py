@@ -3,12 +3,11 @@
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
@@ -43,13 +42,7 @@ class Bag(nn.Module):
         self.embedding = nn.Embedding(WORDS, DIM)
         self.layers = nn.ModuleList([nn.Linear(DIM, DIM), nn.Linear(DIM, DIM)])
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        lengths: np.ndarray,
-        pieces: np.ndarray,
-        layers: tuple[int, ...] = (),
-    ) -> Tensor:
+    def forward(self, input_ids, lengths, pieces, layers=()):
         states = [
             torch.stack(
                 [part.mean(0) for part in self.embedding(input_ids).split(lengths.tolist())]
@@ -69,9 +62,7 @@ class AllPairs(nn.Module):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(1))  # FSDP takes no scalars
 
-    def forward(
-        self, vectors: Tensor, labels: Tensor | None, texts: Tensor, *_
-    ) -> dict[str, Tensor]:
+    def forward(self, vectors, labels, texts, *_):
         cosines = torch.cosine_similarity(vectors[:, 0], vectors[:, 1]) * self.scale
         ranks = (cosines[None] - cosines[:, None]) * (labels[:, None] - labels[None]).sign()
         apart = (
@@ -81,12 +72,12 @@ class AllPairs(nn.Module):
         return {"loss": apart + 0 * texts.sum()}
 
 
-def model(chunk: int | None) -> PairModel:
+def model(chunk):
     torch.manual_seed(0)
     return PairModel(Bag(), AllPairs(), chunk=chunk).double()
 
 
-def texts(seed: int, columns: int, rank: int, world: int) -> tuple[dict[str, Any], range]:
+def texts(seed, columns, rank, world):
     """A rank's slice of a batch of texts, and its row numbers."""
     random = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, 5, (ROWS, columns), generator=random)
@@ -103,7 +94,7 @@ def texts(seed: int, columns: int, rank: int, world: int) -> tuple[dict[str, Any
     return made, range(rank * share, (rank + 1) * share)
 
 
-def batch(step: int, rank: int, world: int) -> dict[str, Any]:
+def batch(step, rank, world):
     """A rank's slice of a step's batch."""
     made, rows = texts(step, 2, rank, world)
     random = torch.Generator().manual_seed(step)
@@ -111,7 +102,7 @@ def batch(step: int, rank: int, world: int) -> dict[str, Any]:
     return made | {"labels": labels[rows.start : rows.stop]}
 
 
-def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
+def steps(wrapped, rank, world):
     optimiser = torch.optim.SGD(wrapped.parameters(), lr=0.5)
     history = []
     for step in range(4):
@@ -122,7 +113,7 @@ def steps(wrapped: nn.Module, rank: int, world: int) -> list[Tensor]:
     return history
 
 
-def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
+def triplet_gradients(wrapped, rank, world):
     """Gradients on rows with one to three negatives, a guide and a teacher."""
     made, rows = texts(5, 5, rank, world)
     made["rows"][::2, 3:] = ABSENT
@@ -134,7 +125,7 @@ def triplet_gradients(wrapped: nn.Module, rank: int, world: int) -> Tensor:
     return torch.cat([weight.grad.flatten() for weight in wrapped.parameters()])
 
 
-def triplet_model() -> PairModel:
+def triplet_model():
     torch.manual_seed(1)
     weights = Weights(
         cosent=1, in_batch=1, angle=1, contrastive=1, embed_distill=1, score_distill=1, margin_mse=1
@@ -146,7 +137,7 @@ def triplet_model() -> PairModel:
     ).double()
 
 
-def deep_model(chunk: int | None = None) -> PairModel:
+def deep_model(chunk=None):
     torch.manual_seed(2)
     weights = Weights(cosent=1, contrastive=1)
     wanted = ObjectiveSettings(weights=weights, dims=(DIM, 3), layers=(1,), align=0.5)
@@ -154,7 +145,7 @@ def deep_model(chunk: int | None = None) -> PairModel:
     return PairModel(Bag(), objective, layers=(1,), chunk=chunk).double()
 
 
-def flat(weights: dict[str, Tensor]) -> Tensor:
+def flat(weights):
     return torch.cat([weight.flatten() for weight in weights.values()])
 
 
@@ -169,7 +160,7 @@ def name_the_rows_of_all_ranks():
     raise SystemExit("the rows of a bad batch are not those of both ranks")
 
 
-def check_sharding(alone: list[Tensor]):
+def check_sharding(alone):
     """Sharded weights take the same steps as whole ones, and are gathered again."""
     rank = dist.get_rank()
     shared = model(None)
@@ -203,7 +194,7 @@ def check_sharding(alone: list[Tensor]):
     assert_close(shared.text_model(**text_batch(9)), vectors)
 
 
-def check_optimiser(shared: PairModel):
+def check_optimiser(shared):
     """The optimiser's state is saved whole and sharded again."""
     path = Path(os.environ["KEEP"]) / "optimiser.pt"
     found = []
@@ -228,7 +219,7 @@ def check_optimiser(shared: PairModel):
         raise SystemExit("the optimiser's state is not what it was")
 
 
-def text_batch(step: int) -> dict[str, Any]:
+def text_batch(step):
     return {name: batch(step, 0, 1)[name] for name in ("input_ids", "lengths", "pieces")}
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
-from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import polars as pl
@@ -27,7 +25,7 @@ class Silent(SimpleHTTPRequestHandler):
         pass
 
 
-def packed(files: dict[str, str]) -> bytes:
+def packed(files):
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         for name, text in files.items():
@@ -36,7 +34,7 @@ def packed(files: dict[str, str]) -> bytes:
 
 
 @pytest.fixture
-def served(tmp_path, monkeypatch) -> Iterator[Path]:
+def served(tmp_path, monkeypatch):
     """The folder of a local server with a few rows of each source."""
     root = tmp_path / "served"
     files = {
@@ -86,7 +84,7 @@ def served(tmp_path, monkeypatch) -> Iterator[Path]:
     server.server_close()
 
 
-def load_dataset(name: str, _=None) -> DatasetDict:
+def load_dataset(name, _=None):
     """The Hub's datasets with three rows."""
     if name.startswith("mteb/"):
         rows = Dataset.from_dict(

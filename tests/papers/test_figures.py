@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -37,18 +36,18 @@ RUN = {
 }
 
 
-def write_run(folder: Path, **changes) -> str:
+def write_run(folder, **changes):
     folder.mkdir(exist_ok=True)
     (folder / "run.json").write_text(json.dumps({**RUN, **changes}))
     return str(folder)
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory) -> Path:
+def pairs(tmp_path_factory):
     """Forty graded pairs; one text would be a formula to matplotlib, one holds what its font lacks."""
     choose = random.Random(0)
     texts = [" ".join(choose.choices(WORDS, k=6)) for _ in range(78)] + [
@@ -180,7 +179,7 @@ def test_groups_by_gold_score(labels, expected):
     assert gold_scores(np.asarray(labels, float)).pairs.sum() == len(labels)
 
 
-def made(dim: int = 8) -> Pairs:
+def made(dim=8):
     draw = default_rng(0)
     rows = np.arange(60).reshape(-1, 2)
     texts = [str(n) for n in range(30)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_
 from tests.aoe_train.refusals import config_error, data_error
 
 
-def drawn(count: int = 400, dim: int = 6) -> np.ndarray:
+def drawn(count=400, dim=6):
     generator = np.random.default_rng(0)
     found = generator.normal(size=(count, dim)) @ generator.normal(size=(dim, dim)) + 3
     return np.asarray(found, np.float32)
@@ -68,7 +67,7 @@ def test_fitting_a_flow_raises_the_likelihood_and_is_deterministic():
         fit_flow(vectors[:, :2])
 
 
-def written(path: Path, text: str) -> Path:
+def written(path, text):
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
 

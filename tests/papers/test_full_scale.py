@@ -14,8 +14,8 @@ import pytest
 import aoe_train
 from aoe_train.settings.train_settings import TrainSettings
 from papers.methods.bilstm import write_bilstm
-from papers.reproduce.plan import Folders, Run, plan
-from papers.reproduce.recipe import Scale, read_recipe, recipe_names
+from papers.reproduce.plan import Folders, plan
+from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
@@ -27,7 +27,7 @@ Reproduce = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory) -> Path:
+def root(tmp_path_factory):
     """A folder with the models at their Hub ids, and the data."""
     root = tmp_path_factory.mktemp("full")
     hub.write_models(root)
@@ -36,7 +36,7 @@ def root(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def full(root, tmp_path, monkeypatch) -> Reproduce:
+def full(root, tmp_path, monkeypatch):
     """A function that runs a recipe, or some rows of it."""
     train = aoe_train.train
 
@@ -70,11 +70,11 @@ def full(root, tmp_path, monkeypatch) -> Reproduce:
     return run
 
 
-def rows_of(name: str) -> list[str]:
+def rows_of(name):
     return [row.name for row in read_recipe(name).runs if row.at("full").skip is None]
 
 
-def check(name: str, found: dict[str, Any], rows: list[str]):
+def check(name, found, rows):
     """All rows have scores, and the published ones are of columns that exist."""
     assert [row["row"] for row in found["rows"]] == rows
     published = {row.name: row.published for row in read_recipe(name).runs}
@@ -162,13 +162,13 @@ SETTINGS = {
 }
 
 
-def resolved(name: str, scale: Scale = "full") -> dict[str, Run]:
+def resolved(name, scale="full"):
     """The first run of each row."""
     runs, _ = plan(read_recipe(name), scale, Folders(Path("d"), Path("w")))
     return {run.row: run for run in reversed(runs)}
 
 
-def chosen(run: Run) -> dict[str, Any]:
+def chosen(run):
     """The settings that the table above names."""
     settings = TrainSettings.model_validate(run.settings)
     tau, lora, optim = settings.objective.tau, settings.lora, settings.optim

@@ -25,18 +25,18 @@ from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarit
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import WORDS, save_generator, save_words
+from tests.aoe_train.tiny import WORDS, card_of, save_generator, save_words
 
 TEXT_METHODS = [
     name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
 ]
 
 
-def softplus(x: float) -> float:
+def softplus(x):
     return math.log1p(math.exp(x))
 
 
-def batch_of(*lengths: int) -> TextBatch:
+def batch_of(*lengths):
     """Texts of [CLS], so many tokens, and [SEP]."""
     ids = [
         [2, *range(10 * row, 10 * row + length), 3] for row, length in enumerate(lengths, start=1)
@@ -46,18 +46,18 @@ def batch_of(*lengths: int) -> TextBatch:
     return TextBatch(tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None])
 
 
-def own(batch: TextBatch) -> torch.Tensor:
+def own(batch):
     return ~torch.isin(batch.input_ids, torch.tensor([2, 3]))
 
 
-def begun(name: str, encoder: Encoder, kind: str = "single", **options):
+def begun(name, encoder, kind="single", **options):
     made = method(name, **options)
     made.begin(encoder, kind)
     return made
 
 
 @pytest.fixture(scope="module")
-def texts() -> list[str]:
+def texts():
     words = random.Random(4)
     return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(16)]
 
@@ -65,7 +65,7 @@ def texts() -> list[str]:
 @pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
 def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, tmp_path, kill_at):
     data = texts
-    backbone, options = shallow, dict[str, str]()
+    backbone, options = shallow, {}
     if name in ("infersent", "consert-joint"):
         data = [
             {"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))
@@ -88,7 +88,7 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
     whole = train("whole")
     assert whole.steps == 4
     assert all(np.isfinite(entry["loss"]) for entry in whole.history)
-    assert made().__class__.__name__ in (tmp_path / "whole/README.md").read_text()
+    assert made().__class__.__name__ in card_of(tmp_path / "whole")
     kill_at(3)
     with pytest.raises(Killed):
         train("killed")

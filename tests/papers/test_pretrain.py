@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from papers.ran.pretrain import pretrain
 from papers.ran.settings import PretrainSettings, RanSizes
 from tests.aoe_train.conftest import Killed
 from tests.aoe_train.refusals import config_error
+from tests.aoe_train.tiny import read_json
 
 SIZES = RanSizes(dim=32, layers=1, heads=2, head_dim=8, window=16, dropout=0)
 
 
 @pytest.fixture
-def texts(tmp_path) -> Path:
+def texts(tmp_path):
     choose = random.Random(0)
     drawn = [
         (choose.choice(["dog", "cat", "bird"]), choose.choice(["large", "small"]))
@@ -34,7 +34,7 @@ def texts(tmp_path) -> Path:
     return path
 
 
-def settings(texts: Path, bert: Path, **changes) -> PretrainSettings:
+def settings(texts, bert, **changes):
     values = {
         "texts": (texts,),
         "out": texts.with_name("ran"),
@@ -57,7 +57,7 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
     assert result["loss_last"] < 0.6 * result["loss_first"]
     out = Path(result["out"])
     assert not out.with_name("ran.work").exists()
-    run = json.loads((out / "run.json").read_text())
+    run = read_json(out / "run.json")
     assert run["corpus"]["texts"] == 61
     assert run["corpus"]["sequences"] > 61
     assert run["inputs"].keys() == {str(texts)}

@@ -42,7 +42,7 @@ def test_no_row_is_left_out():
     )
 
 
-def origin(row: str) -> str:
+def origin(row):
     """The row, or that of another table with the same scores."""
     source, _, name = row.partition(": ")
     scores = PUBLISHED[source].rows[name]
@@ -59,7 +59,7 @@ def test_each_row_has_recipes_for_its_columns_or_a_reason(row):
     assert not recipes or {*table.scores(name)} <= columns | {*table.reasons}
 
 
-def columns_of(recipe: str) -> set[str]:
+def columns_of(recipe):
     """The columns of a recipe's table at scale full."""
     columns = set()
     for column in read_recipe(recipe).at("full").evaluate:

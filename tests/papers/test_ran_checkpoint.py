@@ -29,13 +29,13 @@ CHECKPOINT = Path(__file__).parents[1] / "aoe_train" / "data" / "ran.ckpt"
 TEXTS = [list(np.random.default_rng(n).integers(1, 20, n)) for n in (1, 5, 8, 10, 11, 16, 29)]
 
 
-def batch(model: RanForMaskedLM):
+def batch(model):
     ids = torch.tensor([number for text in TEXTS for number in text])
     with torch.no_grad():
         return model.ran.forward_packed(ids, torch.tensor([len(text) for text in TEXTS]))
 
 
-def check(model: RanForMaskedLM, reference: Reference):
+def check(model, reference):
     packed = batch(model)
     hidden = packed.hidden.split([len(text) for text in TEXTS])
     for row, text in enumerate(TEXTS):
@@ -82,7 +82,7 @@ def test_sizes_are_inferred_and_survive_a_model_folder(tmp_path):
     assert torch.equal(batch(again).cells, batch(model).cells)
 
 
-def copy(folder: Path) -> Path:
+def copy(folder):
     for path in CHECKPOINT.parent.glob("ran.ckpt.[id]*"):
         shutil.copy(path, folder)
     return folder
@@ -135,7 +135,7 @@ def test_reads_the_values_that_tensorflow_reads():
 
 
 @pytest.fixture
-def checkpoint(tmp_path) -> Path:
+def checkpoint(tmp_path):
     return copy(tmp_path) / "ran.ckpt"
 
 

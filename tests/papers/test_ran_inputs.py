@@ -31,7 +31,7 @@ SPECIAL = sorted(TOKENIZER.all_special_ids)
 TOKENS = st.lists(st.integers(0, len(TOKENIZER) - 1), min_size=1, max_size=60).map(np.array)
 
 
-def words(ids: np.ndarray) -> list[list[int]]:
+def words(ids):
     """Indices of each word, by the plain definition."""
     found = []
     open_word = False
@@ -178,7 +178,7 @@ def test_inputs_without_tokens_or_padding_are_refused(tmp_path, llama):
         MaskSettings(masked=0.8, random=0.3)
 
 
-def model() -> RanForMaskedLM:
+def model():
     torch.manual_seed(0)
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 4}
     config = ran.RanConfig(

@@ -19,7 +19,7 @@ from pairkit import ConfigError, PairkitError
 from papers.__main__ import app
 from papers.reproduce.consent import list_actions
 from papers.reproduce.plan import Folders, merged, plan
-from papers.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
+from papers.reproduce.recipe import Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
@@ -77,7 +77,7 @@ NONE = 'name = "none"\ntrain = false'
 
 
 @pytest.fixture
-def root(tmp_path, shallow) -> Path:
+def root(tmp_path, shallow):
     """A data folder with a recipe beside it."""
     data = tmp_path / "data"
     data.mkdir()
@@ -89,21 +89,21 @@ def root(tmp_path, shallow) -> Path:
 
 
 @pytest.fixture
-def recipe(root) -> Recipe:
+def recipe(root):
     """The recipe."""
     return read_recipe(str(root / "tiny.toml"))
 
 
-def no_output(_: str):
+def no_output(_):
     pass
 
 
-def options(root: Path, **given) -> Options:
+def options(root, **given):
     """Options for all runs at scale small."""
     return Options("small", root / "data", root / "out", **given)
 
 
-def modified(root: Path, old: str, new: str) -> Recipe:
+def modified(root, old, new):
     """The recipe with a replacement."""
     (root / "changed.toml").write_text(RECIPE.replace(old, new, 1))
     return read_recipe(str(root / "changed.toml"))
@@ -153,7 +153,7 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     assert found.labels == {"yes": 1}
 
 
-def table(path: Path, *rows: str):
+def table(path, *rows):
     path.write_text("\n".join(rows) + "\n")
 
 

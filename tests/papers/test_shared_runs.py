@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -23,18 +22,18 @@ SET = ("--set", "optim.epochs=6")
 ASSIGNED = ("optim.epochs=6",)
 
 
-def begin(root: Path, *arguments: str):  # noqa: F811
+def begin(root, *arguments):  # noqa: F811
     given = ("tiny.toml", "--data-dir", "data", "--out", "shared", *SET, *arguments)
     return forked.begin("papers", "reproduce", *given, cwd=root, err=str(root / "err"))
 
 
-def table(out: Path) -> list[list[str]]:
+def table(out):
     """The cells of a table, without the seconds."""
     lines = (out / TABLE).read_text().splitlines()
     return [line.split("|")[:-2] for line in lines if line.startswith("|")]
 
 
-def training(root: Path) -> list[Path]:  # noqa: F811
+def training(root):  # noqa: F811
     return [*root.glob("shared/*/models/*")]
 
 

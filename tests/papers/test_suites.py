@@ -6,8 +6,6 @@ import gzip
 import json
 import re
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -33,10 +31,9 @@ from tests.aoe_train.refusals import config_error, data_error
 from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
-Part = tuple[np.ndarray, np.ndarray]
 
 
-def blobs(size: int, classes: int = 2, seed: int = 0, dim: int = 5) -> Part:
+def blobs(size, classes=2, seed=0, dim=5):
     """Overlapping clouds, so that some predictions are wrong and the penalty matters."""
     labels = np.arange(size) % classes
     centres = default_rng(99).normal(size=(classes, dim))
@@ -44,15 +41,15 @@ def blobs(size: int, classes: int = 2, seed: int = 0, dim: int = 5) -> Part:
     return (centres[labels] + noise).astype(np.float32), labels
 
 
-def fit(c: float, x: np.ndarray, y: np.ndarray) -> LogisticRegression:
+def fit(c, x, y):
     return LogisticRegression(C=c, tol=1e-8, solver="newton-cholesky").fit(x.astype(float), y)
 
 
-def folds(y: np.ndarray) -> list[Part]:
+def folds(y):
     return list(StratifiedKFold(10, shuffle=True, random_state=1111).split(np.zeros(len(y)), y))
 
 
-def chosen(regs: Sequence[float], x: np.ndarray, y: np.ndarray) -> float:
+def chosen(regs, x, y):
     scores = [
         round(
             100 * np.mean([(fit(c, x[a], y[a]).predict(x[b]) == y[b]).mean() for a, b in folds(y)]),
@@ -131,13 +128,13 @@ MRPC = {
 }
 
 
-def write(path: Path, lines: list[str], encoding: str = "utf-8"):
+def write(path, lines, encoding="utf-8"):
     path.parent.mkdir(parents=True, exist_ok=True)
     data = ("\n".join(lines) + "\n").encode(encoding)
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
-def tables(folder: Path, suffix: str = ".gz") -> Path:
+def tables(folder, suffix=".gz"):
     rows = [f"1\t{text}" for text in GOOD] + [f"0\t{text}" for text in BAD]
     for task in ("MR", "CR", "SUBJ", "MPQA"):
         write(folder / f"senteval/{task}.tsv{suffix}", ["label\ttext", *rows])
@@ -153,7 +150,7 @@ def tables(folder: Path, suffix: str = ".gz") -> Path:
     return folder
 
 
-def originals(folder: Path) -> Path:
+def originals(folder):
     """SentEval's layout."""
     for name in ("MR/rt-polarity.{}", "CR/custrev.{}", "MPQA/mpqa.{}"):
         write(folder / name.format("pos"), GOOD)
@@ -184,7 +181,7 @@ def small(monkeypatch):
     monkeypatch.setattr(transfer, "_FILES", files)
 
 
-def seen(folder: Path, name: str) -> list[tuple[object, list[int]]]:
+def seen(folder, name):
     ((task,), _) = find_tasks("transfer", folder, [name])
     assert isinstance(task, ClassTask)
     assert [len(part.classes) for part in task.parts] == list(SIZES[name])
@@ -245,7 +242,7 @@ NLI |= {"mnli-validation-matched": 24, "mnli-validation-mismatched": 27}
 
 
 @pytest.fixture
-def inference(tmp_path, monkeypatch) -> Path:
+def inference(tmp_path, monkeypatch):
     """All files of the suite nli, small."""
     monkeypatch.setattr(nli, "_ROWS", NLI)
     labels = ("entailment", "neutral", "contradiction")
@@ -255,7 +252,7 @@ def inference(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def hinted(texts: list[str]) -> np.ndarray:
+def hinted(texts):
     """Noise, and a hint of the class, which the last number gives away."""
     vectors = default_rng(0).normal(size=(len(texts), 4))
     for row, text in enumerate(texts):
@@ -335,13 +332,13 @@ def test_published_files():
     assert [len(task.texts) for task in tasks] == [9842 + 9824, 10071]
 
 
-def captions(images: int) -> CaptionTask:
+def captions(images):
     return CaptionTask(
         "captions", [tuple(f"{image} {n}" for n in range(5)) for image in range(images)]
     )
 
 
-def scores(task: CaptionTask, vectors: np.ndarray) -> dict[str, float]:
+def scores(task, vectors):
     known = dict(zip(task.texts, vectors, strict=True))
 
     def encode(texts):
@@ -350,7 +347,7 @@ def scores(task: CaptionTask, vectors: np.ndarray) -> dict[str, float]:
     return task.measure(aoe_train.tasks.TaskVectors(encode, [task.texts])).scores()
 
 
-def by_hand(vectors: np.ndarray) -> dict[str, float]:
+def by_hand(vectors):
     """Image by image: sort all other captions by cosine, and find the four references."""
     unit = vectors.astype(float) / np.linalg.norm(vectors, axis=1, keepdims=True)
     rows = []

@@ -12,7 +12,7 @@ import tensorflow as tf
 VOCABULARY, DIM, INNER, LAYERS = 20, 8, 12, 2
 
 
-def shapes() -> dict[str, tuple[int, ...]]:
+def shapes():
     def norm(name):
         return {f"{name}/beta": (DIM,), f"{name}/gamma": (DIM,)}
 
@@ -39,7 +39,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
     return found | {"mlm-matching/bias": (VOCABULARY,)}
 
 
-def main(prefix: str):
+def main(prefix):
     tf.random.set_seed(0)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         variables = [
