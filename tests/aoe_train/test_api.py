@@ -283,7 +283,7 @@ def test_encode_accepts_only_texts(texts, bert):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call, message",
     [
         (lambda: ANY.encode(["a man"], model=None), "model = None: expected a folder"),
         (lambda: ANY.evaluate(FOUR[0], data=FOUR), "model = {"),

@@ -96,7 +96,7 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "named"),
+    "settings, named",
     [
         ({"pooling": "max"}, "encoder.pooling max: a static model averages"),
         ({"layers": 1}, "encoder.layers: a static"),
@@ -131,7 +131,7 @@ def test_training_saving_and_export_are_refused(bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "message"),
+    "file, content, message",
     [
         (
             "model.safetensors",

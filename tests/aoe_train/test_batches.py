@@ -104,7 +104,7 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
 
 
 @pytest.mark.parametrize(
-    ("most", "rows", "world", "cuts"),
+    "most, rows, world, cuts",
     [(9, 6, 1, [3, 4, 5]), (9, 2, 1, [2, 4, 5]), (14, 6, 2, [4]), (1, 6, 3, [3])],
 )
 def test_budget_cuts_by_hand(most, rows, world, cuts):
@@ -263,7 +263,7 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
 
 
 @pytest.mark.parametrize(
-    ("how", "weights", "passes"),
+    "how, weights, passes",
     [
         ({}, [1, 1], [1, 1]),
         # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once

@@ -168,7 +168,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
     out = tmp_path / "index"
     build(TEXTS, model=bert, out=out, purpose="group")
     texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(TEXTS), encoding="utf-8")
+    texts.write_text("\n".join(TEXTS))
     options = {"model": bert, "collection": out}
     file = tmp_path / "vectors.npy"
     encode(texts, out=file, **options)
@@ -182,7 +182,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    "change, words",
     [
         ({"collection": "plain"}, "has no purpose"),
         ({"model": "other"}, "differ from those of"),
@@ -194,7 +194,7 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
 def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, words):
     build(TEXTS, model=bert, out=out, purpose="group")
     build(TEXTS, model=bert, out=tmp_path / "plain")
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     save_bert(tmp_path / "other", seed=9)
     options = {"model": bert, "collection": out, **change}
     places = {
@@ -209,7 +209,7 @@ def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, 
 
 
 @pytest.mark.parametrize(
-    ("texts", "purpose", "error", "words"),
+    "texts, purpose, error, words",
     [
         (TEXTS[:49], "group", DataError, "needs at least 50 texts"),
         (TEXTS, "groups", ConfigError, "expected 'group', 'search' or 'match'"),
@@ -218,7 +218,7 @@ def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, 
 def test_a_purpose_that_does_not_fit_is_refused(bert, out, texts, purpose, error, words):
     with pytest.raises(error, match=words):
         build(texts, model=bert, out=out, purpose=purpose)
-    assert not (out).exists()
+    assert not out.exists()
 
 
 def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
@@ -232,7 +232,7 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    "change, words",
     [({"dim": [8]}, "compares full vectors"), ({"data": "sheet"}, "give it to `aoe sample-pairs`")],
 )
 def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):

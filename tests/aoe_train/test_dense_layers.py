@@ -90,7 +90,7 @@ def test_load_from_and_save_for_sentence_transformers(kind, folders, out):
 
 
 @pytest.mark.parametrize(
-    ("kind", "lora"),
+    "kind, lora",
     [("labse", False), ("gemma", False), ("residual", True)],
     ids=["bert", "gemma", "lora"],
 )
@@ -174,7 +174,7 @@ WEIGHTS = "2_Dense/model.safetensors"
 
 
 @pytest.mark.parametrize(
-    ("harm", "error", "message"),
+    "harm, error, message",
     [
         (
             lambda folder: (folder / WEIGHTS).rename(folder / "2_Dense/pytorch_model.bin"),

@@ -23,7 +23,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize(
-    ("name", "pooling"),
+    "name, pooling",
     [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
 )
 def test_a_cut_model_is_saved_and_loaded(name, pooling, tmp_path):
@@ -100,7 +100,7 @@ def test_one_table_of_layers_and_sizes(bert):
 
 
 @pytest.mark.parametrize(
-    ("name", "layer", "after"),
+    "name, layer, after",
     [
         ("bert", "encoder.layer.2.", ()),
         ("t5", "encoder.block.2.", ("encoder.final_layer_norm.",)),

@@ -230,7 +230,7 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
 
 
 @pytest.mark.parametrize(
-    ("path", "out", "options", "message"),
+    "path, out, options, message",
     [
         ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
         ("in.doc", "out.npy", {}, r"in\.doc: unknown file type '\.doc'; give \.parquet"),
@@ -312,7 +312,7 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    "made, message",
     [
         (np.zeros((3, DIM + 1), np.float32), "have 33 dimensions, expected 32"),
         (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),

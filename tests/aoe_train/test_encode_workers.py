@@ -222,7 +222,7 @@ def test_errors_that_end_a_run(bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "device", "workers", "expected"),
+    "nodes, device, workers, expected",
     [
         ([4, 4], None, None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
         ([1, 64, 64], None, None, (3, {"num_cpus": 32})),

@@ -72,7 +72,7 @@ def test_encoding_does_not_change_the_identity(bert):
 def test_saved_and_loaded_it_is_the_same(which, more, out, request):
     encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
     encoder.save(out)
-    assert len({path.stat().st_mode for path in (out).iterdir() if path.is_file()}) == 1
+    assert len({path.stat().st_mode for path in out.iterdir() if path.is_file()}) == 1
     again = Encoder.load(out)
     assert again.settings == encoder.settings
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
@@ -95,7 +95,7 @@ def test_decoders_pool_their_last_token(llama, caplog):
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    "overrides, message",
     [
         ({"pooling": "median"}, "pooling"),
         ({"pooling": "cells"}, "Recurrent Attention Network"),
@@ -131,7 +131,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("raised", "error", "message"),
+    "raised, error, message",
     [
         (
             torch.OutOfMemoryError("CUDA out of memory."),

@@ -42,7 +42,7 @@ def pairs_of(*pairs):
 
 
 @pytest.mark.parametrize(
-    ("days", "pairs", "nearest", "expected"),
+    "days, pairs, nearest, expected",
     [
         # a is the newest; c comes first, then b and d
         (
@@ -209,7 +209,7 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("reports", "pairs", "message"),
+    "reports, pairs, message",
     [
         ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids occur in several rows, first 1"),
         ({"number": [1, 2]}, {}, "expected id, text or title and body"),

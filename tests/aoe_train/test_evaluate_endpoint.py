@@ -100,7 +100,7 @@ def refused(status, **said):
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "words"),
+    "answer, error, words",
     [
         (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
         (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
@@ -144,7 +144,7 @@ def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")]
+    "text, words", [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")]
 )
 def test_texts_that_are_refused(server, text, words):
     class Task:
@@ -156,7 +156,7 @@ def test_texts_that_are_refused(server, text, words):
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    "url, words",
     [
         ("http://me:pw@host/v1", "holds a user or password"),
         ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),

@@ -107,7 +107,7 @@ def test_draws_with_one_label_are_undefined():
 
 @pytest.mark.parametrize("judge", [binary, correlation])
 @pytest.mark.parametrize(
-    ("cosines", "labels", "message"),
+    "cosines, labels, message",
     [
         ([0.1, 0.2], [1, 1], "mine: all labels are 1"),
         ([0.3, 0.3 + 1e-16, 0.3 - 1e-16], [0, 1, 1], "mine: all cosines are 0.3"),
@@ -160,7 +160,7 @@ def no_number(texts):
 
 
 @pytest.mark.parametrize(
-    ("broken", "texts", "words"),
+    "broken, texts, words",
     [
         (lambda texts: lengths(texts)[:-1], ["a", "bb"], r"vectors of 2 texts have shape \("),
         (lambda texts: lengths(texts)[:, 0], ["a", "bb"], r"vectors of 2 texts have shape \("),
@@ -177,7 +177,7 @@ POINTS = np.array([[3, 4], [6, 8], [0, 5]], np.float32)
 
 
 @pytest.mark.parametrize(
-    ("similarity", "expected"),
+    "similarity, expected",
     [
         ("cosine", [1, 0.8, 1]),
         ("dot", [50, 20, 100]),
@@ -236,7 +236,7 @@ def examples(kind, rows, labels=None):
     return Examples(texts, numbers, None if labels is None else np.array(labels, np.float32), kind)
 
 
-@pytest.mark.parametrize(("kind", "labels"), [("graded", [5, 3, 0]), ("binary", [1, 1, 0])])
+@pytest.mark.parametrize("kind, labels", [("graded", [5, 3, 0]), ("binary", [1, 1, 0])])
 def test_labelled_pairs_give_spearman(kind, labels):
     metric = dev_metric(on_circle, examples(kind, [("a", "b"), ("b", "d"), ("a", "e")], labels))
     # the binary labels tie two rows: ranks 2.5 2.5 1 against 3 2 1 give 1.5 / sqrt(1.5 * 2)
@@ -255,7 +255,7 @@ def test_triplets_give_the_share_of_correct_rows():
 
 
 @pytest.mark.parametrize(
-    ("rows", "expected"),
+    "rows, expected",
     [
         # as above with a second positive of a, which is nearer to d than e is: e is third
         (
@@ -323,7 +323,7 @@ def test_searches_use_the_prompts_for_queries_and_documents():
 
 
 @pytest.mark.parametrize(
-    ("encode", "rows", "error", "words"),
+    "encode, rows, error, words",
     [
         (on_circle, examples("single", [("a",)]), ConfigError, "single texts"),
         (
@@ -387,7 +387,7 @@ def flipped(texts, **_):
 
 
 @pytest.mark.parametrize(
-    ("kind", "labels", "rows", "is_few"),
+    "kind, labels, rows, is_few",
     [
         ("binary", [1, 0], 8, True),
         ("graded", [5, 0], 40, False),

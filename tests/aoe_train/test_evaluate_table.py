@@ -95,7 +95,7 @@ def gained(difference, low):
 
 
 @pytest.mark.parametrize(
-    ("candidates", "start", "others"),
+    "candidates, start, others",
     [
         (
             {"a": (0.3, -0.1), "b": (0.1, 0.05), "c": (0.2, -0.1)},

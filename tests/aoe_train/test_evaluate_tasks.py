@@ -226,7 +226,7 @@ def trained(bert, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "expected"),
+    "pairs, expected",
     [
         (
             [("a", "b"), ("a", "x"), ("y", "z"), ("B", " a ")],
@@ -249,7 +249,7 @@ def test_overlap_with_training_texts(pairs, expected, trained, capsys):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "verdict"),
+    "pairs, verdict",
     [
         (["B.", " a", "c", "A!", "x", "y"], "not judged: the list given: trained on 2 of 3 rows"),
         (

@@ -15,7 +15,7 @@ from tests.aoe_train.refusals import config_error, data_error
 
 
 def put(path, text):
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text)
     return path
 
 
@@ -25,7 +25,7 @@ def columns_of(examples):
 
 
 @pytest.mark.parametrize(
-    ("content", "kind", "texts", "rows"),
+    "content, kind, texts, rows",
     [
         ("text1,text2,label\nb,a,1\na,c,0\nb,b,0\n", "binary", "bac", [[0, 1], [1, 2], [0, 0]]),
         ("text1,text2,label\nA,a,1\nA ,á,0.5\n", "graded", ["A", "a", "A ", "á"], [[0, 1], [2, 3]]),
@@ -104,7 +104,7 @@ CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
 
 
 @pytest.mark.parametrize(
-    ("conflicts", "left"),
+    "conflicts, left",
     [
         ("keep", [("a", "b", 1), ("c", "d", 0), ("b", "a", 0), ("a", "b", 1), ("e", "e", 0)]),
         ("drop", [("c", "d", 0)]),
@@ -161,8 +161,7 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("conflicts", "left"),
-    [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])],
+    "conflicts, left", [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])]
 )
 def test_conflicting_triplets(tmp_path, conflicts, left):
     lines = [

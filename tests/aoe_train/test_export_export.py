@@ -48,7 +48,7 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     assert difference(Encoder.load(out).encode(texts), expected) < 1e-5
 
 
-@pytest.mark.parametrize(("dtype", "within"), [("bf16", 0.1), ("fp16", 0.01)])
+@pytest.mark.parametrize("dtype, within", [("bf16", 0.1), ("fp16", 0.01)])
 def test_half_precision_weights(bert, tmp_path, dtype, within):
     done = export(bert, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
@@ -83,7 +83,7 @@ def test_card_and_run_record(bert, tmp_path):
 NAMED = {"query": "the man: ", "passage": "a road "}
 
 
-@pytest.mark.parametrize(("default", "of_queries"), [(None, ""), ("passage", "a road ")])
+@pytest.mark.parametrize("default, of_queries", [(None, ""), ("passage", "a road ")])
 def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, default, of_queries):
     """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
     Encoder.load(bert, pooling="avg", prompts=NAMED).save(out)
@@ -107,7 +107,7 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, d
 
 
 @pytest.mark.parametrize(
-    ("prompts", "default", "query", "document"),
+    "prompts, default, query, document",
     [
         (NAMED, None, "the man: ", "a road "),
         (NAMED, "passage", "the man: ", "a road "),

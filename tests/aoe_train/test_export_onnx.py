@@ -98,7 +98,7 @@ def vectors_of_card(card):
 @pytest.mark.slow
 @needs_packages
 @pytest.mark.parametrize(
-    ("backbone", "settings"),
+    "backbone, settings",
     [
         ("bert", {"pooling": "first-last-avg", "max_length": 40}),
         ("llama", {"pooling": "last", **around("the {text} in one word:"), "max_length": 48}),
@@ -138,7 +138,7 @@ def test_missing_packages_are_named(bert, tmp_path, monkeypatch):
 
 @needs_packages
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    "settings, told",
     [
         ({"long_text": "chunks"}, "it reads long texts in chunks"),
         ({"include_prompt": False}, "ignores the tokens of prompts"),
@@ -225,7 +225,7 @@ def test_int8_export(exported, tmp_path, monkeypatch):
 
 @needs_packages
 @pytest.mark.parametrize(
-    ("how", "words"),
+    "how, words",
     [
         ({"format": "onnx", "dtype": "bf16"}, "always in fp32"),
         ({"data": PAIRS}, "data= measures the loss by int8"),

@@ -64,7 +64,7 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    "given, error, message",
     [
         (
             {"link": "https://a.example/{name}"},

@@ -36,7 +36,7 @@ def agrees(folder, encoder, **options):
 
 
 @pytest.mark.parametrize(
-    ("backbone", "pooling"),
+    "backbone, pooling",
     [("bert", pooling) for pooling in POOLINGS] + [("llama", "last"), ("llama", "cls-avg")],
 )
 def test_every_pooling(request, out, backbone, pooling):
@@ -142,7 +142,7 @@ def agree(ours, model, texts=TEXTS):
 
 
 @pytest.mark.parametrize(
-    ("which", "pooling", "include_prompt"),
+    "which, pooling, include_prompt",
     [
         ("bert", "mean", False),
         ("bert", "max", True),
@@ -232,7 +232,7 @@ def test_prompt_errors(bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "error", "told"),
+    "more, error, told",
     [
         (
             {"prompts": {"q": "query {text}"}},

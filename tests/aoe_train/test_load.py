@@ -24,7 +24,7 @@ def cut_in_half(folder):
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "message"),
+    "source, error, message",
     [
         *(
             (name, ConfigError, "no such folder")
@@ -51,7 +51,7 @@ def changed(**fields):
 
 
 @pytest.mark.parametrize(
-    ("harm", "error", "message"),
+    "harm, error, message",
     [
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
@@ -135,7 +135,7 @@ def adapters(folder, copy, base):
 
 
 @pytest.mark.parametrize(
-    ("base", "expected", "message"),
+    "base, expected, message",
     [
         ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
         ("/nowhere/at/all", ConfigError, "no such folder"),

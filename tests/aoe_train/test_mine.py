@@ -78,7 +78,7 @@ def test_two_rankings_alternate(bert):
     assert found["scores"].to_list() == [pytest.approx([0.9, 0.4, 0.3, 0.1, 0.2])]
 
 
-@pytest.mark.parametrize(("transitive", "expected"), [(True, {"w"}), (False, {"y", "z", "w"})])
+@pytest.mark.parametrize("transitive, expected", [(True, {"w"}), (False, {"y", "z", "w"})])
 def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, expected):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
     data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row").with_columns(label=1)
@@ -203,7 +203,7 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("data", "options", "words"),
+    "data, options, words",
     [
         (SHIPS, {"by": "model"}, "needs a model"),
         (SHIPS, {"by": "bm25", "model": "minilm"}, "doesn't use a model"),
@@ -276,7 +276,7 @@ def real(minilm):
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"),
+    "ours, theirs",
     [
         ({}, {}),
         ({"corpus": True}, {}),

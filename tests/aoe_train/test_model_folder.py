@@ -32,7 +32,7 @@ def refused(load, error, message):
 
 
 @pytest.mark.parametrize(
-    ("fields", "error", "message"),
+    "fields, error, message",
     [
         ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
         (
@@ -89,7 +89,7 @@ def test_hostile_json(copy, name, content):
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    "fields, message",
     [
         ({"megatron_config": {"a": 1}, "megatron_core": "evil"}, "megatron_co"),
         ({"megatron_core": "evil"}, "megatron_core is set"),
@@ -166,7 +166,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kinds", "pooling", "message"),
+    "kinds, pooling, message",
     [
         *(
             (["Transformer", "Pooling", kind], None, f"use sentence-transformers for .*{kind}")
@@ -201,7 +201,7 @@ DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
 @pytest.mark.parametrize(
-    ("file", "fields", "message"),
+    "file, fields, message",
     [
         (DENSE, {"activation_function": "os.system"}, "activation_function = 'os.system'"),
         (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),

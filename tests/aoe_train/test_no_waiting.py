@@ -105,7 +105,7 @@ def test_backbones(backbone):
 
 
 @pytest.mark.parametrize(
-    ("preset", "columns", "pooling"),
+    "preset, columns, pooling",
     [
         ("aoe", 5, "max"),
         ("angle", 2, "cls"),
@@ -119,7 +119,7 @@ def test_objectives_and_poolings(preset, columns, pooling):
     step(model(preset=preset, pooling=pooling), [3, 5, 9], columns)
 
 
-@pytest.mark.parametrize(("columns", "projection"), [(2, "learned"), (5, "principal")])
+@pytest.mark.parametrize("columns, projection", [(2, "learned"), (5, "principal")])
 def test_guides_and_teachers(columns, projection):
     parts = [
         "contrastive",

@@ -54,7 +54,7 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
 
 
 @pytest.mark.parametrize(
-    ("texts", "positive", "expected"),
+    "texts, positive, expected",
     [
         # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
         (
@@ -276,7 +276,7 @@ def reference_by_division(first, second):
 
 
 @pytest.mark.parametrize(
-    ("measure", "x", "y", "expected"),
+    "measure, x, y, expected",
     [
         (cosine, [3, 4], [4, 3], 24 / 25),
         (angle_reference, [1, 0], [1, 0], 1.0),

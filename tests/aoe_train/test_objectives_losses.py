@@ -63,7 +63,7 @@ def test_margin_of_the_cosine_loss_equals_plain_loops(model):
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"),
+    "ours, theirs",
     [
         (CoSENTLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
         (AngleLoss, lambda losses, model: losses.AnglELoss(model, scale=1)),
@@ -75,7 +75,7 @@ def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
 
 
 @pytest.mark.parametrize(
-    ("columns", "labels"),
+    "columns, labels",
     [
         (COLUMNS, LABELS),  # the last row repeats the first
         ((*COLUMNS, ["a road", "a cat", "the dog", "the man"]), None),
@@ -172,7 +172,7 @@ def test_ranking_losses_need_labels(kind, model):
 
 
 @pytest.mark.parametrize(
-    ("columns", "seen"),
+    "columns, seen",
     [
         ({"text1": FIRST * 4, "text2": SECOND * 4, "label": LABELS.tolist() * 4}, 2),
         (dict(zip("apqrs", [ANCHORS, POSITIVES, *NEGATIVES], strict=True)), 5),

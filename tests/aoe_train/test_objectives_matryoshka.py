@@ -49,7 +49,7 @@ def test_layers_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("given", "weights"),
+    "given, weights",
     [
         ("equal", [1, 1]),
         ((2.0, 0.5), [2, 0.5]),
@@ -113,7 +113,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    "given, message",
     [
         ({"layers": (2, 2)}, "a duplicate in 2, 2"),
         ({"align": 1}, "align: has no effect without layers"),
@@ -148,7 +148,7 @@ def test_cosines_by_hand():
     )
 
 
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@pytest.mark.parametrize("preset, kind", EVERYTHING)
 @quick
 @given(seed=seeds)
 def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
@@ -198,7 +198,7 @@ def test_each_size_has_its_own_weights():
 
 
 @pytest.mark.parametrize(
-    ("preset", "dims", "message"),
+    "preset, dims, message",
     [
         ("cosent", (8, 4), "dims 8: this backbone's vectors have 6 numbers"),
         ("cosent", (4, 2), "dims: lacks the full size 6"),

@@ -76,7 +76,7 @@ def test_every_part_by_hand(part):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kind", "label_range", "message"),
+    "wanted, kind, label_range, message",
     [
         (only("sbert"), "graded", None, "range of graded labels is unknown"),
         (only("sbert"), "graded", (3.0, 3.0), "from 3 to 3, expected at least two"),
@@ -114,7 +114,7 @@ def test_options_and_kinds_of_data(wanted, kind, label_range, message):
 
 
 @pytest.mark.parametrize(
-    ("kind", "margin", "message"),
+    "kind, margin, message",
     [("single", 0.0, "needs a margin"), ("single", 0.3, None), ("positive", 0.0, None)],
 )
 def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
@@ -128,7 +128,7 @@ def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "labels", "expected"),
+    "given, kind, labels, expected",
     [
         *(
             (None, "binary", None, 0.5),
@@ -205,7 +205,7 @@ def test_loss_is_the_weighted_sum_of_parts():
     assert_close(total, sum(weights[part] * value for part, value in expected.items()))
 
 
-@pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
+@pytest.mark.parametrize("kind, unit", [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
 def test_margin_spans_the_label_range(kind, unit):
     vectors, labels, texts = draw(3, kind)
     first, second, labels, *_ = as_pairs(vectors, labels, texts)
@@ -259,7 +259,7 @@ def test_single_is_unsupervised_simcse():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@pytest.mark.parametrize("preset, kind", EVERYTHING)
 def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
     model = objective(preset, kind)
     vectors, labels, texts = draw(8, kind)
@@ -274,7 +274,7 @@ def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
         assert hard.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@pytest.mark.parametrize("preset, kind", EVERYTHING)
 def test_autocast_changes_nothing(preset, kind):
     vectors, labels, texts = draw(10, kind)
     model, vectors = objective(preset, kind), vectors.float()

@@ -42,7 +42,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize(
-    ("precision", "pooling"), [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
+    "precision, pooling", [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
 )
 def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     ours, theirs = (
@@ -56,7 +56,7 @@ def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     assert np.array_equal(ours.encode(TEXTS[0]), theirs.encode(TEXTS[0]))
 
 
-@pytest.mark.parametrize(("dim", "layers", "seed"), [(8, 1, 1), (20, 3, 3)])
+@pytest.mark.parametrize("dim, layers, seed", [(8, 1, 1), (20, 3, 3)])
 def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
     BertModel.from_pretrained(folder).save_pretrained(folder)  # with a pooler, which is kept

@@ -158,7 +158,7 @@ def test_torch_attends_long_float32_texts_in_inference(monkeypatch):
 LENGTHS = [1, 4, 4, 9, 130]
 
 
-@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 3), (False, 3)])
+@pytest.mark.parametrize("causal, window", [(False, None), (True, None), (True, 3), (False, 3)])
 def test_torch_accepts_the_arguments_of_flash(causal, window):
     parts = _parts(sum(LENGTHS), kv=2, dim=16, dtype=torch.bfloat16, device=META)
     rows, packed = [part[0].transpose(0, 1) for part in parts], Sequences(LENGTHS, META)
@@ -184,7 +184,7 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
 
 @pytest.mark.gpu
 @on_gpu
-@pytest.mark.parametrize(("causal", "window"), [(False, None), (True, None), (True, 3), (False, 3)])
+@pytest.mark.parametrize("causal, window", [(False, None), (True, None), (True, 3), (False, 3)])
 @pytest.mark.parametrize("kv", [4, 2, 1])
 def test_flash_equals_each_sequence_alone(kv, causal, window):
     given = _parts(sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device=torch.device("cuda"))

@@ -28,7 +28,7 @@ TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "
 
 
 @pytest.mark.parametrize(
-    ("rows", "least", "zero", "expected", "scale"),
+    "rows, least, zero, expected, scale",
     [  # 63.5 goes up
         (
             [[1, -2, 0.5], [0, 0, 0], [3, 3, -1]],
@@ -105,7 +105,7 @@ SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no cons
 
 
 @pytest.mark.parametrize(
-    ("wanted", "device", "times", "told"),
+    "wanted, device, times, told",
     [
         (
             "bf16",
@@ -128,7 +128,7 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("flags", "by_onednn", "computed"),
+    "flags, by_onednn, computed",
     [
         ({"avx2": True}, False, "fp32"),
         ({"avx512_f": True, "avx512_bf16": False}, True, "fp32"),  # oneDNN would emulate it
@@ -150,7 +150,7 @@ def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, m
 
 
 @pytest.mark.parametrize(
-    ("int8", "bf16", "told"),
+    "int8, bf16, told",
     [
         (0.3, 4.0, None),
         (0.3, 0.2, "0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster"),

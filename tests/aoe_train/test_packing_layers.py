@@ -53,7 +53,7 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("capability", "intel", "bf16", "products"),
+    "capability, intel, bf16, products",
     [
         ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),
         ("AVX512", True, False, {torch.float32: ("forward",)}),

@@ -141,7 +141,7 @@ def test_impossible_sizes_are_refused(sizes):
 
 
 @pytest.mark.parametrize(
-    ("length", "windows"),
+    "length, windows",
     [(0, 1), (1, 1), (8, 1), (10, 1), (11, 2), (16, 2), (18, 2), (19, 3), (160, 20)],
 )
 def test_a_short_tail_is_part_of_the_previous_window(length, windows):

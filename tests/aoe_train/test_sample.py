@@ -218,7 +218,7 @@ def candidates(rows):
 
 
 @pytest.mark.parametrize(
-    ("models", "purposes", "expected"),
+    "models, purposes, expected",
     [
         (1, [], ["model 0"]),
         (2, [], ["model 0", "model 1"]),

@@ -75,14 +75,14 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
 
 
 @pytest.mark.parametrize(
-    ("by", "top", "count"), [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)]
+    "by, top, count", [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)]
 )
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     assert candidates(by, top) == count
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "columns", "key_column", "keys"),
+    "name, content, columns, key_column, keys",
     [
         ("a.csv", "text,n\na boat,1\n\n,2\na dog,3\n", None, "row", [2, 5]),
         ("a.txt", "a boat\n\na dog\n", None, "row", [1, 3]),
@@ -178,7 +178,7 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "words"),
+    "rows, columns, words",
     [
         ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
         ([{"a": "x"}], {"text": "b"}, "no column 'b' for text; there are a"),
@@ -411,7 +411,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(
-    ("damage", "file"), [(damage, file) for damage, files in DAMAGES for file in files.split()]
+    "damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()]
 )
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
     copied = Path(shutil.copytree(quantized, tmp_path / "index"))

@@ -89,7 +89,7 @@ def waiting(server):
     return int(requests.get(f"{server.url}/health", timeout=60).json()["queue"]["texts"])
 
 
-@pytest.mark.parametrize(("encoding", "dimensions"), [("float", 8), ("base64", 8), (None, None)])
+@pytest.mark.parametrize("encoding, dimensions", [("float", 8), ("base64", 8), (None, None)])
 def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dimensions):
     texts = [*sentences(20), LONG]
     given = {"encoding_format": encoding, "dimensions": dimensions}
@@ -117,7 +117,7 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    "body, status, words",
     [
         (b'{"input": NaN}', 400, "JSON is malformed"),
         (b'{"input": "a", "x": ' + b"[" * 200_000, 400, "nested too deep"),

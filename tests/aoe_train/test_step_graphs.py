@@ -120,7 +120,7 @@ def eager(model, made):
 
 
 @pytest.mark.parametrize(
-    ("name", "pooling", "columns", "objective"),
+    "name, pooling, columns, objective",
     [
         ("bert", "avg", 2, {"dims": [32, 8]}),
         ("bert", "cls", 4, {"kind": "triplet"}),
@@ -146,7 +146,7 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
 
 
 @pytest.mark.parametrize(
-    ("lengths", "most", "limit", "expected"),
+    "lengths, most, limit, expected",
     [
         ([5] * 16, 16, 512, (256, 21, 64)),
         ([5] * 16, 16, 12, (256, 38, 12)),  # no longer than the longest text of the run
@@ -205,7 +205,7 @@ def test_other_batches_run_eagerly(other):
 
 
 @pytest.mark.parametrize(
-    ("error", "noted"),
+    "error, noted",
     [
         (RuntimeError("operation not permitted\nwhen capturing"), True),
         (torch.OutOfMemoryError("CUDA out of memory"), False),
@@ -243,7 +243,7 @@ def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
     assert len(notes) == 1
 
 
-@pytest.mark.parametrize(("free", "captures"), [(10, True), (7, False)])
+@pytest.mark.parametrize("free, captures", [(10, True), (7, False)])
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")

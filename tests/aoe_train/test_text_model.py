@@ -41,7 +41,7 @@ TOKENS = torch.tensor(
 
 
 @pytest.mark.parametrize(
-    ("pooling", "expected"),
+    "pooling, expected",
     [
         ("cls", [[2, 6], [7, 2]]),
         ("last", [[3, 4], [9, 6]]),
@@ -126,7 +126,7 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
 
 
 @pytest.mark.parametrize(
-    ("name", "pooling"),
+    "name, pooling",
     [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
 )
 def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):

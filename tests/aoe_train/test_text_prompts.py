@@ -142,7 +142,7 @@ def test_too_long_prompt_is_refused():
         with_prompt(wordpiece(), words + " the {text}")
 
 
-@pytest.mark.parametrize(("text", "most"), [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
+@pytest.mark.parametrize("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
     monkeypatch.setattr(
@@ -171,7 +171,7 @@ PAPERS = "Summarize sentence {text} in one word:"
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    "words, expected",
     [
         ("", Prompt("")),
         ("query: ", Prompt("query: ")),
@@ -187,7 +187,7 @@ def test_prompt_before_or_around_the_text(words, expected):
 
 
 @pytest.mark.parametrize(
-    ("own", "default", "query", "document", "around_all"),
+    "own, default, query, document, around_all",
     [
         ({}, None, "", "", None),
         ({"corpus": "c: "}, None, "", "c: ", None),
@@ -255,7 +255,7 @@ def test_text_in_two_columns_has_two_prompts():
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    "given, expected",
     [
         ({"query": "q: "}, ["q: text 0", "text 1", "text 2", "text 3"]),
         ({"document": "d: "}, ["text 0", "d: text 1", "d: text 2", "d: text 3"]),
@@ -281,7 +281,7 @@ def test_default_prompt_and_prompts_by_name():
 
 
 @pytest.mark.parametrize(
-    ("given", "encoder", "prompts", "default"),
+    "given, encoder, prompts, default",
     [
         ("{text}", NAMED, NAMED.prompts, None),
         ("query: ", PLAIN, {"default": "query: "}, "default"),
@@ -298,7 +298,7 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    "given, told",
     [
         ("", "prompts: empty"),
         ({"anchor": "{text} {text}"}, "once at most"),

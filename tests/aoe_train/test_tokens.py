@@ -111,7 +111,7 @@ def test_texts_without_tokens(encoder, bert):
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    "how, message",
     [
         ({"max_length": 2}, "max_length 2 leaves no room"),
         ({"max_length": 4, "long_text": "chunks", "overlap": 2}, "expected 0 to 1, half of"),

@@ -160,7 +160,7 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, out):
 
 
 @pytest.mark.parametrize(
-    ("owner", "method", "error"),
+    "owner, method, error",
     [
         (torch.Tensor, "backward", torch.OutOfMemoryError("CUDA out of memory.")),
         (Encoder, "load", RuntimeError("could not create a memory object")),
@@ -189,7 +189,7 @@ def test_an_accumulated_gradient_is_the_mean_of_its_batches(data, tmp_path):
 
 
 def test_foreign_folder_is_never_replaced(data, shallow, out):
-    (out).mkdir()
+    out.mkdir()
     (out / "thesis.tex").write_text("years")
     with config_error("other files than a model of `aoe train`"):
         run(data, shallow, out, fresh=True)
@@ -232,7 +232,7 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    "lines, words",
     [
         ("text\n" + "a\nthe\n" * 3, "single texts"),
         ("sentence1\tsentence2\tscore\n" + "a\tdog\t3\n" * 9, "3"),
@@ -255,7 +255,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
 
 
 @pytest.mark.parametrize(
-    ("flags", "top", "line", "lr"),
+    "flags, top, line, lr",
     [
         (
             {},

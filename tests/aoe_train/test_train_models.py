@@ -110,7 +110,7 @@ def test_lora_model_can_be_trained_again(data, llama, tmp_path):
         assert (tmp_path / name / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize(("lora", "frozen"), [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
+@pytest.mark.parametrize("lora, frozen", [({"rank": 2}, torch.bfloat16), (None, torch.float32)])
 def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     data, llama, out, lora, frozen, monkeypatch
 ):

@@ -178,9 +178,7 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "message"), ARGUMENTS, ids=[case[2] for case in ARGUMENTS]
-)
+@pytest.mark.parametrize("kind, given, message", ARGUMENTS, ids=[case[2] for case in ARGUMENTS])
 def test_refused_arguments(kind, given, message, data, shallow, out):
     refused(data[kind], message, shallow, out, **given)
 

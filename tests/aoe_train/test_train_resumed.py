@@ -148,7 +148,7 @@ def test_collapse_is_detected(data, bert, out, tmp_path, flags):
     with config_error(SIGN) as caught:
         run(data, bert, out, optim__lr=1, optim__epochs=2, **flags)
     assert "\n" not in str(caught.value)
-    assert not (out).exists()
+    assert not out.exists()
     assert not (tmp_path / "m.work").exists()  # nothing to keep
 
 

@@ -105,7 +105,7 @@ def stand_in(folder, name, line):
     (folder / name).chmod(0o755)
 
 
-@pytest.mark.parametrize(("ends_with", "queued"), [(130, "requeue 77\n"), (0, "")])
+@pytest.mark.parametrize("ends_with, queued", [(130, "requeue 77\n"), (0, "")])
 def test_documented_slurm_script_forwards_the_signal(job, tmp_path, ends_with, queued):
     """The training ends after its signal, stopped or finished."""
     bin_folder, log = tmp_path / "bin", tmp_path / "queued"

@@ -145,7 +145,7 @@ def test_vectors_from_a_file(shallow, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    "columns, message",
     [
         (
             {"sentence": ["a"], "vector": [[1.0]]},
@@ -178,7 +178,7 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    "settings, message",
     [
         (EMBED, "embed_distill: needs a teacher"),
         ({"teacher.model": "TEACHER"}, r"no part of the objective \(contrastive\) learns from one"),
@@ -241,7 +241,7 @@ def put(path, rows):
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    "rows, message",
     [
         ([{}], "found the columns anchor, positive; expected teacher_scores"),
         (

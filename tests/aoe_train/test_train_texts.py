@@ -16,7 +16,7 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "smoothing", "question"),
+    "arguments, smoothing, question",
     [
         ({}, 0.25, None),
         ({"purpose": "group"}, 1, "Do both texts belong to the same topic or intent?"),
@@ -26,22 +26,19 @@ FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 )
 def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing, question):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run = aoe_train.train(tmp_path / "texts.txt", backbone=shallow, out=out, **FEW, **arguments)
-    planned = plan(TEXTS, backbone=shallow, **FEW, **arguments)
-    assert run.steps == planned.record["steps"] == math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
+    how = {"backbone": shallow, **FEW, **arguments}
+    run = aoe_train.train(tmp_path / "texts.txt", out=out, **how)
+    steps = math.ceil(2.7 * math.ceil(len(TEXTS) / 12))
+    assert run.steps == plan(TEXTS, **how).record["steps"] == steps
     settings = run.record["origin"]["settings"]
-    assert (settings["teacher"]["smoothing"], settings["objective"]["score_form"]) == (
-        smoothing,
-        "kl",
-    )
+    assert settings["teacher"]["smoothing"] == smoothing
+    assert settings["objective"]["score_form"] == "kl"
     assert run.history[-1]["score_distill"] < run.history[0]["score_distill"]
-    card = card_of(out)
-    assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card
+    assert f"Smoothing {smoothing:g} over 3 mutual neighbours" in card_of(out)
     (_, sample), (_, review), (_, compare) = run.next_steps()
     assert (sample[1], review[1], compare[1]) == ("sample-pairs", "review", "evaluate")
-    assert sample[-2:] == [
-        *(("--purpose", arguments["purpose"]) if arguments else ("--out", "to-judge"))
-    ]
+    purpose = ["--purpose", arguments["purpose"]] if arguments else ["--out", "to-judge"]
+    assert sample[-2:] == purpose
     assert review[5:] == ["400", *(("--question", question) if question else ())]
 
 
@@ -137,7 +134,7 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
 
 
 @pytest.mark.parametrize(
-    ("texts", "purpose", "steps"),
+    "texts, purpose, steps",
     [
         (300, "group", 68),  # 2.7 epochs of 25 steps
         (1800, "search", 75),

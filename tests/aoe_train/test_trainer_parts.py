@@ -81,7 +81,7 @@ def parts(loss, in_batch=0.0):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 @pytest.mark.parametrize(
-    ("step", "error", "words"),
+    "step, error, words",
     [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower lr= \(now 0.5\)")],
 )
 def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
@@ -98,7 +98,7 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "expected"),
+    "vectors, expected",
     [
         ([[3, 0], [0, 2]], 1.0),
         ([[1, 0], [-1, 0]], 2.0),
@@ -120,7 +120,7 @@ def check_sign(found, sign):
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "sign"),
+    "before, now, sign",
     [
         (0.5, 0.4, None),
         (0.5, 0.004, "is 0.996000, before training 0.500000"),
@@ -140,7 +140,7 @@ def test_collapse_check(before, now, sign):
 
 
 @pytest.mark.parametrize(
-    ("norms", "sign"),
+    "norms, sign",
     [
         ([], None),
         ([5.0, math.inf], "gradient became inf"),
@@ -199,7 +199,7 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("deterministic", "before", "after"),
+    "deterministic, before, after",
     [(False, None, None), (True, None, ":4096:8"), (True, ":16:8", ":16:8")],
 )
 def test_deterministic_cublas_workspace(deterministic, before, after, tmp_path, monkeypatch):
@@ -224,7 +224,7 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "optimiser", "words"),
+    "given, optimiser, words",
     [
         ({"run.chunk": 8}, "adamw_torch_fused", "run.chunk, as processes"),
         ({"run.compile": True}, "adamw_torch_fused", "run.compile;"),

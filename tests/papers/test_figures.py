@@ -163,7 +163,7 @@ def test_a_density_is_the_mean_of_reflected_kernels_and_has_area_one():
 
 
 @pytest.mark.parametrize(
-    ("labels", "expected"),
+    "labels, expected",
     [
         ([0, 1, 1], [0, 1]),
         (np.arange(0, 5.1, 0.2), [0, 1, 2, 3, 4, 5]),
@@ -203,7 +203,7 @@ def test_halves_of_the_pairs_in_the_zone():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    "make, message",
     [
         (lambda: Zone("score"), "--zone score: expected gold, cosine, all"),
         (lambda: Zone(above=1), "--above 1"),

@@ -87,7 +87,7 @@ def test_words_are_looked_up_and_averaged(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "row"),
+    "text, row",
     [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
 )
 def test_errors_in_word_vector_files_name_the_row(text, row, tmp_path):

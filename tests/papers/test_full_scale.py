@@ -192,7 +192,7 @@ def test_settings_are_the_papers(line):
     assert papers == TrainSettings.model_validate(given)
 
 
-@pytest.mark.parametrize(("name", "row", "data"), DATA)
+@pytest.mark.parametrize("name, row, data", DATA)
 def test_data_are_the_papers(name, row, data):
     assert resolved(name)[row].source.train == data
 

@@ -105,7 +105,7 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "given", "words"),
+    "name, kind, given, words",
     [
         ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
         ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),

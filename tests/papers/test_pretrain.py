@@ -69,7 +69,7 @@ def test_the_loss_falls_and_the_output_is_a_model_folder(texts, bert):
 
 
 @pytest.mark.parametrize(
-    ("changes", "sign"),
+    "changes, sign",
     [
         ({"lr": 1e30, "steps": 30}, "the loss became nan"),
         ({"lr": 3, "steps": 30, "log_steps": 1}, r"the loss rose from 5\.\d+ to \d+"),

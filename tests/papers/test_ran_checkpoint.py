@@ -103,7 +103,7 @@ def test_the_number_of_heads_must_be_known_and_fit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change, message",
     [
         (
             lambda v: v.pop("rannet/ran-1/cell-glu/dense-t/bias"),
@@ -140,7 +140,7 @@ def checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    "damage, words",
     [
         (lambda index, data: data.unlink(), "data-00000-of-00001: not readable"),
         (

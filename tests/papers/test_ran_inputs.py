@@ -93,7 +93,7 @@ def test_masks_depend_on_seed_epoch_and_row():
 
 
 def test_lines_and_columns_are_texts(tmp_path):
-    (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("the dog\n\n  \nthe cat")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"a boat\n"))
     (tmp_path / "c.jsonl").write_text('{"text": "a car"}\n{"text": null}\n{"text": " "}\n')
     pl.DataFrame({"body": ["a road"], "text": ["no"]}).write_parquet(tmp_path / "d.parquet")
@@ -134,7 +134,7 @@ ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "the", "cat",
 
 
 def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
-    (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n", encoding="utf-8")
+    (tmp_path / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
     tokenizer = load_tokenizer(tmp_path / "vocab.txt")
     assert len(tokenizer) == len(ENTRIES)
     assert tokenizer("The Cats").data == {"input_ids": [6, 7, 8], "attention_mask": [1, 1, 1]}
@@ -149,7 +149,7 @@ def test_a_vocabulary_file_makes_a_wordpiece_tokenizer(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("vocabulary", "words"),
+    "vocabulary, words",
     [
         (b"[PAD]\nthe\n", r"lacks \[UNK\], \[CLS\]"),
         ("\n".join([*ENTRIES, "cat"]).encode(), "1 duplicate entries"),

@@ -250,7 +250,7 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
 
 
 @pytest.mark.parametrize(
-    ("row", "differs"),
+    "row, differs",
     [
         ("whiten = { dim = 4 }", True),
         ("flow = {}", True),
@@ -274,7 +274,7 @@ def test_averaged_word_vectors_are_a_row(root):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    "old, new, says",
     [
         ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
         (

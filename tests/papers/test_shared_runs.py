@@ -121,7 +121,7 @@ def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("listed", "count", "found"),
+    "listed, count, found",
     [("2,5", 8, ["2", "5"]), (None, 3, ["0", "1", "2"]), (None, 0, [None]), ("", 0, [None])],
 )
 def test_each_worker_has_a_gpu(listed, count, found, monkeypatch):

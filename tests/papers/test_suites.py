@@ -369,7 +369,7 @@ def by_hand(vectors):
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-@pytest.mark.parametrize(("images", "noise"), [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
+@pytest.mark.parametrize("images, noise", [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
 def test_retrieval_metrics_equal_those_of_a_sorted_list(images, noise):
     random = default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
