@@ -72,9 +72,10 @@ class Collection:
     @property
     def identity(self) -> str:
         """A hash of everything that its vectors depend on."""
-        return hashlib.sha256(
-            f"{self._weight}".encode() + self._mean.tobytes() + self._centred.tobytes()
-        ).hexdigest()
+        digest = hashlib.sha256(f"{self._weight}".encode())
+        digest.update(self._mean.tobytes())
+        digest.update(self._centred.tobytes())
+        return digest.hexdigest()
 
     def transform(self, vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text dim"]:
         """The vectors to search, of length 1, for the model's vectors of texts or queries."""
@@ -90,6 +91,7 @@ class Collection:
         """The mean of the nearest vectors of the collection; a vector isn't its own neighbour."""
         cosines = block @ self._centred.T
         cosines[cosines > _SAME] = -1
-        nearest = np.argpartition(cosines, -self._count, axis=1)[:, -self._count :]
+        by_cosine = np.argpartition(cosines, -self._count, axis=1)
+        nearest = by_cosine[:, -self._count :]
         mean: np.ndarray = self._centred[nearest].mean(axis=1)
         return mean

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from aoe_train.settings.train_settings import Similarity
@@ -27,7 +25,8 @@ def scaled_to_one(vectors: np.ndarray) -> np.ndarray:
 
 def comparable(vectors: np.ndarray, similarity: Similarity) -> np.ndarray:
     """(row, dim) in float64; for cosine scaled to length 1, so that cosines are dot products."""
-    return unit(vectors) if similarity == "cosine" else vectors.astype(np.float64)
+    exact = vectors.astype(np.float64)
+    return scaled_to_one(exact) if similarity == "cosine" else exact
 
 
 def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Similarity) -> np.ndarray:
@@ -36,13 +35,26 @@ def pair_similarities(vectors: np.ndarray, pairs: np.ndarray, similarity: Simila
     for start in range(0, len(pairs), _BLOCK):  # a float64 copy of all vectors could be large
         block = slice(start, start + _BLOCK)
         first, second = (comparable(vectors[side], similarity) for side in pairs[block].T)
-        exact[block] = _COMPARED[similarity](first, second)
+        exact[block] = _similarities(first, second, similarity)
 
     scale = 1.0
     if similarity != "cosine":
-        scale = max(float(np.abs(exact).max(initial=0)), np.finfo(np.float64).tiny)
+        largest = float(np.abs(exact).max(initial=0))
+        scale = max(largest, np.finfo(np.float64).tiny)
     rounded: np.ndarray = (exact / scale).round(_DIGITS) * scale
     return rounded
+
+
+def _similarities(first: np.ndarray, second: np.ndarray, similarity: Similarity) -> np.ndarray:
+    """The similarity of each row of `first` to the same row of `second`."""
+    similarities: np.ndarray
+    if similarity == "euclidean":
+        similarities = -np.linalg.norm(first - second, axis=1)
+    elif similarity == "manhattan":
+        similarities = -np.abs(first - second).sum(axis=1)
+    else:
+        similarities = np.einsum("pd,pd->p", first, second)
+    return similarities
 
 
 def all_similarities(queries: np.ndarray, texts: np.ndarray, similarity: Similarity) -> np.ndarray:
@@ -53,20 +65,6 @@ def all_similarities(queries: np.ndarray, texts: np.ndarray, similarity: Similar
     import torch
 
     order = 2.0 if similarity == "euclidean" else 1.0
-    distances: np.ndarray = torch.cdist(
-        torch.from_numpy(queries), torch.from_numpy(texts), order
-    ).numpy()
-    return -distances
-
-
-def _dots(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    dots: np.ndarray = np.einsum("pd,pd->p", first, second)
-    return dots
-
-
-_COMPARED: dict[Similarity, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "cosine": _dots,
-    "dot": _dots,
-    "euclidean": lambda first, second: -np.linalg.norm(first - second, axis=1),
-    "manhattan": lambda first, second: -np.abs(first - second).sum(axis=1),
-}
+    distances = torch.cdist(torch.from_numpy(queries), torch.from_numpy(texts), order)
+    similarities: np.ndarray = -distances.numpy()
+    return similarities
