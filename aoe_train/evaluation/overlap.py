@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from pairkit.base.system.files import write_errors
 from pairkit.similarity.same_text import same_text
 
 if TYPE_CHECKING:
-    from aoe_train.evaluation.tasks import EvaluationTask
+    from aoe_train.evaluation.tasks import EvaluationTask, Input
     from aoe_train.objectives.training_rows import Examples
 
 DIGESTS_FILE = "training_texts.npy"
@@ -68,12 +69,15 @@ def training_digests(data: Iterable[Examples]) -> np.ndarray:
 def _keys(texts: Iterable[str]) -> np.ndarray:
     """A hash of each text that is equal for texts that are the same: uint64 (text,)."""
     table = pl.DataFrame({"text": [*texts]}, schema={"text": pl.String})
-    return np.fromiter(map(_digest, table.select(same_text("text"))["text"]), np.uint64)
+    normalised = table.select(same_text("text"))["text"]
+    return np.fromiter(map(_digest, normalised), np.uint64)
 
 
 def _pair_digests(keys1: np.ndarray, keys2: np.ndarray) -> np.ndarray:
     """A hash of each pair, in any order."""
-    pairs: np.ndarray = np.minimum(keys1, keys2) * _MIXER + np.maximum(keys1, keys2)
+    low = np.minimum(keys1, keys2)
+    high = np.maximum(keys1, keys2)
+    pairs: np.ndarray = low * _MIXER + high
     return pairs
 
 
@@ -83,7 +87,8 @@ def write_digests(folder: Path, hashes: np.ndarray, source: Path | None = None) 
     if inherited is not None:
         hashes = np.union1d(hashes, inherited)
     if len(hashes):
-        with write_errors(path := folder / DIGESTS_FILE):
+        path = folder / DIGESTS_FILE
+        with write_errors(path):
             np.save(path, hashes)
 
 
@@ -102,8 +107,9 @@ def read_digests(folder: Path) -> np.ndarray | None:
 
 def trained_on(texts: Sequence[str], trained: Sequence[np.ndarray]) -> list[bool]:
     """Whether each text was trained on, by the hashes of one model or several."""
-    hashes = np.concatenate([np.empty(0, np.uint64), *trained])
-    flags: list[bool] = np.isin(np.fromiter(map(_digest, texts), np.uint64), hashes).tolist()
+    known = np.concatenate([np.empty(0, np.uint64), *trained])
+    hashes = np.fromiter(map(_digest, texts), np.uint64)
+    flags: list[bool] = np.isin(hashes, known).tolist()
     return flags
 
 
@@ -111,13 +117,18 @@ def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
     """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
     if rows is None:
-        texts_of = (item.text if isinstance(item, SearchText) else item for item in task.texts)
-        rows = [(item,) if isinstance(item, str) else item for item in texts_of]
+        rows = [_texts_of(item) for item in task.texts]
     texts = list({text for row in rows for text in row})
-    shared = {
-        text for text, is_known in zip(texts, trained_on(texts, [trained]), strict=True) if is_known
-    }
-    return Overlap(len(shared), len(texts), sum(shared.issuperset(row) for row in rows), len(rows))
+    shared = set(compress(texts, trained_on(texts, [trained])))
+    shared_rows = sum(shared.issuperset(row) for row in rows)
+    return Overlap(len(shared), len(texts), shared_rows, len(rows))
+
+
+def _texts_of(item: Input) -> tuple[str, ...]:
+    """The texts of one input."""
+    if isinstance(item, SearchText):
+        return (item.text,)
+    return (item,) if isinstance(item, str) else item
 
 
 def trained_examples(task: EvaluationTask, trained: np.ndarray) -> np.ndarray:
@@ -126,13 +137,15 @@ def trained_examples(task: EvaluationTask, trained: np.ndarray) -> np.ndarray:
     if numbers is None:
         return np.empty(0, np.int64)
     rows = getattr(task, "rows", None) or [(text, text) for text in task.texts]
-    pairs = _pair_digests(_keys(row[0] for row in rows), _keys(row[1] for row in rows))
+    first = _keys(row[0] for row in rows)
+    second = _keys(row[1] for row in rows)
+    pairs = _pair_digests(first, second)
     examples: np.ndarray = np.unique(numbers[np.isin(pairs, trained)])
     return examples[examples >= 0]
 
 
 def _digest(text: str) -> int:
+    """A hash of the text without differences of letter case and white space."""
     folded = " ".join(text.casefold().split())
-    return int.from_bytes(
-        hashlib.blake2b(folded.encode(errors="surrogatepass"), digest_size=8).digest(), "little"
-    )
+    encoded = folded.encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
