@@ -54,8 +54,10 @@ class PartialOutput:
         self.folder = folder
         self.vectors = folder / "vectors.npy"
         self._manifest = folder / _MANIFEST
+        self.state = PartialState()
         self.begun = self._manifest.is_file() and self.vectors.is_file()
-        self.state = PartialState(**read_object(self._manifest)) if self.begun else PartialState()
+        if self.begun:
+            self.state = PartialState(**read_object(self._manifest))
 
     def begin(self, made_of: Mapping[str, Any], texts: int, dim: int) -> None:
         """Start a run without any vectors."""
@@ -76,13 +78,15 @@ class PartialOutput:
 
     def read(self, start: int, count: int) -> np.ndarray:
         """The vectors (count, dim) from index `start`."""
-        flat = np.fromfile(self.vectors, _ITEM, count * self.state.dim, offset=self._offset(start))
-        return flat.reshape(count, self.state.dim)
+        dim = self.state.dim
+        flat = np.fromfile(self.vectors, _ITEM, count * dim, offset=self._offset(start))
+        return flat.reshape(count, dim)
 
     def blocks(self) -> Iterator[np.ndarray]:
         """All vectors, in blocks (text, dim)."""
-        for start in range(0, self.state.texts, _BLOCK_VECTORS):
-            yield self.read(start, min(_BLOCK_VECTORS, self.state.texts - start))
+        texts = self.state.texts
+        for start in range(0, texts, _BLOCK_VECTORS):
+            yield self.read(start, min(_BLOCK_VECTORS, texts - start))
 
     def _offset(self, row: int) -> int:
         """The byte offset of a vector."""
@@ -126,16 +130,22 @@ class Quantization:
         """The entries of a run's settings; given `ranges` are a hash."""
         if self.quantize == "float32":
             return {}
-        ranges = None if self.ranges is None else self.ranges.astype("<f4").tobytes()
-        given = {"calibration": ranges and hashlib.sha256(ranges).hexdigest()}
-        return {"quantize": self.quantize, **(given if self.quantize == "int8" else {})}
+        settings: dict[str, Any] = {"quantize": self.quantize}
+        if self.quantize == "int8":
+            settings["calibration"] = None
+            if self.ranges is not None:
+                ranges = self.ranges.astype("<f4").tobytes()
+                settings["calibration"] = hashlib.sha256(ranges).hexdigest()
+        return settings
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of an output's record; `ranges` are each dimension's minimum and maximum."""
         if self.quantize == "float32":
             return {}
-        ranges = {} if self.ranges is None else {"ranges": self.ranges.tolist()}
-        return {"quantize": self.quantize, **ranges}
+        entries: dict[str, Any] = {"quantize": self.quantize}
+        if self.ranges is not None:
+            entries["ranges"] = self.ranges.tolist()
+        return entries
 
 
 def write_vectors(path: Path, vectors: PartialOutput, quantization: Quantization) -> None:
@@ -168,8 +178,15 @@ def write_record(
     quantization: Quantization,
 ) -> None:
     """Write the record of an output of `size` bytes, just before the output appears."""
-    counts = {"texts": state.texts, "dim": state.dim, "bytes": size, **quantization.to_dict()}
-    record = {"made_by": _MADE_BY, "version": __version__, "made_of": made_of, **counts}
+    record = {
+        "made_by": _MADE_BY,
+        "version": __version__,
+        "made_of": made_of,
+        "texts": state.texts,
+        "dim": state.dim,
+        "bytes": size,
+        **quantization.to_dict(),
+    }
     write_json(record_path(out), record)
 
 

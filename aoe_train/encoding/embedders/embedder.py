@@ -123,7 +123,8 @@ class LocalEmbedder:
 
     def token_counts(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Tokens of each text; safe to call from another thread than `encode`."""
-        return self._encoder.tokens(texts, self.prompts.chosen(prompt=prompt, name=None)).lengths
+        words = self.prompts.chosen(prompt=prompt)
+        return self._encoder.tokens(texts, words).lengths
 
 
 def local_encoder(embedder: Embedder) -> Encoder | None:
@@ -147,7 +148,9 @@ class FunctionEmbedder:
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """Vectors, float32 (text, dim); the prompt is part of the texts that the function receives."""
-        prompted = [written_out(prompt, text) for text in texts] if prompt else list(texts)
+        prompted = list(texts)
+        if prompt:
+            prompted = [written_out(prompt, text) for text in texts]
         try:
             vectors = np.asarray(self._function(prompted), np.float32)
         except (TypeError, ValueError) as error:
@@ -201,15 +204,15 @@ class QuantizedEmbedder(EmbedderWrapper):
 
     def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
         """See `Embedder`."""
-        if prompt not in self._whole or self._whole[prompt][0] != texts:
-            self._whole[prompt] = texts, self._embedder.encode(texts, prompt)
-        _, whole = self._whole[prompt]
+        encoded, whole = self._whole.get(prompt, (None, np.empty(0)))
+        if encoded != texts:
+            whole = self._embedder.encode(texts, prompt)
+            self._whole[prompt] = texts, whole
         self._dim = checked_dim(self._dim, whole.shape[1])
         vectors = cut_to(whole, self._dim)
         ranges = value_ranges([vectors]) if self._quantize == "int8" else None
-        return restored(
-            quantized(vectors, self._quantize, ranges), self._quantize, self._dim, ranges
-        )
+        codes = quantized(vectors, self._quantize, ranges)
+        return restored(codes, self._quantize, self._dim, ranges)
 
 
 def in_sizes(
@@ -227,9 +230,9 @@ def in_sizes(
     sizes = {}
     for dim in dims:
         size = f", {dim}" if dim else ""
-        for how in quantize:
-            key = f"{name}{depth}{size}, {how}"
-            sizes[key] = QuantizedEmbedder(embedder, name, dim, how, layers, whole)
+        for number_type in quantize:
+            key = f"{name}{depth}{size}, {number_type}"
+            sizes[key] = QuantizedEmbedder(embedder, name, dim, number_type, layers, whole)
     return sizes
 
 
@@ -238,6 +241,7 @@ def cut_to(whole: np.ndarray, dim: int) -> np.ndarray:
     if dim == whole.shape[1]:
         return whole
     vectors = np.ascontiguousarray(whole[:, :dim])
-    if np.abs(np.linalg.norm(whole, axis=1) - 1).max(initial=0) > _ROUNDING:
+    lengths = np.linalg.norm(whole, axis=1)
+    if np.abs(lengths - 1).max(initial=0) > _ROUNDING:
         return vectors
     return scaled_to_one(vectors)
