@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.folder_checks import mapped_array
 from aoe_train.model.model_folder import working_folder
@@ -66,7 +67,7 @@ class PartialOutput:
         self._save(PartialState(made_of, texts, dim))
         self.begun = True
 
-    def append(self, vectors: np.ndarray) -> None:
+    def append(self, vectors: ndarray) -> None:
         """Add vectors in order; once this returns, they are safe even if the process is killed."""
         with write_errors(self.vectors), open_own(self.vectors) as file:
             file.truncate(self._offset(self.state.done))
@@ -76,13 +77,13 @@ class PartialOutput:
             os.fsync(file.fileno())
         self._save(replace(self.state, done=self.state.done + len(vectors)))
 
-    def read(self, start: int, count: int) -> np.ndarray:
+    def read(self, start: int, count: int) -> ndarray:
         """The vectors (count, dim) from index `start`."""
         dim = self.state.dim
         flat = np.fromfile(self.vectors, _ITEM, count * dim, offset=self._offset(start))
         return flat.reshape(count, dim)
 
-    def blocks(self) -> Iterator[np.ndarray]:
+    def blocks(self) -> Iterator[ndarray]:
         """All vectors, in blocks (text, dim)."""
         texts = self.state.texts
         for start in range(0, texts, _BLOCK_VECTORS):
@@ -120,9 +121,9 @@ class Quantization:
     """A number type, and the ranges of int8."""
 
     quantize: Quantize = "float32"
-    ranges: np.ndarray | None = None
+    ranges: ndarray | None = None
 
-    def apply(self, vectors: np.ndarray) -> np.ndarray:
+    def apply(self, vectors: ndarray) -> ndarray:
         """Quantize float32 (text, dim)."""
         return quantized(vectors, self.quantize, self.ranges)
 
@@ -207,7 +208,7 @@ def read_record(out: Path) -> dict[str, Any] | None:
     return record if record["bytes"] == out.stat().st_size else None
 
 
-def read_ranges(path: Path, dim: int) -> np.ndarray:
+def read_ranges(path: Path, dim: int) -> ndarray:
     """float32 (2, dim): the ranges of a calibration set."""
     if not path.is_file():
         raise ConfigError(f"--calibration {path}: no such file")
@@ -224,7 +225,7 @@ def read_ranges(path: Path, dim: int) -> np.ndarray:
     return ranges
 
 
-def _blocks(path: Path) -> Iterator[np.ndarray]:
+def _blocks(path: Path) -> Iterator[ndarray]:
     remedy = "give vectors in .npy, or an int8 output of `aoe encode` with its .run.json"
     vectors = mapped_array(path, remedy)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind != "f":

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap
@@ -60,7 +61,7 @@ class DuplicateQuery:
     relatives: tuple[int, ...]
 
 
-Scores = Callable[[DuplicateQuery], np.ndarray]
+Scores = Callable[[DuplicateQuery], ndarray]
 """Maps a query to the score of each candidate, (candidate,)."""
 
 
@@ -212,7 +213,7 @@ class DuplicatesTask:
         """Scores by vectors, all of which are made comparable once."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
 
-        def scores(query: DuplicateQuery) -> np.ndarray:
+        def scores(query: DuplicateQuery) -> ndarray:
             vector = matrix[query.report : query.report + 1]
             candidates = matrix[: query.candidates]
             (similarities,) = all_similarities(vector, candidates, vectors.similarity)
@@ -224,7 +225,7 @@ class DuplicatesTask:
         """Scores by words."""
         index = self._indexes[words]
 
-        def scores(query: DuplicateQuery) -> np.ndarray:
+        def scores(query: DuplicateQuery) -> ndarray:
             of_all = index.scores(self.texts[query.report])
             return _last(query, of_all[: query.candidates])
 
@@ -235,7 +236,7 @@ class DuplicatesTask:
         return {words: make(self.texts) for words, make in WORD_INDEXES.items()}
 
     @cached_property
-    def _parts(self) -> Mapping[str, np.ndarray]:
+    def _parts(self) -> Mapping[str, ndarray]:
         """The queries by length in tokens and by days since their newest target, without empty parts."""
         texts = [self.texts[query.report] for query in self.queries]
         parts = {f"{name} tokens": rows for name, rows in length_buckets(texts, texts).items()}
@@ -249,14 +250,14 @@ class DuplicatesTask:
         return parts | rows_by_bucket(np.array(days), _DAYS)
 
 
-def _last(query: DuplicateQuery, scores: np.ndarray) -> np.ndarray:
+def _last(query: DuplicateQuery, scores: ndarray) -> ndarray:
     """The scores, with that of the query itself, if it is a candidate, set to the minimum."""
     if query.report < query.candidates:
         scores[query.report] = scores.min()
     return scores
 
 
-def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.ndarray]:
+def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, ndarray]:
     """Each query's metrics, (query,), in [0, 1].
 
     * `recall@k`: whether a target is among the first k candidates, not counting relatives.
@@ -275,7 +276,7 @@ def metrics(queries: Sequence[DuplicateQuery], scores: Scores) -> dict[str, np.n
     return {**outcomes, "mrr": 1 / first, "map": precision}
 
 
-def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.ndarray:
+def first_ranks(query: DuplicateQuery, rankings: Sequence[ndarray]) -> ndarray:
     """The rank of the best target in each ranking, without relatives, after negatives of equal score."""
     negative = _is_negative(query)
     ranks = []
@@ -285,7 +286,7 @@ def first_ranks(query: DuplicateQuery, rankings: Sequence[np.ndarray]) -> np.nda
     return np.array(ranks)
 
 
-def _precision(query: DuplicateQuery, scores: np.ndarray) -> float:
+def _precision(query: DuplicateQuery, scores: ndarray) -> float:
     """Average precision over targets and relatives."""
     negatives = scores[_is_negative(query)]
     positives = -np.sort(-scores[[*query.targets, *query.relatives]])
@@ -295,7 +296,7 @@ def _precision(query: DuplicateQuery, scores: np.ndarray) -> float:
     return float(precisions.mean())
 
 
-def _is_negative(query: DuplicateQuery) -> np.ndarray:
+def _is_negative(query: DuplicateQuery) -> ndarray:
     """Which candidates are outside the query's duplicate group: (candidate,)."""
     negative = np.ones(query.candidates, bool)
     negative[[*query.targets, *query.relatives]] = False
@@ -304,7 +305,7 @@ def _is_negative(query: DuplicateQuery) -> np.ndarray:
     return negative
 
 
-def _before(negatives: np.ndarray, score: float) -> int:
+def _before(negatives: ndarray, score: float) -> int:
     """The number of negatives that are ranked before this score."""
     return int((negatives >= score - ROUNDING).sum())
 
@@ -321,7 +322,7 @@ class _Ranking:
 
 def score_rows(
     task: DuplicatesTask,
-    models: Iterable[tuple[str, Embedder, np.ndarray | None]],
+    models: Iterable[tuple[str, Embedder, ndarray | None]],
     *,
     resamples: Resampling,
     progress: bool | Listener,
@@ -347,7 +348,7 @@ def _model_rankings(
     name: str,
     vectors: TaskVectors,
     first: str,
-    trained: np.ndarray | None,
+    trained: ndarray | None,
 ) -> dict[str, _Ranking]:
     """The rows of a model and its hybrids, compared with baselines and the first model."""
     trained_on = None if trained is None else overlap(task, trained)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.evaluation.tasks import SearchText
 from aoe_train.model.folder_checks import mapped_array
@@ -48,12 +49,12 @@ class Overlap:
         )
 
 
-def digests(texts: Iterable[str]) -> np.ndarray:
+def digests(texts: Iterable[str]) -> ndarray:
     """The distinct hashes of texts, sorted: uint64 (hash,)."""
     return np.unique(np.fromiter(map(_digest, texts), np.uint64))
 
 
-def training_digests(data: Iterable[Examples]) -> np.ndarray:
+def training_digests(data: Iterable[Examples]) -> ndarray:
     """The hashes of all training texts, of labelled pairs, and of each text of these with itself."""
     hashes = [np.empty(0, np.uint64)]
     for examples in data:
@@ -66,22 +67,22 @@ def training_digests(data: Iterable[Examples]) -> np.ndarray:
     return np.unique(np.concatenate(hashes))
 
 
-def _keys(texts: Iterable[str]) -> np.ndarray:
+def _keys(texts: Iterable[str]) -> ndarray:
     """A hash of each text that is equal for texts that are the same: uint64 (text,)."""
     table = pl.DataFrame({"text": [*texts]}, schema={"text": pl.String})
     normalised = table.select(same_text("text"))["text"]
     return np.fromiter(map(_digest, normalised), np.uint64)
 
 
-def _pair_digests(keys1: np.ndarray, keys2: np.ndarray) -> np.ndarray:
+def _pair_digests(keys1: ndarray, keys2: ndarray) -> ndarray:
     """A hash of each pair, in any order."""
     low = np.minimum(keys1, keys2)
     high = np.maximum(keys1, keys2)
-    pairs: np.ndarray = low * _MIXER + high
+    pairs: ndarray = low * _MIXER + high
     return pairs
 
 
-def write_digests(folder: Path, hashes: np.ndarray, source: Path | None = None) -> None:
+def write_digests(folder: Path, hashes: ndarray, source: Path | None = None) -> None:
     """Write hashes, and those of the model that this one was made of; equal texts give equal bytes."""
     inherited = None if source is None else read_digests(source)
     if inherited is not None:
@@ -92,7 +93,7 @@ def write_digests(folder: Path, hashes: np.ndarray, source: Path | None = None) 
             np.save(path, hashes)
 
 
-def read_digests(folder: Path) -> np.ndarray | None:
+def read_digests(folder: Path) -> ndarray | None:
     """The hashes in a model folder, uint64 (hash,); None if it has none."""
     path = folder / DIGESTS_FILE
     if not path.is_file():
@@ -105,7 +106,7 @@ def read_digests(folder: Path) -> np.ndarray | None:
     return np.asarray(hashes)
 
 
-def trained_on(texts: Sequence[str], trained: Sequence[np.ndarray]) -> list[bool]:
+def trained_on(texts: Sequence[str], trained: Sequence[ndarray]) -> list[bool]:
     """Whether each text was trained on, by the hashes of one model or several."""
     known = np.concatenate([np.empty(0, np.uint64), *trained])
     hashes = np.fromiter(map(_digest, texts), np.uint64)
@@ -113,7 +114,7 @@ def trained_on(texts: Sequence[str], trained: Sequence[np.ndarray]) -> list[bool
     return flags
 
 
-def overlap(task: EvaluationTask, trained: np.ndarray) -> Overlap:
+def overlap(task: EvaluationTask, trained: ndarray) -> Overlap:
     """The overlap of a task with training texts."""
     rows: Sequence[Sequence[str]] | None = getattr(task, "rows", None)
     if rows is None:
@@ -131,16 +132,16 @@ def _texts_of(item: Input) -> tuple[str, ...]:
     return (item,) if isinstance(item, str) else item
 
 
-def trained_examples(task: EvaluationTask, trained: np.ndarray) -> np.ndarray:
+def trained_examples(task: EvaluationTask, trained: ndarray) -> ndarray:
     """The numbers of the examples of labelled data, such as pairs or queries, that were trained on."""
-    numbers: np.ndarray | None = getattr(task, "row_examples", None)
+    numbers: ndarray | None = getattr(task, "row_examples", None)
     if numbers is None:
         return np.empty(0, np.int64)
     rows = getattr(task, "rows", None) or [(text, text) for text in task.texts]
     first = _keys(row[0] for row in rows)
     second = _keys(row[1] for row in rows)
     pairs = _pair_digests(first, second)
-    examples: np.ndarray = np.unique(numbers[np.isin(pairs, trained)])
+    examples: ndarray = np.unique(numbers[np.isin(pairs, trained)])
     return examples[examples >= 0]
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.evaluation.resample import Metrics
 from aoe_train.model.similarity import ROUNDING
@@ -18,11 +19,11 @@ from pairkit.base.errors import DataError
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int, Num
 
-    Pairs = Num[np.ndarray, " pair"]
-    Accepted = Bool[np.ndarray, " pair"]  # pairs with predicted label 1
-    Counts = Float[np.ndarray, "draw pair"]
-    Draws = Float[np.ndarray, " draw"]
-    Curve = Float[np.ndarray, "draw threshold"]
+    Pairs = Num[ndarray, " pair"]
+    Accepted = Bool[ndarray, " pair"]  # pairs with predicted label 1
+    Counts = Float[ndarray, "draw pair"]
+    Draws = Float[ndarray, " draw"]
+    Curve = Float[ndarray, "draw threshold"]
 
 _FOLDS = 10
 
@@ -86,9 +87,9 @@ def correlation(cosines: Pairs, labels: Pairs, where: str) -> Correlation:
 class _SortedValues(NamedTuple):
     """The sorted order of values, from which ranks are computed for any weights."""
 
-    distinct: Int[np.ndarray, " pair"]  # the number of each pair's value among the distinct values
-    order: Int[np.ndarray, " pair"]
-    starts: Int[np.ndarray, " value"]  # of each distinct value in the order
+    distinct: Int[ndarray, " pair"]  # the number of each pair's value among the distinct values
+    order: Int[ndarray, " pair"]
+    starts: Int[ndarray, " value"]  # of each distinct value in the order
 
     @classmethod
     def of(cls, values: Pairs) -> _SortedValues:
@@ -228,12 +229,12 @@ class Binary(PairMetrics):
         return Correlation(self.cosines, self.labels)
 
     @cached_property
-    def _order(self) -> Int[np.ndarray, " pair"]:
+    def _order(self) -> Int[ndarray, " pair"]:
         """Indices of pairs, largest cosine first."""
         return np.argsort(-self.cosines, kind="stable")
 
     @cached_property
-    def _ends(self) -> Int[np.ndarray, " threshold"]:
+    def _ends(self) -> Int[ndarray, " threshold"]:
         """The last index of each distinct cosine in that order; equal cosines share a threshold."""
         steps = np.diff(self.cosines[self._order], append=-np.inf)
         return np.flatnonzero(steps)
@@ -294,8 +295,8 @@ def binary(
     return Binary(cosines, labels, thresholds, probabilities)
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _ratio(part: ndarray, whole: ndarray) -> ndarray:
     """`part` / `whole`; NaN if `whole` is 0."""
     undefined = np.full(np.shape(part), np.nan)
-    ratio: np.ndarray = np.divide(part, whole, out=undefined, where=whole > 0)
+    ratio: ndarray = np.divide(part, whole, out=undefined, where=whole > 0)
     return ratio

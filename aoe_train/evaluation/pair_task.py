@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.data.examples import Say, distinct, read_examples, resolve_conflicts, silent
 from aoe_train.evaluation.pair_metrics import binary, correlation
@@ -37,9 +38,9 @@ class PairTask:
     name: str
     text1: Sequence[str]
     text2: Sequence[str]
-    labels: np.ndarray
-    parts: Mapping[str, np.ndarray]
-    probabilities: np.ndarray | None = None
+    labels: ndarray
+    parts: Mapping[str, ndarray]
+    probabilities: ndarray | None = None
     is_binary: bool = False
     dev: PairTask | None = None
 
@@ -57,11 +58,11 @@ class PairTask:
         return list(zip(self.text1, self.text2, strict=True))
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row in the metrics."""
         return np.arange(len(self.labels))
 
-    def similarities(self, vectors: TaskVectors) -> np.ndarray:
+    def similarities(self, vectors: TaskVectors) -> ndarray:
         """float64 (pair,): cosines, or the model's other measure."""
         pairs = np.stack([vectors.rows(self.text1), vectors.rows(self.text2)], axis=1)
         return pair_similarities(vectors.matrix, pairs, vectors.similarity)
@@ -74,7 +75,7 @@ class PairTask:
             thresholds = dev.best_thresholds()
         cosines = self.similarities(vectors)
 
-        def metrics(rows: np.ndarray | slice, probabilities: np.ndarray | None) -> Metrics:
+        def metrics(rows: ndarray | slice, probabilities: ndarray | None) -> Metrics:
             labels = self.labels[rows]
             if self.is_binary:
                 return binary(cosines[rows], labels, self.name, thresholds, probabilities)
@@ -105,7 +106,7 @@ def pair_task(name: str, frame: pl.DataFrame) -> PairTask:
     )
 
 
-def _probabilities(frame: pl.DataFrame) -> np.ndarray | None:
+def _probabilities(frame: pl.DataFrame) -> ndarray | None:
     """Probabilities of label 1 in a table of `label judge`; other tables may have a similar column."""
     if not {"judged", "votes", "probability"} <= {*frame.columns}:
         return None
@@ -237,7 +238,7 @@ def _place(frame: pl.DataFrame, number: int) -> str:
     return f"{frame[FILE][number]}:{frame[ROW][number]}"
 
 
-def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.ndarray]:
+def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, ndarray]:
     """Rows by the `estimated_tokens` of their longer text, which don't depend on the model."""
     frame = pl.DataFrame({"text1": list(text1), "text2": list(text2)})
     longer = pl.max_horizontal(estimated_tokens(pl.col(name)) for name in frame.columns)
@@ -245,7 +246,7 @@ def length_buckets(text1: Sequence[str], text2: Sequence[str]) -> dict[str, np.n
     return rows_by_bucket(counts.to_numpy(), _LENGTH_BUCKETS)
 
 
-def rows_by_bucket(values: np.ndarray, starts: Mapping[str, int]) -> dict[str, np.ndarray]:
+def rows_by_bucket(values: ndarray, starts: Mapping[str, int]) -> dict[str, ndarray]:
     """The rows of each bucket that isn't empty; `starts` are the buckets' lowest values, ascending."""
     bucket = np.searchsorted(list(starts.values()), values, side="right") - 1
     rows = {}

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import Embedder
 from aoe_train.evaluation.overlap import Overlap, overlap, trained_examples
@@ -192,8 +193,8 @@ def score(
     tasks: Sequence[EvaluationTask],
     *,
     rival: Embedder | None = None,
-    trained: np.ndarray | None = None,
-    rival_trained: np.ndarray | None = None,
+    trained: ndarray | None = None,
+    rival_trained: ndarray | None = None,
     resamples: Resampling,
     gains: bool = False,
     purpose: Purpose | None = None,
@@ -275,7 +276,7 @@ def _score(
     task: EvaluationTask,
     ours: TaskMetrics,
     theirs: TaskMetrics | None,
-    trained: np.ndarray | None,
+    trained: ndarray | None,
     resamples: Resampling,
 ) -> Score:
     trained_on = None if trained is None else overlap(task, trained)
@@ -293,7 +294,7 @@ def gain(
     model: Metrics,
     rival: Metrics,
     resamples: Resampling,
-    trained: np.ndarray = NONE_TRAINED,
+    trained: ndarray = NONE_TRAINED,
 ) -> Gain | None:
     """Compare two models by AUC for binary labels, the first metric of searches, or Spearman's rho.
 
@@ -313,7 +314,7 @@ def gain(
     return measured and replace(measured, trained_rows=len(trained), is_judged=is_judged)
 
 
-def _only(metrics: Any, examples: np.ndarray) -> Any:
+def _only(metrics: Any, examples: ndarray) -> Any:
     """The metrics of some examples."""
     if isinstance(metrics, MeanMetrics):
         outcomes = {name: np.asarray(values)[examples] for name, values in metrics.outcomes.items()}
@@ -321,7 +322,7 @@ def _only(metrics: Any, examples: np.ndarray) -> Any:
     chosen = {}
     for field_ in fields(metrics):
         values = getattr(metrics, field_.name)
-        if isinstance(values, np.ndarray):
+        if isinstance(values, ndarray):
             chosen[field_.name] = values[examples]
     return replace(metrics, **chosen)
 
@@ -373,7 +374,7 @@ def _search_gain(model: SearchMetrics, rival: SearchMetrics, resamples: Resampli
     )
 
 
-def _is_uncertain(probabilities: np.ndarray | None) -> TypeGuard[np.ndarray]:
+def _is_uncertain(probabilities: ndarray | None) -> TypeGuard[ndarray]:
     return probabilities is not None and not np.isin(probabilities, (0, 1)).all()
 
 
@@ -381,14 +382,14 @@ def _is_uncertain(probabilities: np.ndarray | None) -> TypeGuard[np.ndarray]:
 class UncertainLabels(PairMetrics):
     """Cosines against probabilities of label 1."""
 
-    def figures(self, counts: np.ndarray) -> dict[str, np.ndarray]:
+    def figures(self, counts: ndarray) -> dict[str, ndarray]:
         """`roc_auc` for the true labels; above 1 if judges and models err on the same pairs."""
         measured = Binary(self.cosines, self.labels).roc_auc(counts)
         above_chance = (measured - 0.5) / reliability(self.labels, counts)
         return {"roc_auc": 0.5 + above_chance}
 
 
-def reliability(probabilities: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def reliability(probabilities: ndarray, counts: ndarray) -> ndarray:
     """(draw,), in [0, 1]: the factor by which uncertain labels shrink AUC - 1/2; NaN for constant labels."""
     total = counts.sum(axis=1)
     mean = counts @ probabilities / total

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.data.examples import Say
 from aoe_train.evaluation.resample import MeanMetrics
@@ -52,11 +53,11 @@ class SearchTask:
 
     name: str
     rows: Sequence[tuple[str, str]]
-    relevant: np.ndarray
-    queries: Sequence[np.ndarray]
+    relevant: ndarray
+    queries: Sequence[ndarray]
     top: int
     share: float
-    ranks: Mapping[str, np.ndarray]  # of each row by candidate; 0 if it isn't among the first `top`
+    ranks: Mapping[str, ndarray]  # of each row by candidate; 0 if it isn't among the first `top`
 
     @property
     def texts(self) -> Sequence[SearchText]:
@@ -67,7 +68,7 @@ class SearchTask:
         return texts
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row's query."""
         return _numbered(self.queries)
 
@@ -81,7 +82,7 @@ class SearchTask:
             ranks[best_first] = np.arange(len(rows)) + 1
         return self.metrics(ranks)
 
-    def metrics(self, ranks: np.ndarray) -> SearchMetrics:
+    def metrics(self, ranks: ndarray) -> SearchMetrics:
         """The same by the rank of each row, or 0 if it wasn't found."""
         depths = {P_AT_1: 1}
         if self.top > 1:
@@ -137,7 +138,7 @@ def _search_texts(queries: Iterable[str], documents: Iterable[str]) -> list[Sear
     ]
 
 
-def _numbered(groups: Sequence[np.ndarray]) -> np.ndarray:
+def _numbered(groups: Sequence[ndarray]) -> ndarray:
     """The number of the group of each row, int64 (row,), if those of a group follow each other."""
     return np.repeat(np.arange(len(groups)), [len(group) for group in groups])
 
@@ -157,12 +158,12 @@ class RetrievalTask:
         return _search_texts(anchors, TextSelection(texts, self._candidates))
 
     @cached_property
-    def _anchors(self) -> np.ndarray:
+    def _anchors(self) -> ndarray:
         """The indices of anchors."""
         return np.unique(self.examples.rows[:, 0])
 
     @cached_property
-    def _candidates(self) -> np.ndarray:
+    def _candidates(self) -> ndarray:
         """The indices of positives and negatives."""
         return distinct_texts(self.examples.rows[:, 1:])
 
@@ -174,7 +175,7 @@ class RetrievalTask:
         return [tuple(texts[index] for index in row if index != ABSENT) for row in rows]
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row's anchor."""
         return np.searchsorted(self._anchors, self.examples.rows[:, 0])
 
@@ -211,10 +212,10 @@ class GroupTask:
 
     name: str
     texts: Sequence[str]
-    groups: np.ndarray  # the group of each text, (text,)
+    groups: ndarray  # the group of each text, (text,)
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each text that is a query, else -1."""
         is_query = np.bincount(self.groups)[self.groups] > 1
         return np.where(is_query, np.cumsum(is_query) - 1, -1)
@@ -224,7 +225,7 @@ class GroupTask:
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         others = np.bincount(self.groups)[self.groups] - 1
         queries = np.flatnonzero(others)
-        blocks = list[np.ndarray]()
+        blocks = list[ndarray]()
         depth = min(_DEPTH, len(matrix) - 1)  # without the text itself
         for start in range(0, len(queries), _BLOCK):
             block = queries[start : start + _BLOCK]
@@ -258,9 +259,9 @@ class CorpusTask:
     name: str
     queries: Sequence[str]
     documents: Sequence[str]
-    relevant: Sequence[np.ndarray]  # documents of each query
-    gains: Sequence[np.ndarray]  # of these documents
-    excluded: np.ndarray  # the document with the query's id, or -1, (query,)
+    relevant: Sequence[ndarray]  # documents of each query
+    gains: Sequence[ndarray]  # of these documents
+    excluded: ndarray  # the document with the query's id, or -1, (query,)
 
     @property
     def texts(self) -> Sequence[SearchText]:
@@ -276,7 +277,7 @@ class CorpusTask:
         return rows
 
     @property
-    def row_examples(self) -> np.ndarray:
+    def row_examples(self) -> ndarray:
         """The number of each row's query."""
         return _numbered(self.relevant)
 
@@ -299,7 +300,7 @@ class CorpusTask:
             outcomes[f"recall@{depth}"] = is_hit[:, :depth].sum(axis=1) / counts
         return SearchMetrics(outcomes)
 
-    def _ranked_gains(self, vectors: TaskVectors) -> np.ndarray:
+    def _ranked_gains(self, vectors: TaskVectors) -> ndarray:
         """The gains of the nearest documents of each query, (query, rank)."""
         matrix = comparable(vectors.matrix[vectors.rows(self.texts)], vectors.similarity)
         queries, documents = np.split(matrix, [len(self.queries)])
@@ -359,10 +360,10 @@ def corpus_task(folder: Path, split: Split | None, say: Say) -> CorpusTask:
 
 
 def is_nearer(
-    vectors: np.ndarray,
-    triplets: np.ndarray,
+    vectors: ndarray,
+    triplets: ndarray,
     similarity: Similarity = "cosine",
-) -> np.ndarray:
+) -> ndarray:
     """Whether each anchor is more similar to its positive than to any negative, (row,); a tie is a miss."""
     anchors, others = np.broadcast_arrays(triplets[:, :1], triplets[:, 1:])
     pairs = np.stack([anchors.ravel(), others.ravel()], axis=1)
@@ -370,17 +371,17 @@ def is_nearer(
     similarities = pair_similarities(vectors, pairs, similarity).reshape(others.shape)
     is_below = similarities[:, 1:] + ROUNDING < similarities[:, :1]
     is_absent = others[:, 1:] == ABSENT
-    is_correct: np.ndarray = (is_below | is_absent).all(axis=1)
+    is_correct: ndarray = (is_below | is_absent).all(axis=1)
     return is_correct
 
 
 def reciprocal_ranks(
-    vectors: np.ndarray,
-    rows: np.ndarray,
+    vectors: ndarray,
+    rows: ndarray,
     similarity: Similarity = "cosine",
     *,
-    content_ids: np.ndarray | None = None,
-) -> np.ndarray:
+    content_ids: ndarray | None = None,
+) -> ndarray:
     """1 / the rank of each row's positive among the positives and negatives of all rows, (row,).
 
     The anchor itself and its other positives are not ranked. Ties count against the positive, so a model

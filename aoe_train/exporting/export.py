@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from aoe_train.evaluation.overlap import DIGESTS_FILE
 from aoe_train.exporting.onnx import (
@@ -63,8 +64,8 @@ def probes(max_length: int) -> list[str]:
 
 
 def difference(
-    vectors: Float[np.ndarray, "text dim"],
-    expected: Float[np.ndarray, "text dim"],
+    vectors: Float[ndarray, "text dim"],
+    expected: Float[ndarray, "text dim"],
 ) -> float:
     """The largest distance between two vectors of a text, relative to the expected one's length."""
     if vectors.shape != expected.shape:
@@ -76,9 +77,9 @@ def difference(
 
 
 def verify(
-    encode: Callable[[Sequence[str]], np.ndarray],
+    encode: Callable[[Sequence[str]], ndarray],
     texts: Sequence[str],
-    expected: Float[np.ndarray, "text dim"],
+    expected: Float[ndarray, "text dim"],
     *,
     path: Path,
     within: float,
@@ -251,7 +252,7 @@ def _write(
     folder: Path,
     graph: str | None,
     dtype: torch.dtype,
-) -> tuple[Callable[..., np.ndarray], str | None]:
+) -> tuple[Callable[..., ndarray], str | None]:
     """Write the folder; returns a function that encodes with it, and why readers need aoe-toolkit."""
     if graph is not None:
         with TemporaryDirectory() as model:
@@ -264,7 +265,7 @@ def _write(
     return _their_encoder(folder, trust=reason is not None), reason
 
 
-def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., np.ndarray]:
+def _their_encoder(folder: Path, *, trust: bool) -> Callable[..., ndarray]:
     with needed_for("the check of an export"), quietly():
         from sentence_transformers import SentenceTransformer
 

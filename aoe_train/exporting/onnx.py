@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy import ndarray
 from torch import Tensor, nn
 
 from aoe_train.evaluation.pair_metrics import correlation
@@ -234,7 +235,7 @@ def onnx_encoder(
     prompts: NamedPrompts | None,
     *,
     file: str = GRAPH,
-) -> Callable[..., np.ndarray]:
+) -> Callable[..., ndarray]:
     """A function that encodes texts with a folder's graph, onnxruntime and optionally a `prompt_name`."""
     import onnxruntime
     from transformers import AutoTokenizer
@@ -242,14 +243,14 @@ def onnx_encoder(
     session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
-    def encode(texts: Sequence[str], prompt_name: str | None = None) -> np.ndarray:
+    def encode(texts: Sequence[str], prompt_name: str | None = None) -> ndarray:
         words = ""
         if prompts is not None and not prompts.around_all:
             words = prompts.chosen(name=prompt_name)
         prompted = [read_prompt(words).before + text for text in texts]
         tokens = tokenizer(prompted, padding=True, truncation=True, return_tensors="np")
         inputs = {name: tokens[name].astype("int64") for name in INPUTS}
-        vectors: np.ndarray = session.run(OUTPUTS[1:], inputs)[0]
+        vectors: ndarray = session.run(OUTPUTS[1:], inputs)[0]
         return vectors
 
     return encode
@@ -334,8 +335,8 @@ class Loss:
 
 
 def measure(
-    expected: Callable[[Sequence[str]], np.ndarray],
-    quantized: Callable[[Sequence[str]], np.ndarray],
+    expected: Callable[[Sequence[str]], ndarray],
+    quantized: Callable[[Sequence[str]], ndarray],
     task: PairTask | None,
     *,
     path: Path,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy import ndarray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from aoe_train.model.encoder import Encoder
 
 
-Embed = Callable[[list[str]], "Float[np.ndarray, 'text dim']"]
+Embed = Callable[[list[str]], "Float[ndarray, 'text dim']"]
 _BLOCK_TEXTS = 1 << 12
 _MIN_TEXTS = 100
 # One of 20 texts is held out, and at most 2000.
@@ -108,7 +109,7 @@ def token_shares(
     longest: int | None = None,
 ) -> sparse.csr_matrix:
     """The relative frequency of each token in each text, float32 (text, token)."""
-    ids: list[np.ndarray] = []
+    ids: list[ndarray] = []
     for start in range(0, len(texts), _BLOCK_TEXTS):
         block = list(texts[start : start + _BLOCK_TEXTS])
         encodings = tokenizer.encode_batch_fast(block, add_special_tokens=False)
@@ -138,21 +139,21 @@ def written_tokens(tokenizer: PreTrainedTokenizerFast, plain: Tokenizer) -> list
     return written
 
 
-def rarity(shares: sparse.csr_matrix) -> Float[np.ndarray, " token"]:
+def rarity(shares: sparse.csr_matrix) -> Float[ndarray, " token"]:
     """Each token's weight a / (a + p), with its frequency p and a = 0.001 (SIF: Arora et al., 2017)."""
     counts = np.asarray(shares.sum(axis=0), np.float64).ravel()
     frequencies = counts / max(counts.sum(), 1.0)
-    weights: np.ndarray = _SIF / (_SIF + frequencies)
+    weights: ndarray = _SIF / (_SIF + frequencies)
     return weights
 
 
 def fit(
     shares: sparse.csr_matrix,
-    targets: Float[np.ndarray, "text dim"],
-    prior: Float[np.ndarray, "token dim"],
+    targets: Float[ndarray, "text dim"],
+    prior: Float[ndarray, "token dim"],
     ridge: float = RIDGE,
     step: Callable[[], None] = lambda: None,
-) -> Float[np.ndarray, "token dim"]:
+) -> Float[ndarray, "token dim"]:
     """Token vectors, float32: ridge regression towards the optimally scaled prior."""
     predicted = shares @ prior
     square = float((predicted * predicted).sum())
@@ -162,7 +163,7 @@ def fit(
     start = prior * np.float32(scale)
     residual = shares.T @ (targets - shares @ start)
 
-    def product(flat: np.ndarray) -> np.ndarray:
+    def product(flat: ndarray) -> ndarray:
         change = flat.reshape(residual.shape)
         fitted = shares.T @ (shares @ change)
         return np.asarray(fitted + np.float32(ridge) * change).ravel()
@@ -175,7 +176,7 @@ def fit(
         maxiter=_MAX_STEPS,
         callback=lambda _: step(),
     )
-    vectors: np.ndarray = start + change.reshape(residual.shape)
+    vectors: ndarray = start + change.reshape(residual.shape)
     return vectors
 
 
@@ -214,9 +215,9 @@ class Static:
     """A tokenizer and the vectors of its tokens, float32 (token, dim)."""
 
     tokenizer: Tokenizer
-    table: Float[np.ndarray, "token dim"]
+    table: Float[ndarray, "token dim"]
 
-    def encode(self, texts: Sequence[str]) -> Float[np.ndarray, "text dim"]:
+    def encode(self, texts: Sequence[str]) -> Float[ndarray, "text dim"]:
         """Vectors of length 1; zero for texts without tokens."""
         return scaled_to_one(token_shares(self.tokenizer, texts) @ self.table)
 
@@ -288,11 +289,11 @@ def held_out(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     return test_texts, others
 
 
-def kept_axes(vectors: Float[np.ndarray, "text wide"], dim: int) -> Float[np.ndarray, "wide dim"]:
+def kept_axes(vectors: Float[ndarray, "text wide"], dim: int) -> Float[ndarray, "wide dim"]:
     """The first principal axes of vectors; the identity if all dimensions are kept."""
     wide = vectors.shape[1]
     if dim == wide:
         return np.eye(wide, dtype=np.float32)
     axes = principal_axes(torch.from_numpy(vectors))
-    first: np.ndarray = axes[:, :dim].numpy()
+    first: ndarray = axes[:, :dim].numpy()
     return first

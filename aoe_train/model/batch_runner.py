@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from aoe_train.model.device import one_thread, upload
 from aoe_train.model.memory import TOKENS_ACCELERATOR, batches, keep_freed_memory, tokens_at_once
@@ -47,7 +48,7 @@ class BatchRunner:
         show: Listener,
         *,
         halve: bool,
-    ) -> Generator[tuple[np.ndarray, torch.Tensor]]:
+    ) -> Generator[tuple[ndarray, torch.Tensor]]:
         """Text indices and vectors batch by batch; once memory runs out, all later batches are split."""
         budget = batch_tokens or TOKENS_ACCELERATOR
         parts = 1
@@ -94,7 +95,7 @@ class BatchRunner:
         """Not on a CPU, for which both would compete, nor without packing, which needs all lengths."""
         return self._device.type != "cpu" and self.model.packed
 
-    def _run(self, store: TokenStore, texts: np.ndarray, *, halve: bool) -> torch.Tensor | None:
+    def _run(self, store: TokenStore, texts: ndarray, *, halve: bool) -> torch.Tensor | None:
         """The vectors of some texts; with `halve`, None if they need too much memory together."""
         device = self._device
         try:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-import numpy as np
 import torch
+from numpy import ndarray
 from torch import Tensor
 from torch._C._dynamo import eval_frame
 
@@ -62,9 +62,9 @@ def _exclude(function: Function, *, recursive: bool) -> Function:
 
 
 @uncompiled
-def upload(values: Tensor | np.ndarray, device: torch.device) -> Tensor:
+def upload(values: Tensor | ndarray, device: torch.device) -> Tensor:
     """Copy `values` from the host to `device`."""
-    if isinstance(values, np.ndarray):
+    if isinstance(values, ndarray):
         values = torch.from_numpy(values)
     if device.type != "cuda":
         return values.to(device)
@@ -81,10 +81,10 @@ def upload_batch(batch: Mapping[str, Any], device: torch.device) -> dict[str, An
 
 
 def downloaded(
-    batches: Iterable[tuple[np.ndarray, Tensor]],
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    batches: Iterable[tuple[ndarray, Tensor]],
+) -> Iterator[tuple[ndarray, ndarray]]:
     """Copy vectors to the host; each batch is awaited only after the next one was started."""
-    pending: list[tuple[np.ndarray, Callable[[], np.ndarray]]] = []
+    pending: list[tuple[ndarray, Callable[[], ndarray]]] = []
     for texts, vectors in batches:
         pending.append((texts, _start_download(vectors)))
         if len(pending) > 1:
@@ -93,7 +93,7 @@ def downloaded(
     yield from ((texts, wait()) for texts, wait in pending)
 
 
-def _start_download(values: Tensor) -> Callable[[], np.ndarray]:
+def _start_download(values: Tensor) -> Callable[[], ndarray]:
     """Start copying `values` to the host; the returned function waits for them."""
     if values.device.type != "cuda":
         return values.cpu().numpy
@@ -102,7 +102,7 @@ def _start_download(values: Tensor) -> Callable[[], np.ndarray]:
     copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
     copied.record(torch.cuda.current_stream(values.device))
 
-    def wait() -> np.ndarray:
+    def wait() -> ndarray:
         copied.synchronize()
         return on_host.numpy()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.backbones.changes import is_causal
 from aoe_train.model.backbones.static import StaticTable, check_static
@@ -144,7 +145,7 @@ class _Module:
 
     kind: str
     config: dict[str, Any] = field(default_factory=dict)
-    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    weights: dict[str, ndarray] = field(default_factory=dict)
     path: str | None = None
 
 
@@ -205,7 +206,7 @@ def write_sentence_transformers(folder: Path, settings: EncoderSettings, dim: in
     write_json(folder / MODEL_FILE, model)
 
 
-def write_static(folder: Path, tokenizer: str, table: Float[np.ndarray, "token dim"]) -> None:
+def write_static(folder: Path, tokenizer: str, table: Float[ndarray, "token dim"]) -> None:
     """Write a static model: a text's vector is the mean of its tokens' vectors, scaled to length 1."""
     write_text(folder / "tokenizer.json", tokenizer)
     weights = {"embedding.weight": np.ascontiguousarray(table)}

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from pairkit.similarity.bm25 import Bm25, Scores
 from pairkit.similarity.bm25 import words as words_of
@@ -48,18 +49,18 @@ class TfIdf:
 WORD_INDEXES: Final[Mapping[Words, type[Bm25 | TfIdf]]] = {"bm25": Bm25, "tfidf": TfIdf}
 
 
-def fused(by_vectors: np.ndarray, by_words: np.ndarray, weight: float) -> np.ndarray:
+def fused(by_vectors: ndarray, by_words: ndarray, weight: float) -> ndarray:
     """Fuse two scores of the same candidates: float64 (candidate,), in [0, 1]."""
     vector_part = weight * _scaled(by_vectors)
     return vector_part + (1 - weight) * _scaled(by_words)
 
 
-def _scaled(scores: np.ndarray) -> np.ndarray:
+def _scaled(scores: ndarray) -> ndarray:
     """Scale to [0, 1]; equal scores become 1 if they are positive, such as that of a single row."""
     exact = scores.astype(np.float64)
     low = exact.min(initial=np.inf)
     high = exact.max(initial=-np.inf)
     if high <= low:
         return (exact > 0).astype(np.float64)
-    scaled: np.ndarray = (exact - low) / (high - low)
+    scaled: ndarray = (exact - low) / (high - low)
     return scaled

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.machine import is_out_of_memory
@@ -83,7 +84,7 @@ def tokens_at_once(model: nn.Module) -> int:
     return min(_TOKENS_CPU, max(1, fitting))
 
 
-def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+def batches(lengths: ndarray, budget: int) -> Iterator[ndarray]:
     """Indices of texts, longest first, in batches within the budget of tokens."""
     order = np.argsort(-lengths, kind="stable")
     start = 0

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from pairkit.base.errors import ConfigError
 from pairkit.base.settings import argument
@@ -46,9 +47,9 @@ def width_of(dim: int, quantize: Quantize) -> int:
     return -(-dim // 8) if quantize.endswith("binary") else dim
 
 
-def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
+def value_ranges(blocks: Iterable[ndarray]) -> ndarray:
     """float32 (2, dim): minimum and maximum of each dimension over blocks (text, dim)."""
-    bounds: list[np.ndarray] = []
+    bounds: list[ndarray] = []
     count = 0
     for block in blocks:
         if len(block):
@@ -64,7 +65,7 @@ def value_ranges(blocks: Iterable[np.ndarray]) -> np.ndarray:
     return ranges.astype(np.float32)
 
 
-def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
+def calibrated(calibration: ndarray, dim: int) -> ndarray:
     """The ranges of a calibration set (any, dim), which may be the two rows of `value_ranges`."""
     vectors = np.atleast_2d(calibration)
     if vectors.shape[1:] != (dim,):
@@ -75,10 +76,10 @@ def calibrated(calibration: np.ndarray, dim: int) -> np.ndarray:
 
 
 def quantized(
-    vectors: np.ndarray,
+    vectors: ndarray,
     quantize: Quantize,
-    ranges: np.ndarray | None = None,
-) -> np.ndarray:
+    ranges: ndarray | None = None,
+) -> ndarray:
     """Quantize vectors to (text, `width_of`) of a type in `DTYPES`."""
     if quantize == "float32":
         return vectors.astype(DTYPES["float32"], copy=False)
@@ -89,7 +90,7 @@ def quantized(
             ranges = value_ranges([vectors])
         start, step = _steps(ranges)
         nonzero_step = np.where(step == 0, np.float32(1), step)
-        steps: np.ndarray = np.floor((vectors - start) / nonzero_step)
+        steps: ndarray = np.floor((vectors - start) / nonzero_step)
         return np.asarray(steps.clip(0, _STEPS) - 128, np.int8)
     bits = np.packbits(vectors > 0, axis=-1)
     if quantize == "ubinary":
@@ -98,11 +99,11 @@ def quantized(
 
 
 def restored(
-    codes: np.ndarray,
+    codes: ndarray,
     quantize: Quantize,
     dim: int,
-    ranges: np.ndarray | None = None,
-) -> np.ndarray:
+    ranges: ndarray | None = None,
+) -> ndarray:
     """Dequantize to float32 (text, dim): int8 codes to the middle of their step, bits to 1 or -1."""
     if quantize == "float32":
         return codes
@@ -119,7 +120,7 @@ def restored(
     return bits.astype(np.float32) * 2 - 1
 
 
-def _steps(ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _steps(ranges: ndarray) -> tuple[ndarray, ndarray]:
     """Start and width of each dimension's steps; the width of a constant dimension is 0."""
     low, high = ranges.astype(np.float32, copy=False)
     return low, (high - low) / np.float32(_STEPS)

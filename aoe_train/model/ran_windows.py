@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
     from torch import Tensor
 
+    Rows = Int[Tensor, " row"]
+
 
 @dataclass(frozen=True)
 class Step:
@@ -99,7 +101,7 @@ class WindowLayout:
         return pad_sequence(by_step)
 
 
-def _step(sizes: Int[Tensor, " row"], device: torch.device) -> Step:
+def _step(sizes: Rows, device: torch.device) -> Step:
     """The windows of these sizes; each row begins with its memory."""
     rows = len(sizes)
     width = 1 + int(sizes.max())
@@ -108,7 +110,7 @@ def _step(sizes: Int[Tensor, " row"], device: torch.device) -> Step:
     return Step(rows, width, upload(slots, device), _filled(sizes + 1, device))
 
 
-def _ranges(begins: Int[Tensor, " row"], sizes: Int[Tensor, " row"]) -> Int[Tensor, " token"]:
+def _ranges(begins: Rows, sizes: Rows) -> Int[Tensor, " token"]:
     """The numbers from `begins[i]` to `begins[i] + sizes[i] - 1`, for each i in turn."""
     shift = begins - (sizes.cumsum(0) - sizes)
     shifts = shift.repeat_interleave(sizes)
@@ -116,7 +118,7 @@ def _ranges(begins: Int[Tensor, " row"], sizes: Int[Tensor, " row"]) -> Int[Tens
 
 
 def _filled(
-    counts: Int[Tensor, " row"],
+    counts: Rows,
     device: torch.device,
 ) -> Bool[Tensor, "row 1 1 slot"] | None:
     """A mask of the first `counts` slots of each row; None if no row has padding."""

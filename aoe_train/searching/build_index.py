@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.cached import PROBE_TEXT, same_model
 from aoe_train.encoding.embedders.embedder import Embedder
@@ -272,7 +273,7 @@ def _examples(index: SearchIndex) -> Iterator[FirstResults]:
             yield FirstResults(text, *first)
 
 
-def _saved(matrix: np.ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:
+def _saved(matrix: ndarray, quantize: Quantize, folder: Path, name: str) -> IndexVectors:
     """Write vectors in this format."""
     if quantize != "int8":
         np.save(folder / name, matrix, allow_pickle=False)
@@ -320,7 +321,7 @@ def _vectors(
     hashes: Sequence[str],
     embedder: Embedder,
     earlier: IndexContent | None,
-) -> tuple[np.ndarray, int]:
+) -> tuple[ndarray, int]:
     """Vectors of length 1, float32 (text, dim), and the number of newly encoded ones."""
     row_of = dict[str, int]()
     reused = np.empty((0, 0), np.float32)

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 from pydantic import Field
 
 from aoe_train.model.folder_checks import Foreign, Length, decode, mapped_array, read_json
@@ -103,7 +104,7 @@ class IndexContent(NamedTuple):
     rows: pl.DataFrame
     vectors: IndexVectors  # the model's, mapped into memory
     searched: IndexVectors  # the same, or those of a purpose
-    probe: np.ndarray  # (1, dim)
+    probe: ndarray  # (1, dim)
 
 
 def read_index(folder: Path) -> IndexContent:
@@ -142,7 +143,7 @@ def _rows(path: Path, about: IndexManifest) -> pl.DataFrame:
     return rows
 
 
-def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> np.ndarray:
+def _array(path: Path, shape: tuple[int, int], dtype: str = "floating") -> ndarray:
     array = mapped_array(path, _REMEDY)
     if array.shape != shape or not np.issubdtype(array.dtype, getattr(np, dtype)):
         raise DataError(

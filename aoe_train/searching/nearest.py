@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.collection import Collection, drawn
 from aoe_train.model.quantization import restored
@@ -37,14 +38,14 @@ _SEED = 1234
 class Neighbours(NamedTuple):
     """The nearest, best first; ties are in index order. Missing ones have the place -1."""
 
-    scores: Float[np.ndarray, "query rank"]
-    places: Int[np.ndarray, "query rank"]
+    scores: Float[ndarray, "query rank"]
+    places: Int[ndarray, "query rank"]
 
 
 class IndexVectors:
     """Stored vectors of length 1: float32, or int8 with the ranges of each dimension."""
 
-    def __init__(self, stored: np.ndarray, ranges: np.ndarray | None = None) -> None:
+    def __init__(self, stored: ndarray, ranges: ndarray | None = None) -> None:
         self._stored = stored
         self._ranges = ranges
         self.shape: tuple[int, int] = (stored.shape[0], stored.shape[1])
@@ -53,7 +54,7 @@ class IndexVectors:
         """Number of vectors."""
         return len(self._stored)
 
-    def rows(self, places: slice | Int[np.ndarray, " row"]) -> Float[np.ndarray, "row dim"]:
+    def rows(self, places: slice | Int[ndarray, " row"]) -> Float[ndarray, "row dim"]:
         """Some vectors in float32."""
         stored = np.asarray(self._stored[places])
         if self._ranges is None:
@@ -64,7 +65,7 @@ class IndexVectors:
         self,
         dtype: Any = None,
         copy: bool | None = None,
-    ) -> Float[np.ndarray, "row dim"]:
+    ) -> Float[ndarray, "row dim"]:
         """All vectors in float32, for `np.asarray`."""
         return np.array(self.rows(slice(None)), dtype, copy=copy)
 
@@ -76,9 +77,9 @@ class IndexVectors:
 
 def nearest(
     vectors: IndexVectors,
-    queries: Float[np.ndarray, "query dim"],
+    queries: Float[ndarray, "query dim"],
     count: int,
-    places: np.ndarray | None = None,
+    places: ndarray | None = None,
 ) -> Neighbours:
     """Exact search among all vectors, or those at ascending places."""
     total = len(vectors) if places is None else len(places)
@@ -87,7 +88,7 @@ def nearest(
     for start in range(0, total, _BLOCK_VECTORS):
         stop = min(start + _BLOCK_VECTORS, total)
         block = np.arange(start, stop) if places is None else places[start:stop]
-        rows: slice | np.ndarray = block
+        rows: slice | ndarray = block
         if block[-1] - block[0] + 1 == len(block):  # contiguous rows are read without a copy
             rows = slice(block[0], block[-1] + 1)
         products = queries @ vectors.rows(rows).T
@@ -97,7 +98,7 @@ def nearest(
     return _padded(scores, best, count)
 
 
-def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _highest(scores: ndarray, places: ndarray, count: int) -> tuple[ndarray, ndarray]:
     """The `count` highest scores of each row; ties by place, so that the result doesn't depend on blocks."""
     if scores.shape[1] > 4 * count:
         lowest = -np.partition(-scores, count - 1, axis=1)[:, count - 1]
@@ -111,7 +112,7 @@ def _highest(scores: np.ndarray, places: np.ndarray, count: int) -> tuple[np.nda
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
 
 
-def _padded(scores: np.ndarray, places: np.ndarray, count: int) -> Neighbours:
+def _padded(scores: ndarray, places: ndarray, count: int) -> Neighbours:
     missing = count - scores.shape[1]
     if missing <= 0:
         return Neighbours(scores, places)
@@ -137,9 +138,9 @@ class Searcher:
 
     def nearest(
         self,
-        queries: Float[np.ndarray, "query dim"],
+        queries: Float[ndarray, "query dim"],
         count: int,
-        places: np.ndarray | None = None,
+        places: ndarray | None = None,
     ) -> Neighbours:
         """The `count` nearest vectors to each query, among all or those at ascending places."""
         is_small = places is not None and len(places) <= _MAX_EXACT
@@ -170,7 +171,7 @@ def build(vectors: IndexVectors, kind: IndexKind, folder: Path) -> Any:
         codes = faiss.ScalarQuantizer.QT_8bit
         index = faiss.IndexHNSWSQ(vectors.shape[1], codes, _LINKS, faiss.METRIC_INNER_PRODUCT)
         index.hnsw.efConstruction = _EF_CONSTRUCTION
-        sample: slice | np.ndarray = slice(None)
+        sample: slice | ndarray = slice(None)
         if len(vectors) > _TRAINED_ON:
             generator = np.random.default_rng(_SEED)
             sample = np.sort(generator.choice(len(vectors), _TRAINED_ON, replace=False))

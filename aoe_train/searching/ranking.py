@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 from pydantic import Field, PositiveInt
 
 from aoe_train.model.hybrid import fused
@@ -25,6 +26,8 @@ from pairkit.similarity.bm25 import Bm25, Scores, best
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+    Rows = Int[ndarray, " row"]
+
 By = Literal["both", "model", "words"]
 _ABOVE = 1.01  # times the best score by words
 _MIN_CANDIDATES = 200  # of each ranking
@@ -36,10 +39,10 @@ _BEGINNING = "0000-01-01"  # completes a year or month
 class RankedRows:
     """Ranked rows, best first."""
 
-    places: Int[np.ndarray, " hit"]
-    scores: Float[np.ndarray, " hit"]
-    cosines: Float[np.ndarray, " hit"] | None = None
-    words: Float[np.ndarray, " hit"] | None = None
+    places: Int[ndarray, " hit"]
+    scores: Float[ndarray, " hit"]
+    cosines: Float[ndarray, " hit"] | None = None
+    words: Float[ndarray, " hit"] | None = None
 
 
 _NOTHING = RankedRows(np.empty(0, np.int64), np.empty(0, np.float32))
@@ -65,9 +68,9 @@ class Ranker:
     def ranked(
         self,
         text: str,
-        vector: Float[np.ndarray, " dim"] | None,
+        vector: Float[ndarray, " dim"] | None,
         top: int,
-        allowed: Int[np.ndarray, " row"] | None,
+        allowed: Rows | None,
         *,
         by: By,
         weight: float | None = None,
@@ -98,9 +101,9 @@ class Ranker:
 
     def nearest(
         self,
-        vectors: Float[np.ndarray, "query dim"],
+        vectors: Float[ndarray, "query dim"],
         count: int,
-        allowed: Int[np.ndarray, " row"] | None,
+        allowed: Rows | None,
     ) -> list[RankedRows]:
         """The `count` nearest rows of each vector."""
         neighbours = self.searcher.nearest(vectors, min(count, self._about.rows), allowed)
@@ -111,7 +114,7 @@ class Ranker:
             ranked.append(RankedRows(places[is_row], cosines, cosines))
         return ranked
 
-    def _by_words(self, text: str, allowed: np.ndarray | None, keyed: Sequence[int]) -> np.ndarray:
+    def _by_words(self, text: str, allowed: ndarray | None, keyed: Sequence[int]) -> ndarray:
         """The score of each row; that of rows which aren't allowed is 0."""
         scores = np.array(self._word_index.scores(text))
         if keyed:
@@ -123,7 +126,7 @@ class Ranker:
             scores[is_excluded] = 0
         return scores
 
-    def _shares(self, text: str, scores: np.ndarray) -> np.ndarray:
+    def _shares(self, text: str, scores: ndarray) -> ndarray:
         """Scores relative to the highest possible one."""
         most = self._word_index.most(text)
         return scores / most if most else np.zeros(len(scores), np.float32)
@@ -131,8 +134,8 @@ class Ranker:
 
 def fuse(
     vectors: IndexVectors,
-    vector: Float[np.ndarray, " dim"],
-    nearest: Int[np.ndarray, " row"],
+    vector: Float[ndarray, " dim"],
+    nearest: Rows,
     by_words: Scores,
     weight: float,
     top: int,
@@ -163,7 +166,7 @@ def allowed(
     rows: pl.DataFrame,
     where: Mapping[str, Any],
     before: Mapping[str, Any],
-) -> Int[np.ndarray, " row"] | None:
+) -> Rows | None:
     """Ascending numbers of the rows that pass the filters; None without filters."""
     if not where and not before:
         return None

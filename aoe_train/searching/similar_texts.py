@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
@@ -189,9 +190,9 @@ def _shown(index: SearchIndex, places: list[int]) -> list[tuple[str, str]]:
 class _Pairs(NamedTuple):
     """Similar texts; within one index `first` is less than `second`."""
 
-    first: np.ndarray
-    second: np.ndarray
-    cosine: np.ndarray
+    first: ndarray
+    second: ndarray
+    cosine: ndarray
 
 
 _NO_PAIRS = _Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
@@ -201,7 +202,7 @@ class _Block(NamedTuple):
     """Similar pairs of some texts."""
 
     finished: int  # number of texts
-    texts: np.ndarray  # each text, as often as it has neighbours
+    texts: ndarray  # each text, as often as it has neighbours
     pairs: _Pairs
 
 
@@ -228,7 +229,7 @@ class TextComparison:
         cosines = self._highest_cosines(np.arange(len(self.queries)))
         return float(cosines.max(initial=-1))
 
-    def _highest_cosines(self, places: np.ndarray) -> np.ndarray:
+    def _highest_cosines(self, places: ndarray) -> ndarray:
         """The cosine of the nearest other text of each of these texts."""
         highest = []
         for start in range(0, len(places), _BLOCK_QUERIES):
@@ -247,7 +248,7 @@ class TextComparison:
         *,
         neighbours: int,
         show: Listener,
-    ) -> tuple[Mapping[str, np.ndarray], int]:
+    ) -> tuple[Mapping[str, ndarray], int]:
         """Indices and cosines of similar pairs, and the number of texts with more than `neighbours`."""
         if self.searcher.is_exact:
             blocks = self._compared(min_cosine)

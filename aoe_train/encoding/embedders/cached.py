@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.encoding.embedders.embedder import (
     Embedder,
@@ -64,7 +65,7 @@ class CachedEmbedder(EmbedderWrapper):
         self._say = say
         self._dim: int | None = None  # set after the model was checked
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim); new ones are stored batch by batch, so that a killed run resumes."""
         if not texts:
             return np.empty((0, 0), np.float32)
@@ -89,7 +90,7 @@ class CachedEmbedder(EmbedderWrapper):
                 done += len(batch)
                 show(Progress(stage, done, len(rows)))
             show(Progress(stage, done, len(rows), ended=True))
-        distinct = cast("np.ndarray", matrix)  # there is at least one text
+        distinct = cast("ndarray", matrix)  # there is at least one text
         if len(rows) == len(texts):
             return distinct
         return distinct[[rows[text] for text in texts]]
@@ -98,7 +99,7 @@ class CachedEmbedder(EmbedderWrapper):
         self,
         rows: Mapping[str, int],
         prompt: str | None,
-    ) -> tuple[np.ndarray | None, list[str]]:
+    ) -> tuple[ndarray | None, list[str]]:
         """A matrix (text, dim) with the cached vectors, and the texts that are not cached."""
         texts = list(rows)
         if self._store is None:
@@ -137,7 +138,7 @@ def _cache_keys(texts: list[str], prompt: str | None) -> list[str]:
     return [f"\0{len(prompt)}\0{prompt}{text}" for text in texts]
 
 
-def same_model(probe: np.ndarray, cached: np.ndarray) -> bool:
+def same_model(probe: ndarray, cached: ndarray) -> bool:
     """Whether two vectors of `PROBE_TEXT` are equal up to effects of batches, precision and releases."""
     if probe.shape != cached.shape:
         return False
@@ -152,7 +153,7 @@ class VectorStore:
         with self._errors():
             self._connection = open_database(self._path, _SCHEMA, create=True, absent="")
 
-    def find(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+    def find(self, texts: Sequence[str]) -> dict[str, ndarray]:
         """The vectors of the stored texts among at most `_QUERY_KEYS`, float32 (dim,) each."""
         text_of = {_key(text): text for text in texts}
         marks = ",".join("?" * len(text_of))
@@ -161,7 +162,7 @@ class VectorStore:
             rows = self._connection.execute(query, list(text_of))
             return {text_of[key]: np.frombuffer(vector, "<f4") for key, vector in rows}
 
-    def keep(self, texts: Sequence[str], vectors: np.ndarray) -> None:
+    def keep(self, texts: Sequence[str], vectors: ndarray) -> None:
         """Add all vectors without NaN or infinity, in one transaction."""
         rows = []
         for text, vector in zip(texts, vectors, strict=True):

@@ -7,6 +7,7 @@ import json
 import os
 
 import numpy as np
+from numpy import ndarray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from aoe_train.encoding.embedders.embedder import Endpoint, in_batches
@@ -64,7 +65,7 @@ class EndpointEmbedder:
         self.identity = hashlib.sha256(identity.encode()).hexdigest()
         self._dim: int | None = None
 
-    def encode(self, texts: list[str], prompt: str | None = None) -> np.ndarray:
+    def encode(self, texts: list[str], prompt: str | None = None) -> ndarray:
         """Vectors, float32 (text, dim); prompts are sent as part of the texts."""
         if not texts:
             return np.empty((0, self._dim or 0), np.float32)
@@ -75,14 +76,14 @@ class EndpointEmbedder:
         batches = list(in_batches(texts, _TEXTS, _CHARACTERS))
         return np.concatenate(run_anywhere(self._request_all(batches)))
 
-    async def _request_all(self, batches: list[list[str]]) -> list[np.ndarray]:
+    async def _request_all(self, batches: list[list[str]]) -> list[ndarray]:
         channel = Channel(self._connection, os.environ)
         try:
             return [await self._request(channel, batch) for batch in batches]
         finally:
             await channel.close()
 
-    async def _request(self, channel: Channel, texts: list[str]) -> np.ndarray:
+    async def _request(self, channel: Channel, texts: list[str]) -> ndarray:
         request = {"input": texts, "model": self.name, "encoding_format": "float"}
         try:
             body = await patiently(
@@ -133,7 +134,7 @@ class _Vectors(BaseModel):
     data: list[_Vector]
 
 
-def _read(body: bytes, n: int, where: str) -> np.ndarray:
+def _read(body: bytes, n: int, where: str) -> ndarray:
     """Vectors of `n` texts in the texts' order; a reply may list them in another order."""
     try:
         entries = _Vectors.model_validate_json(body).data

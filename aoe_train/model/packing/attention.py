@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from aoe_train.model.packing.sequences import Bucket, Sequences
 
+    Heads = Float[Tensor, "token head dim"]
+    KeyHeads = Float[Tensor, "token kv dim"]
+
 
 NAME = "aoe_packed"
 # Distance, as a logarithm, of a row's sum of exponentials from overflow: values are multiplied by it.
@@ -74,12 +77,12 @@ def packed_attention(
 
 @uncompiled  # each batch's lengths would cause a compilation
 def _by_lengths(
-    query: Float[Tensor, "token head dim"],
-    key: Float[Tensor, "token kv dim"],
-    value: Float[Tensor, "token kv dim"],
+    query: Heads,
+    key: KeyHeads,
+    value: KeyHeads,
     packed: Sequences,
     options: Options,
-) -> Float[Tensor, "token head dim"]:
+) -> Heads:
     """Attention over buckets of similar lengths, padded to the longest."""
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
@@ -100,12 +103,12 @@ def _is_for_torch(query: Tensor, packed: Sequences) -> bool:
 
 
 def _by_bucket(
-    query: Float[Tensor, "token head dim"],
-    key: Float[Tensor, "token head dim"],
-    value: Float[Tensor, "token head dim"],
+    query: Heads,
+    key: Heads,
+    value: Heads,
     packed: Sequences,
     options: Options,
-) -> Float[Tensor, "token head dim"]:
+) -> Heads:
     """Attention with torch's own function."""
     scaling, dropout, causal, window = options
     outputs = []

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
+    TokenVectors = Float[Tensor, "token dim"]
+    TokenIds = Int[Tensor, " token"]
+
 
 # Largest relative difference between a token's packed and single vectors that rounding explains: in float32,
 # and in half precision. The latter also accepts _TIMES the difference between two attention implementations.
@@ -55,11 +58,11 @@ def _attention(config: Any, name: str) -> Iterator[None]:
 @only_callees_compiled
 def run_packed(
     backbone: Any,
-    input_ids: Int[Tensor, " token"],
+    input_ids: TokenIds,
     packed: Sequences,
     *,
     layers: bool = False,
-) -> tuple[Float[Tensor, "token dim"], ...]:
+) -> tuple[TokenVectors, ...]:
     """Hidden states of packed sequences, ascending by length: the last layer's, or (`layers`) all."""
     options: dict[str, bool] = {}
     if hasattr(backbone.config, "use_cache"):
@@ -101,15 +104,15 @@ def can_pack(backbone: Any) -> bool:
     return _difference(packed, single) <= tolerance
 
 
-def _single(backbone: Any, ids: list[Int[Tensor, " token"]]) -> Float[Tensor, "token dim"]:
+def _single(backbone: Any, ids: list[TokenIds]) -> TokenVectors:
     """Token vectors, with each sequence in its own batch."""
     outputs = [backbone(input_ids=tokens[None]) for tokens in ids]
     return torch.cat([output.last_hidden_state[0] for output in outputs])
 
 
 def _difference(
-    vectors: Float[Tensor, "token dim"],
-    reference: Float[Tensor, "token dim"],
+    vectors: TokenVectors,
+    reference: TokenVectors,
 ) -> float:
     """The largest distance of a token's two vectors, relative to the length of its reference."""
     reference = reference.float()
@@ -119,8 +122,8 @@ def _difference(
 
 def _rounding(
     backbone: Any,
-    ids: list[Int[Tensor, " token"]],
-    single: Float[Tensor, "token dim"],
+    ids: list[TokenIds],
+    single: TokenVectors,
 ) -> float:
     """The tolerance in half precision, where transformers' own implementations differ by some percent."""
     implementation = "sdpa" if backbone.config._attn_implementation == "eager" else "eager"

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
+    Heads = Float[Tensor, "token head dim"]
+    HeadGrid = Float[Tensor, "sequence_head position dim"]
+    Lengths = Int[Tensor, " sequence"]
+
 
 # A bucket's overhead, as the number of scores (sequences x length x length, one head) that take as long.
 _BUCKET_COST = 6_000
@@ -45,7 +49,7 @@ class Bucket:
         even: Whether all sequences have the same length, so no padding is needed.
     """
 
-    def __init__(self, first: int, lengths: list[int], sizes: Int[Tensor, " sequence"]) -> None:
+    def __init__(self, first: int, lengths: list[int], sizes: Lengths) -> None:
         """`first` is the index of the first token; `sizes` are the lengths on the tokens' device."""
         self.size = len(lengths)
         self.length = lengths[-1]
@@ -64,9 +68,7 @@ class Bucket:
         rows = torch.arange(self.size, device=self._device)
         return _from_starts(rows * self.length - starts, self._sizes, self._count)
 
-    def grid(
-        self, packed: Float[Tensor, "token head dim"]
-    ) -> Float[Tensor, "sequence position head dim"]:
+    def grid(self, packed: Heads) -> Float[Tensor, "sequence position head dim"]:
         """This bucket's tokens, padded with zeros."""
         tokens = packed[self._tokens]
         shape = (self.size, self.length, *packed.shape[1:])
@@ -78,10 +80,10 @@ class Bucket:
 
     def heads(
         self,
-        packed: Float[Tensor, "token head dim"],
+        packed: Heads,
         *,
         zeros: bool = False,
-    ) -> Float[Tensor, "sequence_head position dim"]:
+    ) -> HeadGrid:
         """The same for each head, in one pass; padding is zeros or repeats a token."""
         _, count, dim = packed.shape
         if self.even:
@@ -96,8 +98,8 @@ class Bucket:
 
     def put_heads(
         self,
-        grid: Float[Tensor, "sequence_head position dim"],
-        packed: Float[Tensor, "token head dim"],
+        grid: HeadGrid,
+        packed: Heads,
     ) -> None:
         """Write the grid back to this bucket's tokens."""
         tokens = packed[self._tokens]
@@ -175,13 +177,13 @@ class Sequences:
         self._set(upload(torch.tensor(lengths), device), sum(lengths), lengths[-1])
 
     @classmethod
-    def on_device(cls, sizes: Int[Tensor, " sequence"], tokens: int, longest: int) -> Sequences:
+    def on_device(cls, sizes: Lengths, tokens: int, longest: int) -> Sequences:
         """Sequences in any order whose lengths only the device knows; they need FlashAttention."""
         sequences = cls.__new__(cls)
         sequences._set(sizes, tokens, longest)
         return sequences
 
-    def _set(self, sizes: Int[Tensor, " sequence"], tokens: int, longest: int) -> None:
+    def _set(self, sizes: Lengths, tokens: int, longest: int) -> None:
         self.sizes = sizes
         self.device = sizes.device
         ends = torch.cumsum(sizes, 0)
@@ -212,8 +214,8 @@ class Sequences:
 
 
 def _from_starts(
-    shift: Int[Tensor, " sequence"],
-    sizes: Int[Tensor, " sequence"],
+    shift: Lengths,
+    sizes: Lengths,
     total: int,
 ) -> Int[Tensor, " token"]:
     """Each token's index plus its sequence's shift, without waiting for the device."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy import ndarray
 
 from aoe_train.model.folder_checks import panics_as_errors
 from aoe_train.model.tokens.special_tokens import (
@@ -79,10 +80,10 @@ def windows(length: int, limit: int, overlap: int) -> list[tuple[int, int]]:
 class TokenStore:
     """Token ids of texts, each cut into pieces that fit into the model."""
 
-    ids: np.ndarray
-    piece_ends: np.ndarray
-    text_ends: np.ndarray
-    prompt_lengths: np.ndarray
+    ids: ndarray
+    piece_ends: ndarray
+    text_ends: ndarray
+    prompt_lengths: ndarray
     truncated: int
 
     @classmethod
@@ -118,11 +119,11 @@ class TokenStore:
         return len(self.text_ends) - 1
 
     @cached_property
-    def lengths(self) -> np.ndarray:
+    def lengths(self) -> ndarray:
         """int64 (text,): tokens of each text in all its pieces."""
         return np.diff(self.piece_ends[self.text_ends])
 
-    def batch(self, texts: Sequence[int] | np.ndarray) -> TokenBatch:
+    def batch(self, texts: Sequence[int] | ndarray) -> TokenBatch:
         """The tokens of texts, by index and in this order; an index may be repeated."""
         texts = np.asarray(texts, dtype=np.int64)
         first = self.text_ends[texts]
@@ -141,7 +142,7 @@ class TokenStore:
         return bool(self.prompt_lengths.any())
 
 
-def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def ranges(starts: ndarray, counts: ndarray) -> ndarray:
     """The numbers from `starts[i]` to `starts[i] + counts[i] - 1`, for each i in turn."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
@@ -246,7 +247,7 @@ class _Job(NamedTuple):
     """Texts to tokenise, with their prompts."""
 
     texts: Sequence[str]
-    prompts: np.ndarray  # (text,): index of a cut
+    prompts: ndarray  # (text,): index of a cut
     raw: Tokenizer
     cuts: Sequence[_Cut]
     left_out: Sequence[int]  # tokens of each cut's prompt that pooling ignores
@@ -257,9 +258,9 @@ class _Job(NamedTuple):
 class _Tokens(NamedTuple):
     """Tokens of some texts."""
 
-    ids: np.ndarray  # of all pieces
-    piece_lengths: np.ndarray
-    piece_counts: np.ndarray  # of each text
+    ids: ndarray  # of all pieces
+    piece_lengths: ndarray
+    piece_counts: ndarray  # of each text
     truncated: int  # number of texts
 
 
@@ -343,7 +344,7 @@ def _mapped(folder: Path) -> TokenStore | None:
         return None
 
 
-def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[str], np.ndarray]:
+def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[str], ndarray]:
     """The distinct prompts, and the index of each text's prompt."""
     if isinstance(prompts, str):
         return [prompts], np.broadcast_to(np.int64(0), count)
@@ -358,7 +359,7 @@ def _distinct_prompts(prompts: str | Sequence[str], count: int) -> tuple[list[st
     return list(index) or [""], np.array(numbers, np.int64)
 
 
-def _key(texts: Sequence[str], prompts: np.ndarray, *settings: object) -> str:
+def _key(texts: Sequence[str], prompts: ndarray, *settings: object) -> str:
     """Hex SHA-256 of texts, their prompts, and settings."""
     digest = hashlib.sha256(repr((_LAYOUT, *settings)).encode())
     for start in range(0, len(texts), _CALL_TEXTS):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from aoe_train.model.collection import RECIPES
 from aoe_train.model.hybrid import WEIGHTS
@@ -28,14 +29,14 @@ class CandidateVectors(NamedTuple):
 
     name: str
     documents: IndexVectors
-    queries: np.ndarray
+    queries: ndarray
     weight: float
 
 
 def candidate_vectors(
     model: str,
-    documents: np.ndarray,
-    queries: np.ndarray,
+    documents: ndarray,
+    queries: ndarray,
     purposes: Sequence[Purpose],
 ) -> Iterator[CandidateVectors]:
     """The vectors of a model as it is, and then for each purpose."""
@@ -54,8 +55,8 @@ class Asked(NamedTuple):
 
     queries: Sequence[str]
     words: Bm25
-    groups: np.ndarray  # of each query
-    document_groups: np.ndarray
+    groups: ndarray  # of each query
+    document_groups: ndarray
 
     def results(
         self,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy import ndarray
 
 from aoe_train.evaluation.overlap import read_digests, trained_on
 from aoe_train.model.backbones.load_backbone import find_folder
@@ -161,7 +162,7 @@ def _check_different(
 
 def _choose_texts(
     texts: Sequence[str],
-    training_hashes: Sequence[np.ndarray],
+    training_hashes: Sequence[ndarray],
     seed: int,
 ) -> list[str]:
     """A random sample without near-duplicates; texts that no model was trained on come first."""
@@ -173,7 +174,7 @@ def _choose_texts(
 
 def _draw_pairs(
     texts: Sequence[str],
-    vectors: Sequence[np.ndarray],
+    vectors: Sequence[ndarray],
     seed: int,
     source: str,
 ) -> pl.DataFrame:
@@ -202,8 +203,8 @@ def _draw_pairs(
 def _alternate(
     by_cosine: Sequence[int],
     by_band: Sequence[Sequence[int]],
-    first: np.ndarray,
-    second: np.ndarray,
+    first: ndarray,
+    second: ndarray,
 ) -> Iterator[int]:
     """Alternate between the most similar pair and one of each band, skipping pairs with a used text."""
     used = set[int]()
