@@ -35,7 +35,7 @@ _CONNECTIONS_PER_POINT = 100
 _THREAD_CONNECTIONS = 3  # comments, events, labels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepoPlan:
     """The cost of one repository; 0 if there is nothing to fetch."""
 
@@ -62,7 +62,7 @@ class RepoPlan:
         }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Plan(Printed):
     """The estimated cost of a crawl by repository, and the cost of the estimate."""
 

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -35,6 +35,7 @@ from pairkit.base.system.files import write_bytes
 
 _NO_BODY = "no column for body, so texts are only titles; if there is one, give --columns body=NAME"
 SKIPPED_LINKS = "skipped_links.csv"  # in the working folder
+GITHUB_HOST = "github.com"
 _ROWS, _THREADS = 1000, 200  # per transaction
 _MAX_NAMED = 3  # files of a folder that are not read
 _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
@@ -42,17 +43,17 @@ _MAX_TRANSFERS = 8  # of one issue; more are taken for a cycle
 T = TypeVar("T")
 
 
-def saved_server(dumps: Iterable[Dump]) -> dict[str, str]:
-    """The server of the first saved issue, such as a GitHub Enterprise; empty for GitHub's own."""
+def saved_server(dumps: Iterable[Dump]) -> str:
+    """The server of the first saved issue, such as a GitHub Enterprise; else GitHub's own."""
     saved = (dump for dump in dumps if not isinstance(dump, TicketDump))
-    issue = next((row.value for dump in saved for row in dump.issues()), None) or {}
-    address = next(
-        (issue[key] for key in ("html_url", "url", "repository_url") if issue.get(key)), ""
-    )
-    host = urlsplit(str(address)).hostname
-    return (
-        {"server": host} if host and not re.fullmatch(r"(?:api\.|www\.)?github\.com", host) else {}
-    )
+    rows = chain.from_iterable(dump.issues() for dump in saved)
+    first = next(rows, None)
+    issue = first.value if first and first.value else {}
+    addresses = filter(None, map(issue.get, ("html_url", "url", "repository_url")))
+    host = urlsplit(str(next(addresses, ""))).hostname
+    if not host or re.fullmatch(r"(?:api\.|www\.)?github\.com", host):
+        return GITHUB_HOST
+    return host
 
 
 def import_dumps(

@@ -223,7 +223,7 @@ class TicketDump(Dump):
         return f"{_name_part(owner or _host(ticket.url))}/{_name_part(name or stem)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewTicket:
     """A ticket without a number."""
 

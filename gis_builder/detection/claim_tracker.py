@@ -35,7 +35,7 @@ _FEW_WORDS = 12
 _DECIDING = (Role.CLOSER, Role.MAINTAINER)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rules:
     """Settings of one repository that change its verdicts."""
 

@@ -76,7 +76,7 @@ class Statement:
     is_note: bool = False  # in the title or an edit of the body, at an unknown time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ImportedMark:
     """Another tracker's duplicate mark, which an importer wrote into a comment; it has no event."""
 
@@ -85,7 +85,7 @@ class ImportedMark:
     line: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrackerMarks:
     """The tracker's own records of duplicates."""
 
@@ -243,7 +243,7 @@ def _opening(issue: Issue, page: str, former_names: Collection[str]) -> Iterator
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Closing:
     """How the issue was closed; needed to weigh earlier claims."""
 

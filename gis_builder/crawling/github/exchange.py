@@ -62,7 +62,7 @@ _CHUNK = 1 << 16
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Raw:
     """A response, in which the token is masked if the server echoed it."""
 

@@ -23,7 +23,7 @@ _FILL = 0.7  # target share of the limit: parts differ in size, and few should e
 _GITHUB_START = 1199145600  # 2008-01-01; imported issues may be older than their repository
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Creation times from `start` to `end` inclusive, in epoch seconds; None is unbounded."""
 

@@ -22,7 +22,7 @@ from gis_builder.store.issue_records import IssueRef
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GraphQuery(Generic[T]):
     """A query, and the decoder for the value of each alias."""
 
@@ -61,7 +61,7 @@ _ISSUES = Decoder(nodes.IssuesByAlias)
 _PARTS = Decoder(dict[str, nodes.Parts | None])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Server:
     """The optional fields of a server."""
 

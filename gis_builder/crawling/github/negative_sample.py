@@ -30,15 +30,18 @@ def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> 
         used = _prefix(kinds, missing)
         if not used:
             used = _fetch(crawl, fetcher, repo, kinds, missing)
-        missing -= sum(kinds[number] is Kind.ISSUE for number in used)
+        sampled = [number for number in used if kinds[number] is Kind.ISSUE]
+        missing -= len(sampled)
         remaining = remaining[len(used) :]
         crawl.report(repo, "pool", count - missing, count)
 
 
 def sample_order(store: Store, row: RepoRow, seed: int) -> list[int]:
     """The order of all numbers, as stored when the repository was first sampled."""
+    max_number = row.max_number
     stored = _stored_sample(store, row.full_name, seed)
-    max_number = row.max_number if stored is None else stored.state["max_number"]
+    if stored is not None:
+        max_number = stored.state["max_number"]
     return number_order(max_number, row.full_name, seed)
 
 
@@ -61,8 +64,10 @@ def _next_kinds(crawl: Crawl, repo: str, numbers: Iterable[int]) -> dict[int, Ki
     kinds: dict[int, Kind] = {}
     unknown = 0
     for number in numbers:
-        kinds[number] = crawl.store.kind(IssueRef(repo, number))
-        unknown += kinds[number] is Kind.UNKNOWN
+        kind = crawl.store.kind(IssueRef(repo, number))
+        kinds[number] = kind
+        if kind is Kind.UNKNOWN:
+            unknown += 1
         if unknown == crawl.settings.issue_batch:
             break
     return kinds
@@ -93,7 +98,8 @@ def _prefix(kinds: Mapping[int, Kind], count: int) -> list[int]:
         if kind is Kind.UNKNOWN:
             break
         prefix.append(number)
-        count -= kind is Kind.ISSUE
+        if kind is Kind.ISSUE:
+            count -= 1
         if not count:
             break
     return prefix
