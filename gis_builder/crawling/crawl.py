@@ -14,8 +14,7 @@ from gis_builder.crawling.import_dump import GITHUB_HOST, import_dumps, saved_se
 from gis_builder.crawling.tickets import find_trackers
 from gis_builder.detection.detector import Detector, KeptVerdict
 from gis_builder.settings import BuildSettings, PoolSettings
-from gis_builder.store import RepoOutcome, RepoRow, Store
-from gis_builder.store.issue_records import IssueRef, VerdictOutcome
+from gis_builder.store import IssueRef, RepoOutcome, RepoRow, Store, VerdictOutcome
 from gis_builder.trackers.dump import BrokenRows
 from gis_builder.trackers.ticket_files import ImportOptions
 from pairkit.base.errors import ConfigError, RemoteError
@@ -139,7 +138,7 @@ def _complete(
     """Fetch the issues that verdicts depend on, mainly canonical issues, and issues for negatives."""
     repos = sorted({store.full_name(name) for name in names})
     positives = _fetch_dependencies(github, store, repos, settings, show)
-    sizes: dict[str, int] = {}
+    sizes = {}
     for repo in repos:
         is_swept = store.tasks(repo, "sweep", done=True)  # it has every issue already
         if not is_swept:
@@ -156,7 +155,7 @@ def _fetch_dependencies(
     fetched: set[IssueRef] = set()
     judged: Iterable[KeptVerdict] = detector.judge_all(repos, show)
     while True:
-        unresolved: dict[IssueRef, frozenset[IssueRef]] = {}
+        unresolved = {}
         for kept in judged:
             new = detector.unknown(kept) - fetched
             if new:

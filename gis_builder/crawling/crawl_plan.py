@@ -143,7 +143,7 @@ def plan(
             rows = github.check(names)
         crawlable(rows)
         spent = sum(store.usage().values(), Usage())
-    priced: set[str] = set()
+    priced = set()
     repos = []
     for row in rows:
         is_new = row.is_crawlable and row.full_name not in priced

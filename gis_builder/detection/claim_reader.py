@@ -14,7 +14,7 @@ from gis_builder.detection.lexicon import Code, code_pattern
 from gis_builder.detection.page import RELATES, PreparedText
 from gis_builder.detection.phrase_codes import CodedSentence, Reference
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimKind, ClaimRule, compile_rule
-from gis_builder.store.issue_records import IssueRef, IssueRefs
+from gis_builder.store import IssueRef, IssueRefs
 
 
 class Stance(StrEnum):
@@ -81,7 +81,7 @@ def _compiled(*, is_foreign: bool) -> dict[ClaimKind, list[tuple[ClaimRule, re.P
 
 def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
     """The markers of a sentence in order; if two overlap, the earlier rule wins."""
-    markers: list[Marker] = []
+    markers = []
     covered = bytearray(len(codes))
     present = frozenset(codes)
     for kind, rules in _compiled(is_foreign=is_foreign).items():

@@ -24,7 +24,7 @@ from gis_builder.detection.statements import (
     instant,
     read_statements,
 )
-from gis_builder.store.issue_records import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
+from gis_builder.store import GITHUB, Issue, IssueRef, IssueRefs, Kind, Thread
 
 KindOf = Callable[[IssueRef], Kind]
 

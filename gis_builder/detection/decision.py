@@ -29,7 +29,7 @@ from gis_builder.detection.statements import (
     before_closing,
     read_marks,
 )
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Evidence,
     Issue,
     IssueRef,
@@ -291,7 +291,7 @@ def _deciding_claims(
     together = [tracked for tracked in accepted if tracked.index == chosen.index]
     kind = max((tracked.claim.kind for tracked in together), key=_BY_KIND.__getitem__)
 
-    claims: list[TrackedClaim] = []
+    claims = []
     is_asserted = False
     for tracked in together:
         if tracked.claim.kind is not kind:

@@ -27,15 +27,18 @@ from gis_builder.detection.decision import decide
 from gis_builder.detection.explain import explain
 from gis_builder.detection.phrase_codes import github_links
 from gis_builder.settings import DetectSettings
-from gis_builder.store import RepoRow, Store, StoredThread, full_names
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Evidence,
     IssueRef,
     Kind,
     Relation,
+    RepoRow,
+    Store,
+    StoredThread,
     Thread,
     Verdict,
     VerdictOutcome,
+    full_names,
 )
 from pairkit.base.errors import ConfigError, DataError
 from pairkit.dataset.parquet import read_parquet, write_parquet
@@ -217,7 +220,7 @@ class Detector:
         return all(self.kind_of(ref) is kind for ref, kind in dependencies)
 
     def _judge_anew(self, thread: Thread, input_hash: str) -> KeptVerdict:
-        dependencies: dict[IssueRef, Kind] = {}
+        dependencies = {}
 
         def kind_of(ref: IssueRef) -> Kind:
             dependencies[ref] = self.kind_of(ref)

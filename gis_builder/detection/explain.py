@@ -16,7 +16,7 @@ from gis_builder.detection.decision import weight
 from gis_builder.detection.phrase_codes import comparable_thread
 from gis_builder.detection.reading import TextReading
 from gis_builder.detection.statements import Statement, read_marks
-from gis_builder.store.issue_records import Event, IssueRefs, Thread, Verdict, VerdictOutcome
+from gis_builder.store import Event, IssueRefs, Thread, Verdict, VerdictOutcome
 
 _REASONS = {
     "open": "the issue is open",

@@ -32,7 +32,7 @@ from gis_builder.detection.phrase_codes import (
     sentence_spans,
     tokenise,
 )
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import IssueRef
 from gis_builder.trackers.markup import ANY, markup
 
 _COMMENT_OR_FENCE = re.compile(r"<!--|^ {0,3}(`{3,}+(?=[^`\n]*$)|~{3,}+)", re.MULTILINE)

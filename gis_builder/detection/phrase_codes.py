@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import chain
 
 from gis_builder.detection.lexicon import PHRASES, SIGNS, WORDS, Code, code_pattern, foreign_phrases
-from gis_builder.store.issue_records import GITHUB, IssueRef, Thread
+from gis_builder.store import GITHUB, IssueRef, Thread
 from pairkit.base.printable import comparable
 
 Span = tuple[int, int]
@@ -373,8 +373,8 @@ def tokenise(
     text: str, span: Span, by_start: dict[int, Reference], language: str | None = None
 ) -> CodedSentence:
     """Tokenise one sentence of a lower-case text with hidden references."""
-    codes: list[str] = []
-    spans: list[Span] = []
+    codes = []
+    spans = []
     for match in _token(language).finditer(text, *span):
         group = match.lastgroup or ""
         if group != "blank":

@@ -24,7 +24,7 @@ from gis_builder.detection.lexicon import ENGLISH, Code, filled, has_any
 from gis_builder.detection.page import PreparedText, mask, might_guess
 from gis_builder.detection.phrase_codes import REFERENCE_MARK, find_references
 from gis_builder.detection.rules import ClaimKind
-from gis_builder.store.issue_records import IssueRef, IssueRefs
+from gis_builder.store import IssueRef, IssueRefs
 from pairkit.similarity.terms import segmented
 
 

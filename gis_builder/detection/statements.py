@@ -13,7 +13,7 @@ from gis_builder.detection.lexicon import has_any, has_claim_stem
 from gis_builder.detection.page import mask, might_guess, might_matter
 from gis_builder.detection.phrase_codes import find_references
 from gis_builder.detection.reading import TextReading, read, read_body
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, IssueRefs, Thread
+from gis_builder.store import Comment, Event, Issue, IssueRef, IssueRefs, Thread
 
 _MAINTAINERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _DUPLICATE_LABEL = re.compile(r"\bdup(?:e|licated?|licates)?\b", re.IGNORECASE)

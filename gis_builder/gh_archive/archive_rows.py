@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from gis_builder.store.issue_records import Comment, Issue
+from gis_builder.store import Comment, Issue
 from pairkit.dataset.parquet import parquet_bytes, read_notes
 
 KEYS = 1 << 63
@@ -127,7 +127,7 @@ def serialise(table: pl.DataFrame, tallies: Iterable[HourTally]) -> bytes:
 
 def read_tallies(files: Iterable[Path]) -> list[HourTally]:
     """Read the tallies of files."""
-    tallies: list[HourTally] = []
+    tallies = []
     for path in files:
         tallies += msgspec.json.decode(read_notes(path)[_TALLIES], type=list[HourTally])
     return tallies

@@ -28,7 +28,7 @@ from gis_builder.pairing.build_pairs import grounds_of, mentions_of
 from gis_builder.pairing.positives import Edge, find_clusters
 from gis_builder.pairing.text import RenderedTexts, render_issues, template_lines
 from gis_builder.settings import ArchiveSettings, DetectSettings
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Comment,
     DuplicateCluster,
     Event,
@@ -211,7 +211,7 @@ def unpack(path: Path, kind: type[_Kind]) -> _Kind:
 
 def read_exclusions(path: Path) -> tuple[str, ...]:
     """Read a file with one entry per line, as sorted lower-case entries; ` # ` starts a comment."""
-    entries: set[str] = set()
+    entries = set()
     for row, line in read_text_lines(path):
         entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
         if entry and not _EXCLUSION.fullmatch(entry):
@@ -332,8 +332,8 @@ class _Judge:
         numbers = set(islice(sample_order(repo, settings.seed), size))
         for cluster in clusters:
             numbers.update(ref.number for ref in cluster.members if ref.repo == repo.name)
-        accepted: list[Issue] = []
-        rejected: dict[IssueRef, str] = {}
+        accepted = []
+        rejected = {}
         for number in sorted(numbers.intersection(repo.threads)):
             issue = repo.threads[number].issue
             if self._excluded.has_issue(issue, repo.former_names):

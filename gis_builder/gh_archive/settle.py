@@ -33,7 +33,7 @@ from gis_builder.pairing.split import (
 )
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import SPLITS, ArchiveSettings
-from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
+from gis_builder.store import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.base.system.files import write_bytes
 from pairkit.base.system.records_on_disk import RecordsOnDisk, Scratch
 from pairkit.base.system.seeded import keyed_hash
@@ -158,9 +158,9 @@ class CombinedBuckets(Struct):
                 self.verdicts[outcome, reason] += count
             self.counts[repo.outcome] += 1
         start = len(self.pairs)
-        ids: dict[str, int] = {}
-        rejected: dict[IssueRef, str] = {}
-        dropped: list[DroppedPair] = []
+        ids = {}
+        rejected = {}
+        dropped = []
         for repo in judged.with_duplicates():
             _, owner = owners[repo.name.lower()]
             if owner == repo.repo_id:
@@ -288,7 +288,7 @@ def draw_inputs(combined: CombinedBuckets, assigned: SplitResult) -> Iterator[Dr
     refs = combined.refs
     usable = combined.texts.usable
     repo_of = refs.repo_at(combined.pairs.table["first"].to_numpy())
-    wanted: dict[str, dict[str, int]] = {}
+    wanted = {}
     for split, count in assigned.negatives_wanted.items():  # in proportion to positives
         is_of_split = assigned.positives == SPLITS.index(split)
         repos, counts = np.unique(repo_of[is_of_split], return_counts=True)

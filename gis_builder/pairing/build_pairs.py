@@ -33,15 +33,19 @@ from gis_builder.pairing.positives import find_clusters, make_positives
 from gis_builder.pairing.split import group_near_duplicates, split_issues
 from gis_builder.pairing.text import has_word, render, render_issues, template_lines
 from gis_builder.settings import BuildSettings, SplitSettings
-from gis_builder.store import RepoOutcome, RepoRow, Store, Usage, full_names
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     Grounds,
     Issue,
     IssueRef,
     Kind,
+    RepoOutcome,
+    RepoRow,
+    Store,
     Thread,
     TicketSite,
+    Usage,
     Verdict,
+    full_names,
 )
 from gis_builder.store.store import held_store
 from pairkit import AuditReport, __version__, audit
@@ -172,7 +176,7 @@ def _issues(store: Store, refs: Collection[IssueRef]) -> Iterator[Issue]:
 
 def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef], Grounds]:
     """The grounds of each (duplicate, target), with the last evidence that names the target, if any does."""
-    grounds: dict[tuple[IssueRef, IssueRef], Grounds] = {}
+    grounds = {}
     for verdict in duplicates:
         for target in verdict.targets:
             naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
@@ -295,7 +299,7 @@ TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other t
 def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
     store.check_issues()
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     counts: Counter[str] = Counter()
     repositories = store.repos()
     site = store.site

@@ -20,7 +20,7 @@ from gis_builder.detection.page import PreparedText
 from gis_builder.detection.phrase_codes import Span
 from gis_builder.detection.rules import ClaimKind
 from gis_builder.pairing.references import IssueMention
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import IssueRef
 
 
 class NoteCode(StrEnum):

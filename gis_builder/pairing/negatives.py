@@ -26,13 +26,7 @@ from gis_builder.pairing.sampler import (
 from gis_builder.pairing.split import Splits
 from gis_builder.settings import PairSettings
 from gis_builder.settings.negative_strategies import Retriever, strategy_of
-from gis_builder.store.issue_records import (
-    DroppedPair,
-    DuplicateCluster,
-    IssuePair,
-    IssueRef,
-    IssueText,
-)
+from gis_builder.store import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.similarity.terms import terms
 
 Link = frozenset[IssueRef]  # two issues of which one mentions the other

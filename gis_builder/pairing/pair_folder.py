@@ -12,14 +12,7 @@ import polars as pl
 
 from gis_builder.pairing.positives import UNLIKELY_SAME
 from gis_builder.pairing.secrets import KINDS
-from gis_builder.store.issue_records import (
-    GITHUB,
-    DroppedPair,
-    IssuePair,
-    IssueRef,
-    IssueText,
-    Relation,
-)
+from gis_builder.store import GITHUB, DroppedPair, IssuePair, IssueRef, IssueText, Relation
 from pairkit.base.errors import DataError
 from pairkit.base.system.seeded import keyed_hash
 from pairkit.dataset.making.dataset_card import dataset_card, table

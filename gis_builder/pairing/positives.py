@@ -10,7 +10,7 @@ from msgspec import Struct
 from gis_builder.pairing.same_problem import SameProblem
 from gis_builder.pairing.text import RenderedTexts
 from gis_builder.settings import PairSettings
-from gis_builder.store.issue_records import (
+from gis_builder.store import (
     DroppedPair,
     DuplicateCluster,
     Grounds,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from gis_builder.detection.phrase_codes import Span
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import IssueRef
 
 _NUMBER = r"([1-9][0-9]{0,6})(?![A-Za-z0-9_]|\.[0-9])"
 _LINK = re.compile(

@@ -15,7 +15,7 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from gis_builder.store.issue_records import DroppedPair, IssuePair, IssueRef, IssueText
+from gis_builder.store import DroppedPair, IssuePair, IssueRef, IssueText
 from pairkit.base.system.seeded import keyed_hash
 
 _AN_HOUR = 3600.0  # shorter gaps count as nearly equal
@@ -330,7 +330,7 @@ class GapMatcher:
         self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake
     ) -> list[_Fit]:
         """The best partner of each of some anchors, up to the first good match."""
-        fits: list[_Fit] = []
+        fits = []
         for _ in range(min(_MAX_ANCHORS, len(anchors))):
             anchor = anchors.popleft()
             if not self._sampler.is_free(anchor):

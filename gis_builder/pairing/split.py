@@ -17,13 +17,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from gis_builder.settings import SPLITS, SplitSettings
-from gis_builder.store.issue_records import (
-    DroppedPair,
-    DuplicateCluster,
-    IssuePair,
-    IssueRef,
-    IssueText,
-)
+from gis_builder.store import DroppedPair, DuplicateCluster, IssuePair, IssueRef, IssueText
 from pairkit.base.errors import ConfigError
 from pairkit.base.system.seeded import keyed_hash, keyed_unit
 from pairkit.dataset.making.group_splits import (

@@ -16,9 +16,8 @@ from typing import Any
 from msgspec.json import Decoder
 
 from gis_builder.pairing.text import has_word, render, template_lines
-from gis_builder.store import Store
+from gis_builder.store import IssueRef, Store
 from gis_builder.store.decoding import Malformed, Node, Number, RepoName, decode
-from gis_builder.store.issue_records import IssueRef
 from pairkit.base.cli.result_table import Printed, ResultTable
 from pairkit.base.errors import BadReply, ConfigError, DataError, PairkitError, RemoteError
 from pairkit.base.printable import one_line

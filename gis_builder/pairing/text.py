@@ -49,13 +49,7 @@ from gis_builder.pairing.people import without_names, without_people
 from gis_builder.pairing.references import find_references
 from gis_builder.pairing.secrets import scrub_secrets
 from gis_builder.settings import TextSettings
-from gis_builder.store.issue_records import (
-    DuplicateCluster,
-    Issue,
-    IssueRef,
-    IssueRefs,
-    IssueText,
-)
+from gis_builder.store import DuplicateCluster, Issue, IssueRef, IssueRefs, IssueText
 from pairkit.base.printable import normalize, same_width
 from pairkit.similarity.terms import segmented, terms
 
@@ -232,9 +226,9 @@ def without_template(text: str, template: Collection[str], removed: Counter[str]
     """The text without these lines, except in code; they are counted."""
     if not template:
         return text
-    kept: list[str] = []
+    kept = []
     for piece, is_code in segments(text.replace("\r", "")):
-        lines: list[Span] = []
+        lines = []
         if not is_code:
             matches = _LINE.finditer(piece)
             lines = [match.span() for match in matches if match[0].strip() in template]

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 
 from gis_builder.settings.crawl_settings import CrawlSettings as CrawlSettings
 from gis_builder.settings.negative_strategies import STRATEGIES, Rank, qualified_name
-from gis_builder.store.issue_records import Relation
+from gis_builder.store import Relation
 from pairkit.base.settings import Settings, between_commas, setting
 
 

@@ -102,7 +102,7 @@ def issues(path: Path, repo: str) -> Iterator[Issue]:
 
 def kinds(path: Path, repo: str) -> dict[int, Kind]:
     """The kind of each known number of a repository."""
-    kinds_by_number: dict[int, Kind] = {}
+    kinds_by_number = {}
     with _snapshot(path) as connection:
         for (number,) in connection.execute("SELECT number FROM missing WHERE repo = ?", (repo,)):
             kinds_by_number[number] = Kind.MISSING

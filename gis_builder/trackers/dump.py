@@ -16,7 +16,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store import decoding
+from gis_builder.store import Comment, Event, Issue, decoding
 from gis_builder.store.decoding import (
     Malformed,
     Node,
@@ -26,7 +26,6 @@ from gis_builder.store.decoding import (
     stamp,
     stamp_or_none,
 )
-from gis_builder.store.issue_records import Comment, Event, Issue
 from gis_builder.trackers import rest_records
 from gis_builder.trackers.saved import (
     ADDRESS,
@@ -198,7 +197,7 @@ class SavedDump(Dump):
     @cached_property
     def _is_known(self) -> dict[Path, bool]:
         """Whether each file has a known layout. If none has, all are read, to report what is wrong."""
-        known: dict[Path, bool] = {}
+        known = {}
         for path in saved_files(self.folder):
             if path not in self.tickets:
                 try:

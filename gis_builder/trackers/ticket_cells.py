@@ -14,8 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from gis_builder.store import Comment, Issue
 from gis_builder.store.decoding import Malformed, whole_text
-from gis_builder.store.issue_records import Comment, Issue
 from gis_builder.trackers.markup import markup_kind, to_markdown
 from pairkit.base.printable import comparable, one_line
 

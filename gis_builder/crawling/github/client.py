@@ -221,7 +221,7 @@ def _error_of(answer: QueryAnswer, token: str) -> RemoteError:
 def _decoded(answer: QueryAnswer, query: GraphQuery[Any]) -> QueryAnswer:
     if not answer.data:
         return answer
-    data: dict[str, Any] = {}
+    data = {}
     cost = 1
     try:
         for alias, part in answer.data.items():

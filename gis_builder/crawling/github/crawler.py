@@ -20,8 +20,7 @@ from gis_builder.crawling.github.fetch import fetch
 from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.crawling.github.negative_sample import fetch_negative_sample
 from gis_builder.settings.crawl_settings import CrawlSettings
-from gis_builder.store import Absence, Page, RepoOutcome, RepoRow, Store
-from gis_builder.store.issue_records import IssueRef, Kind
+from gis_builder.store import Absence, IssueRef, Kind, Page, RepoOutcome, RepoRow, Store
 from pairkit.base.errors import AuthError, RateLimited, RemoteError
 
 Job = Callable[[Crawl], None]
@@ -93,7 +92,7 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _check_new(self, repos: Collection[str]) -> None:
         """Look up repositories of targets that weren't requested."""
-        known: set[str] = set()
+        known = set()
         for row in self._store.all_repos():
             known |= {row.name.lower(), row.full_name.lower()}
         valid = sorted(filter(may_be_repository, repos))
@@ -106,7 +105,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         all_rows = self._store.all_repos()
         rows = {row.name.lower(): row for row in all_rows}
         rows |= {row.full_name.lower(): row for row in all_rows if row.is_crawlable}
-        accessible: list[IssueRef] = []
+        accessible = []
         page = Page()
         for ref in refs:
             row = rows.get(ref.repo.lower())
@@ -129,7 +128,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         self._run(stage, jobs)
 
     def _run(self, stage: str, jobs: Mapping[str, Job]) -> None:
-        shared_failures: list[RemoteError] = []  # of jobs for several repositories
+        shared_failures = []  # of jobs for several repositories
 
         def done(name: str, worker: Crawl, failure: RemoteError | None) -> None:
             page = Page(usage={name: worker.client.take_usage()})  # of its last requests

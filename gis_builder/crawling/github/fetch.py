@@ -23,8 +23,7 @@ from gis_builder.crawling.github.parse import (
     well_formed,
 )
 from gis_builder.crawling.github.responses import GraphQLError
-from gis_builder.store import Absence, Page, TopUp
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import Absence, IssueRef, Page, TopUp
 from pairkit.base.errors import BadReply, RemoteError
 from pairkit.base.printable import one_line
 
@@ -139,7 +138,7 @@ class Fetcher:
         with_thread: bool,
     ) -> dict[IssueRef, str]:
         """Add the issues to the page; returns the failed ones, each with the server's message."""
-        failed: dict[IssueRef, str] = {}
+        failed = {}
         for index, (repo, group) in enumerate(groupby(refs, key=lambda ref: ref.repo)):
             issues = part(reply.data, f"r{index}", repo)
             for ref in group:

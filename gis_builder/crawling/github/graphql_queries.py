@@ -16,8 +16,7 @@ from msgspec.json import Decoder
 
 from gis_builder.crawling.github import nodes
 from gis_builder.settings.crawl_settings import CrawlSettings
-from gis_builder.store import CrawlTask, TopUp
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import CrawlTask, IssueRef, TopUp
 
 T = TypeVar("T")
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from gis_builder.crawling.github.fetch import Fetcher
 from gis_builder.crawling.github.fetch_batches import Crawl
-from gis_builder.store import CrawlTask, Page, RepoRow, Store
-from gis_builder.store.issue_records import IssueRef, Kind
+from gis_builder.store import CrawlTask, IssueRef, Kind, Page, RepoRow, Store
 
 
 def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
@@ -61,7 +60,7 @@ def number_order(max_number: int, repo: str, seed: int) -> list[int]:
 
 def _next_kinds(crawl: Crawl, repo: str, numbers: Iterable[int]) -> dict[int, Kind]:
     """The stored kinds of the first numbers, up to a batch of unknown ones."""
-    kinds: dict[int, Kind] = {}
+    kinds = {}
     unknown = 0
     for number in numbers:
         kind = crawl.store.kind(IssueRef(repo, number))
@@ -93,7 +92,7 @@ def _fetch(
 
 def _prefix(kinds: Mapping[int, Kind], count: int) -> list[int]:
     """The numbers up to the `count`-th issue, or before the first unknown number."""
-    prefix: list[int] = []
+    prefix = []
     for number, kind in kinds.items():
         if kind is Kind.UNKNOWN:
             break

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from gis_builder.crawling.github import nodes
-from gis_builder.store import TopUp
+from gis_builder.store import Comment, Event, Issue, IssueRef, Thread, TopUp, pull_request
 from gis_builder.store.decoding import Malformed, stamp, stamp_or_none
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread, pull_request
 from pairkit.base.errors import BadReply
 
 _EVENT_KINDS = {

@@ -23,8 +23,7 @@ from gis_builder.crawling.github.fetch_batches import (
 from gis_builder.crawling.github.nodes import SearchPage
 from gis_builder.crawling.github.sweep import sweep
 from gis_builder.settings.crawl_settings import CrawlSettings
-from gis_builder.store import CrawlTask, Page, RepoRow
-from gis_builder.store.issue_records import IssueRef
+from gis_builder.store import CrawlTask, IssueRef, Page, RepoRow
 from pairkit.base.errors import BadReply, RemoteError
 
 _KIND = "search"
