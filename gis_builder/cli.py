@@ -28,7 +28,13 @@ def _import(import_tracker: Any, given: Any, *, dry_run: bool = False) -> Any:
     return crawls.preview_import(**given) if dry_run else import_tracker(**given)
 
 
-def _crawl(crawl: Any, given: Any, *, json: bool = False, quiet: bool = False) -> Any:
+def _crawl(
+    crawl: Any,
+    given: Any,
+    *,
+    json: bool = False,
+    quiet: bool = False,
+) -> Any:
     from gis_builder.crawling.status import IncompleteCrawlError
 
     try:

@@ -119,7 +119,10 @@ class RunDisplay(Display):
         for stage in self._active.pop(event.repo, {}):
             self(Progress(stage, ended=True))
         self._repos = Progress(
-            self._repos.stage, self._repos.done + 1, self._repos.total, self._points_left
+            self._repos.stage,
+            self._repos.done + 1,
+            self._repos.total,
+            self._points_left,
         )
         self._show_repos()
         if event.failure and event.repo:  # a failure of all repositories is raised as an error

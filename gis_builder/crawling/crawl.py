@@ -34,7 +34,11 @@ _CONTENT_SETTINGS = {
 
 
 def crawl(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> list[RepoRow]:
     """Fetch everything that a dataset of these repositories needs; a repeated call continues."""
     names = _fetch_threads(github, store, repos, settings)
@@ -43,7 +47,11 @@ def crawl(
 
 
 def update(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> list[RepoRow]:
     """Finish a crawl if necessary, then fetch the issues that changed since."""
     strategy = store.crawl_record().get("strategy")
@@ -61,7 +69,10 @@ def update(
 
 
 def import_tracker(
-    store: Store, folder: Path, say: Callable[[str], None], options: ImportOptions
+    store: Store,
+    folder: Path,
+    say: Callable[[str], None],
+    options: ImportOptions,
 ) -> list[RepoRow]:
     """Fill a store from a saved tracker instead of a server; see `import_dumps`."""
     broken = BrokenRows(skip=options.skip_broken)
@@ -89,7 +100,10 @@ def crawl_record(settings: BuildSettings) -> dict[str, Any]:
 
 
 def _fetch_threads(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
 ) -> list[str]:
     """Check the repositories and run the strategy; returns the names of those that can be crawled."""
     record = crawl_record(settings)
@@ -133,7 +147,11 @@ def crawlable(rows: Sequence[RepoRow]) -> list[str]:
 
 
 def _complete(
-    github: GitHub, store: Store, names: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    names: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> None:
     """Fetch the issues that verdicts depend on, mainly canonical issues, and issues for negatives."""
     repos = sorted({store.full_name(name) for name in names})
@@ -147,7 +165,11 @@ def _complete(
 
 
 def _fetch_dependencies(
-    github: GitHub, store: Store, repos: Sequence[str], settings: BuildSettings, show: RunDisplay
+    github: GitHub,
+    store: Store,
+    repos: Sequence[str],
+    settings: BuildSettings,
+    show: RunDisplay,
 ) -> Counter[str]:
     """Fetch the issues that verdicts depend on until there are no more; count duplicates by repository."""
     detector = Detector(store, settings.detect)

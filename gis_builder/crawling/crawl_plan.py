@@ -118,7 +118,11 @@ class Plan(Printed):
         priced = [repo for repo in self.repositories if repo.requests]
         for repo in priced:
             rows.add_row(
-                repo.row.name, repo.row.issue_count, repo.points, repo.requests, f"{repo.hours:.2f}"
+                repo.row.name,
+                repo.row.issue_count,
+                repo.points,
+                repo.requests,
+                f"{repo.hours:.2f}",
             )
         rows.add_rule()
         issues = sum({repo.row.full_name: repo.row.issue_count for repo in priced}.values())
@@ -132,7 +136,9 @@ class Plan(Printed):
 
 
 def plan(
-    names: Sequence[str], settings: BuildSettings, open_github: Callable[[Store], GitHub]
+    names: Sequence[str],
+    settings: BuildSettings,
+    open_github: Callable[[Store], GitHub],
 ) -> Plan:
     """Look up the repositories and estimate the cost of crawling them; nothing is stored."""
     with (

@@ -166,7 +166,10 @@ def read_status(store: Store) -> Status:
         for row in rows
     ]
     return Status(
-        tuple(repos), sum(usage.values(), Usage()), store.rate_limit(), tuple(store.warnings())
+        tuple(repos),
+        sum(usage.values(), Usage()),
+        store.rate_limit(),
+        tuple(store.warnings()),
     )
 
 

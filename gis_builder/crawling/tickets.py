@@ -69,7 +69,10 @@ _DIGITS = re.compile(r"[-_#]*0*(\d+)")
 
 
 def find_trackers(
-    source: Path, options: ImportOptions, known: Tickets, broken: BrokenRows
+    source: Path,
+    options: ImportOptions,
+    known: Tickets,
+    broken: BrokenRows,
 ) -> list[Dump]:
     """Find the trackers of a folder or file: dumps, tickets, and JSON of other tools."""
     paths = sorted(source.rglob("*"))
@@ -112,7 +115,10 @@ def _files_of_rows(source: Path, paths: Sequence[Path], options: ImportOptions) 
 
 
 def _ticket_files(
-    source: Path, paths: Sequence[Path], options: ImportOptions, broken: BrokenRows
+    source: Path,
+    paths: Sequence[Path],
+    options: ImportOptions,
+    broken: BrokenRows,
 ) -> Iterator[TicketFile]:
     # A table given by name is always read, so that its errors are reported.
     is_table = file_kind(source) in TABLES or options.links or options.columns

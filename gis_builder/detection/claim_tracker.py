@@ -400,7 +400,10 @@ def _has_authority(statement: Statement) -> bool:
 
 
 def track_claims(
-    thread: Thread, marks: TrackerMarks, kind_of: KindOf, rules: Rules
+    thread: Thread,
+    marks: TrackerMarks,
+    kind_of: KindOf,
+    rules: Rules,
 ) -> ClaimTracker:
     """Follow a thread's claims through its statements, reopenings and removed marks."""
     issue = thread.issue
@@ -410,7 +413,10 @@ def track_claims(
         tracker.over_limit = "too_much_text"
         return tracker
     statements = read_statements(
-        thread, rules.former_names, site=rules.site, must_read=marks.says_duplicate
+        thread,
+        rules.former_names,
+        site=rules.site,
+        must_read=marks.says_duplicate,
     )
     claims = [claim for statement in statements for claim in statement.reading.claims]
     if len(claims) + sum(len(claim.targets) for claim in claims) > MAX_CLAIMS:

@@ -255,7 +255,10 @@ def _targets_of_field(original: IssueRef, marks: TrackerMarks) -> IssueRefs:
 
 
 def _uncertain(
-    ref: IssueRef, reason: str, targets: IssueRefs = (), evidence: tuple[Evidence, ...] = ()
+    ref: IssueRef,
+    reason: str,
+    targets: IssueRefs = (),
+    evidence: tuple[Evidence, ...] = (),
 ) -> Verdict:
     return Verdict(ref, VerdictOutcome.UNCERTAIN, targets, _UNCERTAIN, reason, evidence)
 
@@ -323,7 +326,12 @@ def _evidence(tracked: TrackedClaim) -> Evidence:
     return _naming(statement, tracked.targets, f"{role}_comment", tracked.claim.said)
 
 
-def _naming(statement: Statement, refs: IssueRefs, kind: str, said: str = "") -> Evidence:
+def _naming(
+    statement: Statement,
+    refs: IssueRefs,
+    kind: str,
+    said: str = "",
+) -> Evidence:
     return Evidence(kind, statement.url, statement.who, statement.when, refs, said)
 
 
@@ -456,8 +464,15 @@ def _check_targets(verdict: Verdict, kind_of: KindOf, rules: Rules) -> Verdict:
 
 
 def _rejected(
-    verdict: Verdict, outcome: VerdictOutcome, reason: str, targets: Iterable[IssueRef]
+    verdict: Verdict,
+    outcome: VerdictOutcome,
+    reason: str,
+    targets: Iterable[IssueRef],
 ) -> Verdict:
     return replace(
-        verdict, outcome=outcome, targets=tuple(targets), confidence=_REJECTED, reason=reason
+        verdict,
+        outcome=outcome,
+        targets=tuple(targets),
+        confidence=_REJECTED,
+        reason=reason,
     )

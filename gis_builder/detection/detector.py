@@ -96,7 +96,11 @@ class _Inputs(Struct):
 
 
 def detect(
-    store: Store, path: Path, rows: Sequence[RepoRow], settings: DetectSettings, show: RunDisplay
+    store: Store,
+    path: Path,
+    rows: Sequence[RepoRow],
+    settings: DetectSettings,
+    show: RunDisplay,
 ) -> int:
     """Judge these repositories, write the verdicts, and return the number of threads that were judged."""
     detector = Detector(store, settings)
@@ -202,7 +206,10 @@ class Detector:
         return frozenset(ref for ref in inputs if self._store.kind(ref) is Kind.UNKNOWN)
 
     def _judge(
-        self, stored: StoredThread, rules_hash: bytes, kept: KeptVerdict | None
+        self,
+        stored: StoredThread,
+        rules_hash: bytes,
+        kept: KeptVerdict | None,
     ) -> KeptVerdict:
         input_hash = stored.digest(rules_hash)
         if kept and kept.input_hash == input_hash and self._has_same_kinds(kept.dependencies):
@@ -266,7 +273,10 @@ class Detector:
 
 
 def judge_thread(
-    thread: Thread, kind_of: KindOf, rules: Rules, settings: DetectSettings
+    thread: Thread,
+    kind_of: KindOf,
+    rules: Rules,
+    settings: DetectSettings,
 ) -> Verdict:
     """The verdict on one thread; a duplicate below the minimum confidence becomes uncertain."""
     verdict = decide(thread, kind_of, rules)

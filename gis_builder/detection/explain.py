@@ -58,7 +58,12 @@ _STANCES = {
 }
 
 
-def explain(thread: Thread, verdict: Verdict, kind_of: KindOf, rules: Rules = DEFAULT_RULES) -> str:
+def explain(
+    thread: Thread,
+    verdict: Verdict,
+    kind_of: KindOf,
+    rules: Rules = DEFAULT_RULES,
+) -> str:
     """Explain a verdict: each piece of evidence with its weight, in order of time, and the reason."""
     thread = comparable_thread(thread)
     issue = thread.issue

@@ -294,7 +294,10 @@ class PreparedText:
         """The sentence at an index, tokenised once."""
         if index not in self._sentences:
             self._sentences[index] = tokenise(
-                self.hidden, self.spans[index], self._by_start, self.language
+                self.hidden,
+                self.spans[index],
+                self._by_start,
+                self.language,
             )
         return self._sentences[index]
 

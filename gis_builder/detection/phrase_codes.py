@@ -370,7 +370,10 @@ def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def tokenise(
-    text: str, span: Span, by_start: dict[int, Reference], language: str | None = None
+    text: str,
+    span: Span,
+    by_start: dict[int, Reference],
+    language: str | None = None,
 ) -> CodedSentence:
     """Tokenise one sentence of a lower-case text with hidden references."""
     codes = []
@@ -387,7 +390,11 @@ def tokenise(
     is_question = is_question or (language is not None and Code.QUESTION in codes)
     return _with_lists(
         CodedSentence(
-            "".join(codes), tuple(spans), tuple(references), is_question, language is not None
+            "".join(codes),
+            tuple(spans),
+            tuple(references),
+            is_question,
+            language is not None,
         )
     )
 

@@ -170,7 +170,11 @@ def _last_reopening(events: tuple[Event, ...]) -> str | None:
 
 
 def read_statements(
-    thread: Thread, former_names: Collection[str], *, site: str, must_read: bool
+    thread: Thread,
+    former_names: Collection[str],
+    *,
+    site: str,
+    must_read: bool,
 ) -> list[Statement]:
     """Read a thread's texts in order of time, body and notes first; empty if no text contains a claim."""
     issue = thread.issue
@@ -187,7 +191,11 @@ def read_statements(
         reading = read(comment.body, issue.ref, former_names)
         url = f"{page}#issuecomment-{comment.id}"
         return Statement(
-            reading, _role(issue, comment, closers), comment.author, comment.created_at, url
+            reading,
+            _role(issue, comment, closers),
+            comment.author,
+            comment.created_at,
+            url,
         )
 
     early = [
@@ -255,7 +263,9 @@ class Closing:
 
 
 def closing_of(
-    issue: Issue, statements: Iterable[Statement], confirming: Collection[Statement | None]
+    issue: Issue,
+    statements: Iterable[Statement],
+    confirming: Collection[Statement | None],
 ) -> Closing:
     """How the issue was closed, from its statements and those of them that confirm a claim."""
     confirming_ids = set(map(id, confirming))

@@ -149,7 +149,12 @@ def changed_keys(hours: Sequence[Path]) -> Iterator[bytes]:
     yield parquet_bytes(pl.concat(keys).unique().sort("key"))
 
 
-def sort_month(hours: Sequence[Path], first: int, last: int, buckets: int) -> Iterator[bytes]:
+def sort_month(
+    hours: Sequence[Path],
+    first: int,
+    last: int,
+    buckets: int,
+) -> Iterator[bytes]:
     """Yield the files of a month's buckets from `first` to before `last`; bucket 0 has the tallies."""
     inside = _within(first, last, buckets)
     starts = range(0, len(hours), _OPEN_HOURS)

@@ -98,7 +98,12 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
 
 
 def build_archive(
-    job: Job, out: Path, runner: Runner, show: RunDisplay, *, fresh: bool
+    job: Job,
+    out: Path,
+    runner: Runner,
+    show: RunDisplay,
+    *,
+    fresh: bool,
 ) -> ArchiveBuilt:
     """Make the dataset; the same call continues an interrupted run."""
     start = time.monotonic()

@@ -254,7 +254,10 @@ class Exclusions:
 
 
 def judge_bucket(
-    files: Sequence[Path], settings: str, excluded: Sequence[str], earlier: tuple[Path, Path] | None
+    files: Sequence[Path],
+    settings: str,
+    excluded: Sequence[str],
+    earlier: tuple[Path, Path] | None,
 ) -> Iterator[bytes]:
     """Judge the repositories of a bucket; `earlier`: a judged bucket, and the keys that changed since."""
     judge = _Judge(ArchiveSettings.model_validate_json(settings), Exclusions(excluded))
@@ -324,7 +327,10 @@ class _Judge:
         )
 
     def _texts(
-        self, repo: RepoThreads, clusters: Sequence[DuplicateCluster], duplicates: int
+        self,
+        repo: RepoThreads,
+        clusters: Sequence[DuplicateCluster],
+        duplicates: int,
     ) -> RenderedTexts:
         """Render the issues of clusters, and a sample of others for negatives."""
         settings = self._settings

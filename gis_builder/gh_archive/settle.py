@@ -206,7 +206,10 @@ class CombinedBuckets(Struct):
 
 
 def combine_buckets(
-    paths: Sequence[Path], texts: Scratch, pairs: Scratch, settings: ArchiveSettings
+    paths: Sequence[Path],
+    texts: Scratch,
+    pairs: Scratch,
+    settings: ArchiveSettings,
 ) -> CombinedBuckets:
     """Read the buckets one by one; texts and positives are written to disk."""
     owners: Owners = {}
@@ -326,7 +329,12 @@ def draw_negatives(judged: Path, draw_input: Path, settings_json: str) -> Iterat
         splits.of = {ref: of_bucket.of[ref] for ref in repo.texts if ref in of_bucket.of}
         links = set(map(frozenset, repo.links))
         negatives = make_negatives(
-            splits, repo.clusters, repo.texts, links, settings.pair, settings.seed
+            splits,
+            repo.clusters,
+            repo.texts,
+            links,
+            settings.pair,
+            settings.seed,
         )
         for split, pairs in negatives.pairs.items():
             drawn.pairs[split] += pairs
@@ -345,7 +353,9 @@ class DrawnNegatives(NamedTuple):
 
 
 def add_negatives(
-    combined: CombinedBuckets, assigned: SplitResult, paths: Iterable[Path]
+    combined: CombinedBuckets,
+    assigned: SplitResult,
+    paths: Iterable[Path],
 ) -> DrawnNegatives:
     """Add the negatives of the buckets, one by one."""
     codes = array("b", assigned.positives.tobytes())

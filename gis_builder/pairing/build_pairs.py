@@ -134,7 +134,10 @@ def check_missing(negatives: Mapping[str, int], settings: SplitSettings) -> dict
 
 
 def run_record(
-    store: Store, rows: Iterable[RepoRow], settings: BuildSettings, crawled: Mapping[str, Any]
+    store: Store,
+    rows: Iterable[RepoRow],
+    settings: BuildSettings,
+    crawled: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The content of run.json: version, settings and data, but nothing that differs between equal runs."""
     return {
@@ -153,7 +156,10 @@ def settings_record(settings: BuildSettings, crawled: Mapping[str, Any]) -> dict
 
 
 def _negative_sample(
-    store: Store, rows: Sequence[RepoRow], duplicates: Iterable[Verdict], settings: BuildSettings
+    store: Store,
+    rows: Sequence[RepoRow],
+    duplicates: Iterable[Verdict],
+    settings: BuildSettings,
 ) -> set[IssueRef]:
     """The issues used only in negatives: the sample that the crawl fetched."""
     counts = Counter(repo for verdict in duplicates for repo in verdict.repos)
@@ -182,7 +188,10 @@ def grounds_of(duplicates: Iterable[Verdict]) -> dict[tuple[IssueRef, IssueRef],
             naming = [evidence for evidence in verdict.evidence if target in evidence.targets]
             last = next(reversed(naming or verdict.evidence), None)
             grounds[verdict.ref, target] = Grounds(
-                verdict.relation, verdict.reason, verdict.confidence, last
+                verdict.relation,
+                verdict.reason,
+                verdict.confidence,
+                last,
             )
     return grounds
 
@@ -247,7 +256,12 @@ def build(
 
 
 def pair(
-    out: Path, work: Path, settings: BuildSettings, show: RunDisplay, *, fresh: bool = False
+    out: Path,
+    work: Path,
+    settings: BuildSettings,
+    show: RunDisplay,
+    *,
+    fresh: bool = False,
 ) -> Built:
     """Make a dataset from the crawl in `work` without requests."""
     start = time.monotonic()
@@ -263,7 +277,13 @@ def pair(
     return Built(out, work, statistics, checked(out), time.monotonic() - start, rows, usage)
 
 
-def check_out(out: Path, repos: Sequence[str], settings: Mapping[str, Any], *, fresh: bool) -> None:
+def check_out(
+    out: Path,
+    repos: Sequence[str],
+    settings: Mapping[str, Any],
+    *,
+    fresh: bool,
+) -> None:
     """Refuse an output folder that contains anything but a dataset of the same repositories and settings."""
     run = made_there(out, "gis")
     there = run and {
@@ -296,7 +316,13 @@ RENDERED_COLUMNS = pl.Schema(dict.fromkeys(_TEXT_COLUMNS, pl.String()) | {"numbe
 TICKET_COLUMNS = ("key", "priority")  # only if the store has tickets of other trackers than GitHub
 
 
-def render_store(store: Store, out: Path, show: RunDisplay, *, fresh: bool) -> Counter[str]:
+def render_store(
+    store: Store,
+    out: Path,
+    show: RunDisplay,
+    *,
+    fresh: bool,
+) -> Counter[str]:
     """Render all issues, including short ones, as in a dataset, and write them to a table."""
     store.check_issues()
     rows = []

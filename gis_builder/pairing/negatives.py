@@ -120,7 +120,10 @@ class _RepoNegatives:
     _ranking: Callable[[int], Iterable[int]] | None
 
     def __init__(
-        self, ends: Sequence[PositiveEnd], issues: Sequence[IssueRef], inputs: _Inputs
+        self,
+        ends: Sequence[PositiveEnd],
+        issues: Sequence[IssueRef],
+        inputs: _Inputs,
     ) -> None:
         self.ends = ends
         self._paired = {end.issue for end in ends}

@@ -125,7 +125,11 @@ def gis_card(counts: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]) 
         ("Licence", _LICENCE),
     ]
     return dataset_card(
-        _TITLE, configs=files, rows=rows, sections=sections, tags=("github-issues", "long-text")
+        _TITLE,
+        configs=files,
+        rows=rows,
+        sections=sections,
+        tags=("github-issues", "long-text"),
     )
 
 
@@ -191,7 +195,9 @@ def make_rows(
 
 
 def make_positive_rows(
-    positives: Sequence[IssuePair], texts: Mapping[IssueRef, IssueText], seed: int
+    positives: Sequence[IssuePair],
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
 ) -> pl.DataFrame:
     """The positives with the duplicate as anchor and its original as positive."""
     pairs = sorted(positives, key=row_order(seed))
@@ -205,7 +211,10 @@ def make_positive_rows(
 
 
 def _row(
-    pair: IssuePair, texts: Mapping[IssueRef, IssueText], seed: int, site: str
+    pair: IssuePair,
+    texts: Mapping[IssueRef, IssueText],
+    seed: int,
+    site: str,
 ) -> tuple[Any, ...]:
     low, high = sorted((pair.first, pair.second))
     first, second = (low, high) if keyed_hash(seed, "first", low, high) % 2 else (high, low)
@@ -259,7 +268,11 @@ def write_gis(
         statistics
     )
     write_dataset(
-        out, configs, card=gis_card(counts, card_files(configs)), statistics=counts, run=run
+        out,
+        configs,
+        card=gis_card(counts, card_files(configs)),
+        statistics=counts,
+        run=run,
     )
     return counts
 
@@ -395,7 +408,9 @@ def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
 
 
 def write_dropped(
-    path: Path, rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]
+    path: Path,
+    rejected: Mapping[IssueRef, str],
+    dropped: Iterable[DroppedPair],
 ) -> None:
     """Write `dropped_frame`, readable only by its owner."""
     write_parquet(path, dropped_frame(rejected, dropped), private=True)

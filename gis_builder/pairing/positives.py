@@ -140,7 +140,10 @@ def _candidates(cluster: DuplicateCluster, settings: PairSettings, seed: int) ->
 
 
 def _why_not(
-    first: IssueRef, second: IssueRef, seen: set[frozenset[IssueRef]], texts: RenderedTexts
+    first: IssueRef,
+    second: IssueRef,
+    seen: set[frozenset[IssueRef]],
+    texts: RenderedTexts,
 ) -> str | None:
     if first == second:
         return "self"

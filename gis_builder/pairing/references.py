@@ -120,7 +120,12 @@ def _is_in_word(text: str, position: int) -> bool:
     return before.isascii() and before.isalnum()
 
 
-def _before(text: str, position: int, backwards: re.Pattern[str], max_length: int) -> str:
+def _before(
+    text: str,
+    position: int,
+    backwards: re.Pattern[str],
+    max_length: int,
+) -> str:
     """The text before `position` that matches a pattern backwards, or an empty string."""
     reversed_text = text[max(0, position - max_length) : position][::-1]
     match = backwards.match(reversed_text)
@@ -128,7 +133,11 @@ def _before(text: str, position: int, backwards: re.Pattern[str], max_length: in
 
 
 def _markdown_link(
-    text: str, start: int, end: int, number: int, repo: str | None
+    text: str,
+    start: int,
+    end: int,
+    number: int,
+    repo: str | None,
 ) -> Iterator[IssueMention]:
     closed = text.find(")", end, end + 200)
     label = text.rfind("[", max(0, start - 300), start - 2)

@@ -238,7 +238,11 @@ class GapMatcher:
     """Draws negatives with wanted gaps for a sampler."""
 
     def __init__(
-        self, sampler: NegativeSampler, timeline: Timeline, wanted: WantedGaps, seed: int
+        self,
+        sampler: NegativeSampler,
+        timeline: Timeline,
+        wanted: WantedGaps,
+        seed: int,
     ) -> None:
         self._sampler = sampler
         self._timeline = timeline
@@ -256,7 +260,11 @@ class GapMatcher:
                     self._pair_with_candidate(anchor, candidates, kind, tolerance)
 
     def _pair_with_candidate(
-        self, anchor: IssueRef, candidates: Candidates, kind: str, tolerance: float
+        self,
+        anchor: IssueRef,
+        candidates: Candidates,
+        kind: str,
+        tolerance: float,
     ) -> None:
         for partner in candidates(anchor):
             gap = self._timeline.gap(anchor, partner)
@@ -294,7 +302,11 @@ class GapMatcher:
                 return
 
     def _draw(
-        self, purpose: str, may_take: MayTake, uses: Counter[IssueRef], max_mismatch: float
+        self,
+        purpose: str,
+        may_take: MayTake,
+        uses: Counter[IssueRef],
+        max_mismatch: float,
     ) -> None:
         """Make one pair for each wanted gap if possible, and count the uses of partners."""
         anchors = deque(dict.fromkeys(self._sampler.draw_order(purpose)))
@@ -327,7 +339,11 @@ class GapMatcher:
         return None
 
     def _fits(
-        self, gap: float, anchors: deque[IssueRef], free: Timeline, may_take: MayTake
+        self,
+        gap: float,
+        anchors: deque[IssueRef],
+        free: Timeline,
+        may_take: MayTake,
     ) -> list[_Fit]:
         """The best partner of each of some anchors, up to the first good match."""
         fits = []

@@ -107,7 +107,11 @@ class SplitResult(NamedTuple):
     negatives_wanted: dict[str, int]
 
     def named(
-        self, refs: RefTable, issues: Indices, pairs: Sequence[IssuePair], codes: Codes
+        self,
+        refs: RefTable,
+        issues: Indices,
+        pairs: Sequence[IssuePair],
+        codes: Codes,
     ) -> Splits:
         """The splits of some issues and positives by reference."""
         splits = Splits(positives={split: [] for split in self.negatives_wanted})
@@ -164,7 +168,10 @@ def _weighted_groups(pairs: tuple[Indices, Indices], groups: Indices) -> _Weight
     first, second = pairs
     order = np.lexsort((second, first))
     names, first_use, group, weights = np.unique(
-        groups[first[order]], return_index=True, return_inverse=True, return_counts=True
+        groups[first[order]],
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
     by_first_use = np.argsort(first_use)
     rank = np.empty(len(names), np.int64)
@@ -191,7 +198,12 @@ def _order(refs: RefTable, weighted: _WeightedGroups, seed: int) -> Indices:
     return np.lexsort((weighted.names, position))
 
 
-def _targets(settings: SplitSettings, ratio: float, positives: int, groups: int) -> dict[str, int]:
+def _targets(
+    settings: SplitSettings,
+    ratio: float,
+    positives: int,
+    groups: int,
+) -> dict[str, int]:
     """Number of positives for each split."""
     targets = split_targets(positives, settings.fractions, groups)
     if settings.exact and settings.sizes is not None:

@@ -92,7 +92,12 @@ class _Hits(Node):
 _HITS = Decoder(_Hits)
 
 
-def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested:
+def suggest_for(
+    store: Store,
+    ref: IssueRef,
+    index: Path,
+    top: int,
+) -> Suggested:
     """Issues that were opened before an issue of the crawl and that it may repeat."""
     issue = next((candidate for candidate in store.issues(ref.repo) if candidate.ref == ref), None)
     if issue is None or issue.is_pull:
@@ -120,7 +125,13 @@ def suggest_for(store: Store, ref: IssueRef, index: Path, top: int) -> Suggested
     return Suggested(str(ref), suggestions)
 
 
-def _search(index: Path, text: str, where: Sequence[str], before: str, top: int) -> list[_Hit]:
+def _search(
+    index: Path,
+    text: str,
+    where: Sequence[str],
+    before: str,
+    top: int,
+) -> list[_Hit]:
     # -P: files of the current folder can't replace libraries. An absolute index path can't be parsed as a
     # flag.
     command = [

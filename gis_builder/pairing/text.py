@@ -107,7 +107,9 @@ def render_issues(
 
 
 def render(
-    issue: Issue, members: Collection[IssueRef] = (), template: Collection[str] = ()
+    issue: Issue,
+    members: Collection[IssueRef] = (),
+    template: Collection[str] = (),
 ) -> IssueText:
     """The text of an issue; its cluster's `members` only decide how removed references are counted."""
     removed: Counter[str] = Counter()
@@ -134,7 +136,9 @@ def unusable(text: str, settings: TextSettings) -> str | None:
 
 
 def clean(
-    text: str, removed: Counter[str] | None = None, partners: Collection[IssueRef] = ()
+    text: str,
+    removed: Counter[str] | None = None,
+    partners: Collection[IssueRef] = (),
 ) -> str:
     """Apply the rules until nothing changes, so that cleaning a clean text again changes nothing."""
     if removed is None:
@@ -193,7 +197,12 @@ def _counted(replaced: tuple[str, int], kind: str, removed: Counter[str]) -> str
     return text
 
 
-def _cut_counted(text: str, spans: list[Span], kind: str, removed: Counter[str]) -> str:
+def _cut_counted(
+    text: str,
+    spans: list[Span],
+    kind: str,
+    removed: Counter[str],
+) -> str:
     if not spans:
         return text
     removed[kind] += len(spans)

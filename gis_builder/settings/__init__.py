@@ -21,7 +21,10 @@ class DetectSettings(Settings):
         "tickets of several projects are one tracker and don't need it.",
     )
     min_confidence: float = setting(
-        0.0, "Duplicates below this confidence become uncertain.", ge=0, le=1
+        0.0,
+        "Duplicates below this confidence become uncertain.",
+        ge=0,
+        le=1,
     )
 
 
@@ -114,7 +117,10 @@ class PairSettings(Settings):
         "or none.",
     )
     ratio: float = setting(
-        PAPER_RATIO, "Number of negatives for each positive. The papers have 0.96.", ge=0, le=10
+        PAPER_RATIO,
+        "Number of negatives for each positive. The papers have 0.96.",
+        ge=0,
+        le=10,
     )
     similar_at: float = setting(
         0.8,

@@ -90,13 +90,22 @@ class CrawlSettings(Settings):
     issue_batch: int = setting(100, "Number of issues in one query.", ge=1, le=100)
     search_batch: int = setting(8, "Number of searches in one query.", ge=1, le=20)
     comments_inline: int = setting(
-        30, "Number of comments to fetch together with their issue.", ge=1, le=100
+        30,
+        "Number of comments to fetch together with their issue.",
+        ge=1,
+        le=100,
     )
     events_inline: int = setting(
-        20, "Number of events to fetch together with their issue.", ge=1, le=100
+        20,
+        "Number of events to fetch together with their issue.",
+        ge=1,
+        le=100,
     )
     labels_inline: int = setting(
-        10, "Number of labels to fetch together with their issue.", ge=1, le=100
+        10,
+        "Number of labels to fetch together with their issue.",
+        ge=1,
+        le=100,
     )
     search_limit: int = setting(1000, "Maximum number of results of one search.", ge=1)
 

@@ -100,7 +100,13 @@ class Issue:
         return IssueRef(self.repo, self.number)
 
 
-def pull_request(ref: IssueRef, title: str, state: str, created_at: str, updated_at: str) -> Issue:
+def pull_request(
+    ref: IssueRef,
+    title: str,
+    state: str,
+    created_at: str,
+    updated_at: str,
+) -> Issue:
     """What is kept of a pull request, because only issues are in the dataset."""
     return Issue(
         repo=ref.repo,

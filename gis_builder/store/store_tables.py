@@ -74,7 +74,12 @@ def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def threads(
-    path: Path, repo: str, depth: int, *, number: int | None = None, pulls: bool = False
+    path: Path,
+    repo: str,
+    depth: int,
+    *,
+    number: int | None = None,
+    pulls: bool = False,
 ) -> Iterator[StoredThread]:
     """Iterate over threads of at least `depth` by number, in one snapshot."""
     sql = f"SELECT {_ISSUE} FROM issues WHERE repo = ? AND depth >= ?"  # noqa: S608

@@ -158,7 +158,10 @@ class Dump:
         yield from self._checked(path, objects, check)
 
     def _checked(
-        self, path: Path, values: Iterator[tuple[int, Object]], check: Check[R]
+        self,
+        path: Path,
+        values: Iterator[tuple[int, Object]],
+        check: Check[R],
     ) -> Iterator[Row[R]]:
         expected = self.info.full_name if self.info else None
         try:

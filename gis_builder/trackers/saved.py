@@ -51,7 +51,9 @@ def is_known(value: Any, repo: str | None = None) -> bool:
 
 
 def read_saved(
-    path: Path, repo: str | None, broken: Callable[[DataError], None]
+    path: Path,
+    repo: str | None,
+    broken: Callable[[DataError], None],
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield row, kind and REST object of a file's values; reports unknown layouts to `broken`."""
     for row, value in values(path):

@@ -291,7 +291,12 @@ def read_ticket(cells: Cells, value: Any, time_of: TimeOf) -> Ticket:
     return Ticket(own_id, link.links, issue, url, repo, priority, comments, stated)
 
 
-def _comments(cells: Cells, value: Any, kind: str, time_of: TimeOf) -> Iterator[Comment]:
+def _comments(
+    cells: Cells,
+    value: Any,
+    kind: str,
+    time_of: TimeOf,
+) -> Iterator[Comment]:
     if isinstance(value, dict):
         items = next((items for path in _COMMENTS if (items := _at(value, path))), [])
     else:

@@ -54,7 +54,11 @@ def _unchecked(store: Store, names: Sequence[str], *, listed: bool) -> list[str]
 
 
 def _ask(
-    crawl: Crawl, names: Sequence[str], size: BatchSize, *, keep_as_of: bool = True
+    crawl: Crawl,
+    names: Sequence[str],
+    size: BatchSize,
+    *,
+    keep_as_of: bool = True,
 ) -> list[RepoRow]:
     """Query the first of `names`, as many as one query takes."""
     for attempt in range(1, crawl.settings.attempts + 1):
@@ -76,7 +80,10 @@ def _ask(
 
 
 def _row(
-    crawl: Crawl, name: str, node: RepositoryNode | None, error: GraphQLError | None
+    crawl: Crawl,
+    name: str,
+    node: RepositoryNode | None,
+    error: GraphQLError | None,
 ) -> RepoRow:
     if node is None:
         return _absent(name, error)

@@ -149,7 +149,10 @@ class GitHub(AbstractContextManager["GitHub"]):
 
 
 def run_jobs(
-    jobs: Mapping[str, Job], workers: Sequence[Crawl], stop: threading.Event, done: Done
+    jobs: Mapping[str, Job],
+    workers: Sequence[Crawl],
+    stop: threading.Event,
+    done: Done,
 ) -> None:
     """Distribute jobs to workers; only errors that concern every job stop the others."""
     todo: Jobs = queue.SimpleQueue()
@@ -173,7 +176,12 @@ def run_jobs(
         threads.shutdown(wait=not is_interrupted)
 
 
-def _work(worker: Crawl, todo: Jobs, stop: threading.Event, done: Done) -> None:
+def _work(
+    worker: Crawl,
+    todo: Jobs,
+    stop: threading.Event,
+    done: Done,
+) -> None:
     """Run jobs until there are none left."""
     while not stop.is_set():
         try:

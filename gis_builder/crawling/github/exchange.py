@@ -113,7 +113,11 @@ class Exchange:
             answer.set_exception(error)
 
     def _send(
-        self, session: requests.Session, url: str, body: bytes, end: float
+        self,
+        session: requests.Session,
+        url: str,
+        body: bytes,
+        end: float,
     ) -> Raw | QueryAnswer:
         with session.post(
             url,

@@ -66,7 +66,12 @@ def fetch_top_ups(crawl: Crawl, repo: str) -> None:
             crawl.client.back_off(max(failures.values()), "the server returned nothing")
 
 
-def _add_top_up(page: Page, top_up: TopUp, node: Parts, pages: Pages) -> None:
+def _add_top_up(
+    page: Page,
+    top_up: TopUp,
+    node: Parts,
+    pages: Pages,
+) -> None:
     ref = top_up.ref
     connection: NodeConnection[Any] = getattr(node, top_up.part)
     with well_formed(f"{ref} {top_up.part}"):
@@ -156,7 +161,10 @@ class Fetcher:
         return failed
 
     def _handle_failures(
-        self, page: Page, failures: Counter[IssueRef], failed: Mapping[IssueRef, str]
+        self,
+        page: Page,
+        failures: Counter[IssueRef],
+        failed: Mapping[IssueRef, str],
     ) -> None:
         """Skip issues that failed too often, so that one bad issue does not stop its repository."""
         if not failed:
@@ -228,7 +236,13 @@ def _check_name(repo: str, issues: IssuesByAlias) -> None:
         )
 
 
-def _add_issue(page: Page, ref: IssueRef, node: Item, *, with_thread: bool) -> None:
+def _add_issue(
+    page: Page,
+    ref: IssueRef,
+    node: Item,
+    *,
+    with_thread: bool,
+) -> None:
     if isinstance(node, str):
         raise BadReply(
             f"{ref}: the reply does not match the query; run the same command again to continue"

@@ -139,7 +139,12 @@ class Queries:
         return GraphQuery(text, _ISSUES)
 
     def listing(
-        self, repo: str, count: int, after: str | None, *, since: str | None = None
+        self,
+        repo: str,
+        count: int,
+        after: str | None,
+        *,
+        since: str | None = None,
     ) -> GraphQuery[nodes.ListingRepository]:
         """List the repository's issues with threads, oldest first, or by time of update from `since` on."""
         order = "CREATED_AT" if since is None else "UPDATED_AT"

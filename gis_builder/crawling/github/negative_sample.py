@@ -14,7 +14,12 @@ from gis_builder.crawling.github.fetch_batches import Crawl
 from gis_builder.store import CrawlTask, IssueRef, Kind, Page, RepoRow, Store
 
 
-def fetch_negative_sample(crawl: Crawl, row: RepoRow, count: int, seed: int) -> None:
+def fetch_negative_sample(
+    crawl: Crawl,
+    row: RepoRow,
+    count: int,
+    seed: int,
+) -> None:
     """Fetch a sample without threads."""
     fetcher = Fetcher(crawl)
     repo = row.full_name
@@ -73,7 +78,11 @@ def _next_kinds(crawl: Crawl, repo: str, numbers: Iterable[int]) -> dict[int, Ki
 
 
 def _fetch(
-    crawl: Crawl, fetcher: Fetcher, repo: str, kinds: dict[int, Kind], count: int
+    crawl: Crawl,
+    fetcher: Fetcher,
+    repo: str,
+    kinds: dict[int, Kind],
+    count: int,
 ) -> list[int]:
     """Fetch the unknown numbers, add their kinds, and store those in the sample."""
     unknown = [IssueRef(repo, number) for number, kind in kinds.items() if kind is Kind.UNKNOWN]
