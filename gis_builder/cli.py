@@ -21,7 +21,9 @@ def _build(build: Any, given: Any, *, dry_run: bool = False) -> Any:
 
 @SHARED(
     dry_run=Option(
-        "Show how columns, times and links are read, and write nothing.", panel=RUN, main=True
+        "Show how columns, times and links are read, and write nothing.",
+        panel=RUN,
+        main=True,
     )
 )
 def _import(import_tracker: Any, given: Any, *, dry_run: bool = False) -> Any:
@@ -46,7 +48,9 @@ def _crawl(
 
 @SHARED(
     explain=Option(
-        "Show the evidence on one issue, owner/name#number, and stop.", metavar="ISSUE", main=True
+        "Show the evidence on one issue, owner/name#number, and stop.",
+        metavar="ISSUE",
+        main=True,
     )
 )
 def _detect(detect: Any, given: Any, *, explain: str | None = None) -> Any:

@@ -286,7 +286,8 @@ def _from_claims(tracker: ClaimTracker, marks: TrackerMarks) -> Verdict:
 
 
 def _deciding_claims(
-    accepted: Sequence[TrackedClaim], weight_of: Callable[[TrackedClaim], float]
+    accepted: Sequence[TrackedClaim],
+    weight_of: Callable[[TrackedClaim], float],
 ) -> list[TrackedClaim]:
     """The claims of the deciding statement: the last strong one, or else the strongest."""
     strong = [tracked for tracked in accepted if weight_of(tracked) >= _STRONG]

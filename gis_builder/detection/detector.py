@@ -180,13 +180,15 @@ class Detector:
         rules_hash = self._rules_hash(repo)
         self._judged.add(repo)
         for stored in self._store.stored_threads(repo):
-            yield self._judge(stored, rules_hash, kept.get(stored.number))
+            yield self._judge(stored, rules_hash, kept.get(stored.ref.number))
 
     def judge_all(self, repos: Sequence[str], show: RunDisplay) -> Iterator[KeptVerdict]:
         """Judge several repositories."""
         total = sum(map(self._store.count_threads, repos))
         return show.counted(
-            "detecting duplicates", chain.from_iterable(map(self.judge, repos)), total
+            "detecting duplicates",
+            chain.from_iterable(map(self.judge, repos)),
+            total,
         )
 
     def judge_again(self, refs: Iterable[IssueRef]) -> Iterator[KeptVerdict]:

@@ -261,7 +261,9 @@ class _ArchiveRun:
         return [(path, keys) if path.exists() else None for path in judged]
 
     def _draw(
-        self, judged: Sequence[Path], combined: settle.CombinedBuckets
+        self,
+        judged: Sequence[Path],
+        combined: settle.CombinedBuckets,
     ) -> settle.DrawnNegatives:
         """Assign the splits and run the third map, which draws the negatives of each bucket."""
         similar_at = self._settings.pair.similar_at

@@ -216,7 +216,9 @@ def read_exclusions(path: Path) -> tuple[str, ...]:
         entry = re.split(r"(?:^|\s)#(?:\s|$)", line.strip())[0].strip()
         if entry and not _EXCLUSION.fullmatch(entry):
             raise DataError(
-                "expected owner/name, owner/*, owner/name#12 or @login", path=path, row=row
+                "expected owner/name, owner/*, owner/name#12 or @login",
+                path=path,
+                row=row,
             )
         entries.add(entry.lower().removesuffix("[bot]"))  # as in the names of authors
     return tuple(sorted(entries - {""}))

@@ -74,7 +74,9 @@ def write_archive(
     seed = combined.settings.seed
     splits = list(drawn.missing)
     table = pairs.table.with_columns(split=pl.Series(drawn.split_of)).sort(
-        "hash", "first", "second"
+        "hash",
+        "first",
+        "second",
     )
     rows_of = {}
     positives = {}

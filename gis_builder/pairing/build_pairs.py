@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +73,17 @@ def assemble(
     members = {ref for cluster in clusters for ref in cluster.members}
     refs = members | _negative_sample(store, rows, duplicates, settings)
     issues = show.counted("rendering texts", _issues(store, refs), len(refs))
-    templates = {
-        repo: template_lines(store.issues(repo)) for repo in sorted({ref.repo for ref in refs})
-    }
+    templates = {repo: template_lines(store.issues(repo)) for repo in {ref.repo for ref in refs}}
     texts = render_issues(issues, clusters, templates, settings.text)
     positives = make_positives(clusters, texts, grounds_of(duplicates), settings.pair, seed)
     _LOG.info(
         "%d duplicates in %d clusters, %d texts (%d rejected), %d positives (%d dropped)",
-        *(len(duplicates), len(clusters), len(texts.usable), len(texts.rejected)),
-        *(len(positives.pairs), len(positives.dropped)),
+        len(duplicates),
+        len(clusters),
+        len(texts.usable),
+        len(texts.rejected),
+        len(positives.pairs),
+        len(positives.dropped),
     )
     near_duplicates = group_near_duplicates(texts.usable, settings.pair.similar_at)
     splits = split_issues(
@@ -166,9 +168,8 @@ def _negative_sample(
     by_name = {row.full_name: row for row in rows}
     sample: set[IssueRef] = set()
     for repo in full_names(rows):
-        refs = (
-            IssueRef(repo, number) for number in sample_order(store, by_name[repo], settings.seed)
-        )
+        order = sample_order(store, by_name[repo], settings.seed)
+        refs = (IssueRef(repo, number) for number in order)
         issues = (ref for ref in refs if store.kind(ref) is Kind.ISSUE)
         sample.update(islice(issues, negative_sample_size(counts[repo], settings.pool)))
     return sample
@@ -201,28 +202,23 @@ def _links(store: Store, usable: Mapping[IssueRef, object], show: RunDisplay) ->
     links: set[Link] = set()
     site = store.site
     repos = sorted({ref.repo for ref in usable})
-    threads = (
-        (repo, stored)
-        for repo in repos
-        for stored in store.stored_threads(repo, only_complete=False)
-    )
-    for repo, stored in show.counted(
-        "finding mentions", threads, sum(map(store.count_threads, repos))
-    ):
-        ref = IssueRef(repo, stored.number)
-        if ref in usable:
-            mentions = mentions_of(github_links(stored.read(), site))
-            links.update(frozenset((ref, target)) for target in mentions if target in usable)
+    total = sum(map(store.count_threads, repos))
+    stored_threads = (store.stored_threads(repo, only_complete=False) for repo in repos)
+    for stored in show.counted("finding mentions", chain.from_iterable(stored_threads), total):
+        if stored.ref in usable:
+            mentions = mentions_of(github_links(stored.read(), site)).intersection(usable)
+            links.update(frozenset((stored.ref, target)) for target in mentions)
     return links
 
 
 def mentions_of(thread: Thread) -> set[IssueRef]:
     """Every issue that a thread mentions."""
-    texts = (thread.issue.title, thread.issue.body, *(comment.body for comment in thread.comments))
-    repo = thread.issue.repo
-    return {
-        reference.ref for text in texts for reference in find_references(comparable(text), repo)
-    }
+    issue = thread.issue
+    mentions: set[IssueRef] = set()
+    for text in (issue.title, issue.body, *(comment.body for comment in thread.comments)):
+        references = find_references(comparable(text), issue.repo)
+        mentions.update(reference.ref for reference in references)
+    return mentions
 
 
 def build(
@@ -290,7 +286,8 @@ def check_out(
         "settings": run.get("settings"),
         "repositories": sorted(run.get("repositories", ())),
     }
-    is_same(out, there, {"settings": settings, "repositories": sorted(set(repos))}, fresh=fresh)
+    wanted = {"settings": settings, "repositories": sorted(set(repos))}
+    is_same(out, there, wanted, fresh=fresh)
 
 
 def checked(out: Path) -> AuditReport:
@@ -341,28 +338,24 @@ def render_store(
         template = template_lines(issues)
         for issue in show.counted("rendering texts", issues, len(issues)):
             text = render(issue, template=template).text
-            is_usable = has_word(text)
-            counts["written" if is_usable else "text_empty"] += 1
-            if is_usable:
-                ref = issue.ref
-                key, ticket = tickets.get(ref, (str(ref), None))
-                named = (
-                    str(ref),
-                    key,
-                    ref.repo,
-                    ref.number,
-                    ref.page(site),
-                    text,
-                    issue.created_at,
-                )
-                rows.append(
-                    (
-                        *named,
-                        issue.state,
-                        ", ".join(issue.labels),
-                        ticket.priority if ticket else "",
-                    )
-                )
+            if not has_word(text):
+                counts["text_empty"] += 1
+                continue
+            counts["written"] += 1
+            ref = issue.ref
+            key, ticket = tickets.get(ref, (str(ref), None))
+            row = (
+                str(ref),
+                key,
+                *ref,
+                ref.page(site),
+                text,
+                issue.created_at,
+                issue.state,
+                ", ".join(issue.labels),
+                ticket.priority if ticket else "",
+            )
+            rows.append(row)
     if not rows:
         raise DataError("no issue has a text; import or crawl other issues", path=store.path)
     frame = pl.DataFrame(rows, schema=RENDERED_COLUMNS, orient="row")

@@ -27,7 +27,8 @@ def mismatch(gap: float, target: float) -> float:
 
 
 def opening_times(
-    texts: Mapping[IssueRef, IssueText], refs: Iterable[IssueRef]
+    texts: Mapping[IssueRef, IssueText],
+    refs: Iterable[IssueRef],
 ) -> dict[IssueRef, float]:
     """The opening time of each issue in seconds."""
     opened = {}

@@ -94,7 +94,9 @@ class SameSplit:
     def groups(self) -> Indices:
         """For each reference, the lowest index in its group; (reference,)."""
         return connected(
-            singletons(len(self._refs)), np.asarray(self._first), np.asarray(self._second)
+            singletons(len(self._refs)),
+            np.asarray(self._first),
+            np.asarray(self._second),
         )
 
 
@@ -328,7 +330,8 @@ def split_issues(
 
 
 def group_near_duplicates(
-    texts: Mapping[IssueRef, IssueText], threshold: float
+    texts: Mapping[IssueRef, IssueText],
+    threshold: float,
 ) -> list[list[IssueRef]]:
     """Groups of issues with near-identical texts, across repositories; each ascending."""
     refs = sorted(texts)

@@ -32,10 +32,14 @@ class PoolSettings(Settings):
     """The sample of issues that are fetched only for negatives."""
 
     per_positive: float = setting(
-        1.0, "Possible negatives to fetch for each positive of a repository.", ge=0
+        1.0,
+        "Possible negatives to fetch for each positive of a repository.",
+        ge=0,
     )
     at_least: int = setting(
-        50, "Minimum number of possible negatives to fetch per repository.", ge=0
+        50,
+        "Minimum number of possible negatives to fetch per repository.",
+        ge=0,
     )
 
 
@@ -48,7 +52,9 @@ class TextSettings(Settings):
     """Minimum size of a rendered text."""
 
     min_chars: int = setting(
-        20, "Minimum number of characters of a text, not counting spaces.", ge=1
+        20,
+        "Minimum number of characters of a text, not counting spaces.",
+        ge=1,
     )
     min_words: int = setting(
         4,
@@ -99,7 +105,9 @@ class PairSettings(Settings):
         "Pair all issues of a cluster of duplicates, not only each duplicate with its original.",
     )
     cluster_cap: int = setting(
-        100, "Maximum number of positives from one cluster of duplicates.", ge=1
+        100,
+        "Maximum number of positives from one cluster of duplicates.",
+        ge=1,
     )
     negatives: Annotated[
         Any, AfterValidator(_negatives), PlainSerializer(qualified_name, when_used="json")

@@ -226,7 +226,9 @@ class Store(AbstractContextManager["Store"]):
     def pending(self, repo: str, limit: int) -> list[IssueRef]:
         """The issues whose threads are to be fetched, by number."""
         rows = self._ask(
-            "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?", repo, limit
+            "SELECT repo, number FROM wishes WHERE repo = ? ORDER BY number LIMIT ?",
+            repo,
+            limit,
         )
         return [IssueRef(*row) for row in rows]
 

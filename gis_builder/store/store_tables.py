@@ -43,11 +43,10 @@ _CONTENT = {
 class StoredThread:
     """The rows of a thread. Their hash shows whether the thread changed, without conversion to records."""
 
-    __slots__ = ("_repo", "_rows", "number")
+    __slots__ = ("_rows", "ref")
 
-    def __init__(self, repo: str, number: int, *rows: Any) -> None:
-        self._repo = repo
-        self.number = number
+    def __init__(self, ref: IssueRef, *rows: Any) -> None:
+        self.ref = ref
         self._rows = rows
 
     def digest(self, basis: bytes) -> str:
@@ -59,7 +58,7 @@ class StoredThread:
         """Convert the rows to records."""
         head, comments, events = self._rows
         return Thread(
-            issue=_issue(self._repo, head),
+            issue=_issue(self.ref.repo, head),
             comments=tuple(map(_comment, comments)),
             events=tuple(map(_event, events)),
         )
@@ -91,10 +90,10 @@ def threads(
         values.append(number)
     with _snapshot(path) as connection:
         for row in connection.execute(f"{sql} ORDER BY number", values):
-            key = repo, row[0]
-            comments = connection.execute(_COMMENTS, key).fetchall()
-            events = connection.execute(_EVENTS, key).fetchall()
-            yield StoredThread(*key, row, comments, events)
+            ref = IssueRef(repo, row[0])
+            comments = connection.execute(_COMMENTS, ref).fetchall()
+            events = connection.execute(_EVENTS, ref).fetchall()
+            yield StoredThread(ref, row, comments, events)
 
 
 def issues(path: Path, repo: str) -> Iterator[Issue]:

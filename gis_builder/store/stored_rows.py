@@ -96,7 +96,9 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            self.points + other.points, self.requests + other.requests, self.seconds + other.seconds
+            self.points + other.points,
+            self.requests + other.requests,
+            self.seconds + other.seconds,
         )
 
 

@@ -130,7 +130,9 @@ def values(path: Path) -> Iterator[tuple[int, Any]]:
         raise DataError(f"{fault}; fix the file", path=path, row=row) from error
     if depth:
         raise DataError(
-            "not JSON (unbalanced brackets of an array); fix the file", path=path, row=row
+            "not JSON (unbalanced brackets of an array); fix the file",
+            path=path,
+            row=row,
         )
 
 

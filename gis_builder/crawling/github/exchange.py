@@ -87,7 +87,9 @@ class Exchange:
         end = time.monotonic() + self._timeout_s
         # Timeouts of `requests` hold for each read. A late exchange ends in its own thread, without effect.
         threading.Thread(
-            target=self._answer, args=(answer, self._session, url, body, end), daemon=True
+            target=self._answer,
+            args=(answer, self._session, url, body, end),
+            daemon=True,
         ).start()
         with suppress(TimeoutError):
             return answer.result(self._timeout_s)

@@ -123,7 +123,10 @@ class Queries:
         return GraphQuery(_query(parts), _SEARCH_PAGE)
 
     def issues(
-        self, refs: Sequence[IssueRef], *, with_thread: bool
+        self,
+        refs: Sequence[IssueRef],
+        *,
+        with_thread: bool,
     ) -> GraphQuery[nodes.IssuesByAlias]:
         """Query issues of any repositories by number: 3 connections each with threads, else none."""
         # A fragment, because repeating the fields for each issue would make the query large.
@@ -159,7 +162,9 @@ class Queries:
         return GraphQuery(text, _LISTING)
 
     def top_ups(
-        self, repo: str, top_ups: Iterable[TopUp]
+        self,
+        repo: str,
+        top_ups: Iterable[TopUp],
     ) -> GraphQuery[dict[str, nodes.Parts | None]]:
         """Query the items before the stored ones: 1 connection each, with aliases `t0` and so on."""
         inner = " ".join(

@@ -67,7 +67,9 @@ def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
     task = stored[0] if stored else start
     size = BatchSize(crawl.settings.thread_batch)
     pages = Pages(
-        f"{start.repo} issues", task.cursor, limit=list_limit(total) if total else MAX_ITEMS
+        f"{start.repo} issues",
+        task.cursor,
+        limit=list_limit(total) if total else MAX_ITEMS,
     )
     while not task.done:
         query = partial(
