@@ -234,8 +234,7 @@ def _inputs(request: TrainRequest) -> tuple[Sources, TrainSettings]:
         if teacher is not None and not Path(teacher).is_file():  # not a file of vectors
             check_name(teacher)
     work_beside(sources.out)
-    check_files(sources, settings)
-    return sources, settings
+    return check_files(sources, settings), settings
 
 
 def _settings(request: TrainRequest) -> TrainSettings:
