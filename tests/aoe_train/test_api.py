@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 import aoe_train
-from aoe_train import Encoder, encode, evaluate, losses, train
+from aoe_train import encode, evaluate, losses, train
 from pairkit import ConfigError, PairDataset, Progress
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import WORDS, card_of, read_json, weights, write_pairs
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises
+from tests.aoe_train.tiny import WORDS, card_of, load, read_json, weights, write_pairs
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
 
@@ -167,7 +167,7 @@ def test_custom_loss_is_used_and_recorded(train_file, shallow, tmp_path, capsys)
     assert "cosine" not in str(plan)
 
 
-@pytest.mark.parametrize("suite", ["sts", "binary"])
+@cases("suite", ["sts", "binary"])
 def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallow, capsys):
     pairs = rows(train_file)
     pairs.append({**pairs[3], "score": 0.0 if pairs[3]["score"] else 5.0})
@@ -186,7 +186,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
         evaluate(shallow, data_dir=".", columns=columns)
 
 
-@pytest.mark.parametrize("form", ["dataset", "csv", "mixed"])
+@cases("form", ["dataset", "csv", "mixed"])
 def test_rows_by_llms_are_recognised(form, shallow, tmp_path):
     said = {"llms": ["chatgpt"], "prompt_hashes": ["a1"]}
     own = [
@@ -215,7 +215,7 @@ def test_plan_writes_nothing(train_file, shallow, tmp_path, monkeypatch):
 
 
 def test_evaluation_as_tables(dev_file, shallow, tmp_path):
-    encoder, how = Encoder.load(shallow), {"cache": False}
+    encoder, how = load(shallow), {"cache": False}
     found = evaluate(encoder, data=rows(dev_file), resamples=100, **how)
     scores = found.to_dict()["the list given"]
     (row,) = found.to_polars().filter(metric="spearman").to_dicts()
@@ -251,7 +251,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, tmp_path, c
 def test_encode_returns_an_array_or_writes_a_file(shallow, tmp_path):
     texts = ["the cat", "a dog", "the man on the road"]
     vectors = encode(texts, model=shallow)
-    column = encode(pl.Series(texts), model=Encoder.load(shallow))
+    column = encode(pl.Series(texts), model=load(shallow))
     assert (vectors == column).all()
     (tmp_path / "t.txt").write_text("".join(f"{text}\n" for text in texts))
     seen = []
@@ -273,16 +273,16 @@ FOUR = [
 ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "texts", [None, 5, {"a man"}, {"a": 1}, pl.DataFrame({"text": ["a man"]}), b"a man", iter("a")]
 )
 def test_encode_accepts_only_texts(texts, bert):
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     with data_error("expected a text, or a list of texts; found"):
         encoder.encode(texts)
 
 
-@pytest.mark.parametrize(
+@cases(
     "call, message",
     [
         (lambda: ANY.encode(["a man"], model=None), "model = None: expected a folder"),
@@ -297,15 +297,15 @@ def test_encode_accepts_only_texts(texts, bert):
     ],
 )
 def test_errors_name_the_wrong_argument(call, message):
-    with pytest.raises(ConfigError) as raised:
+    with raises(ConfigError) as raised:
         call()
     assert str(raised.value).startswith(message)
 
 
 def test_plan_refuses_unknown_arguments():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'batchsize'"):
+    with raises(TypeError, match="unexpected keyword argument 'batchsize'"):
         ANY.plan(FOUR, batchsize=2)
-    with pytest.raises(ConfigError) as raised:
+    with raises(ConfigError) as raised:
         losses.AngleLoss(torch.nn.Identity(), tau=0)
     assert str(raised.value).startswith("setting 'tau.angle' = 0: ")
     assert "\n" not in str(raised.value)
@@ -359,7 +359,7 @@ def test_error_in_a_custom_loss_gets_a_note_on_its_arguments(bert, out):
     def own(vectors, labels):
         return torch.nn.functional.mse_loss(vectors[:, 0] @ vectors[:, 1], labels[:, None, None])
 
-    with pytest.raises(RuntimeError) as raised:
+    with raises(RuntimeError) as raised:
         train(FOUR, backbone=bert, out=out, objective=own, batch_size=2)
     (note,) = raised.value.__notes__
     assert "own: called with vectors (row, column, dim) of shape (2, 2, " in note

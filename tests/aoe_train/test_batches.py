@@ -15,6 +15,7 @@ from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
+from tests.aoe_train.shorthand import approx, cases
 from tests.aoe_train.tiny import wordpiece
 
 STRATEGIES = [
@@ -65,7 +66,7 @@ def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, 
     assert all(len({len(part) for part in parts}) == 1 for parts in slices)
 
 
-@pytest.mark.parametrize("how", STRATEGIES)
+@cases("how", STRATEGIES)
 def test_plan_depends_only_on_seed_and_epoch(how):
     def plans(seed, epochs=range(3)):
         sampler = batches_of(*make(300, "binary"), 8, seed=seed, **how)
@@ -103,7 +104,7 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
         assert abs(np.corrcoef(np.arange(len(middles)), middles)[0, 1]) < 0.2  # no order of length
 
 
-@pytest.mark.parametrize(
+@cases(
     "most, rows, world, cuts",
     [(9, 6, 1, [3, 4, 5]), (9, 2, 1, [2, 4, 5]), (14, 6, 2, [4]), (1, 6, 3, [3])],
 )
@@ -191,7 +192,7 @@ def test_statistics_ignore_absent_negatives(store):
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
     padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])
     own = sum(lengths[[0, 1, 2, 1, 3, 0, 5]])
-    assert plan["padding_share"] == pytest.approx(1 - own / padded)
+    assert plan["padding_share"] == approx(1 - own / padded)
 
 
 def test_single_texts_are_encoded_twice(store):
@@ -262,7 +263,7 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     assert 1 in whole
 
 
-@pytest.mark.parametrize(
+@cases(
     "how, weights, passes",
     [
         ({}, [1, 1], [1, 1]),
@@ -275,7 +276,7 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     ],
 )
 def test_epoch_passes_by_hand(how, weights, passes):
-    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == pytest.approx(passes)
+    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == approx(passes)
 
 
 def test_repeated_and_waiting_rows_are_counted():

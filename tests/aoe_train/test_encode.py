@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import read_json
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises
+from tests.aoe_train.tiny import load, read_json
 
 DIM = 32
 PARTS = [1000, 1000, 300]  # texts that are encoded and stored together
@@ -28,7 +28,7 @@ class Fake(Encoder):
     """Vectors of a text's checksum that also contain the batch size, which may affect real models."""
 
     def __init__(self, bert, stop_before=None, version="1"):
-        real = Encoder.load(bert)
+        real = load(bert)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.calls = []
         self.stop_before, self.version = stop_before, version
@@ -96,7 +96,7 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("kind", [*WRITERS, ".parquet"])
+@cases("kind", [*WRITERS, ".parquet"])
 def test_a_table_keeps_its_columns(tmp_path, kind, fake):
     path = tmp_path / f"in{kind}"
     if kind == ".parquet":
@@ -148,7 +148,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, 
     for stop in stops:
         if done + 1000 * stop > 2000:
             break
-        with pytest.raises(KeyboardInterrupt):
+        with raises(KeyboardInterrupt):
             run(path, out, Fake(bert, stop_before=stop))
         assert not out.exists()
         done += 1000 * stop
@@ -162,7 +162,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(bert, tmp_path_factory, stops, 
 
 def test_other_settings_do_not_resume_a_run(lines, tmp_path, bert):
     out, other = tmp_path / "out.npy", Fake(bert, version="2")
-    with pytest.raises(KeyboardInterrupt):
+    with raises(KeyboardInterrupt):
         run(lines, out, Fake(bert, stop_before=1))
     with config_error(r"model\.weights \(1 there, 2 now\).*fresh=True"):
         run(lines, out, other)
@@ -177,7 +177,7 @@ def test_an_existing_output_is_replaced_only_with_fresh(lines, tmp_path, fake):
     out.write_text("precious")
     with config_error("already exists; give fresh=True"):
         run(lines, out, fake)
-    with pytest.raises(DataError):  # nor if its replacement can't be made
+    with raises(DataError):  # nor if its replacement can't be made
         run(tmp_path / "none.txt", out, fake, fresh=True)
     assert out.read_text() == "precious"
     assert leftovers(out) == ["out.npy"]
@@ -201,7 +201,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@cases("name", BAD)
 def test_bad_inputs_are_refused_before_encoding(tmp_path, name, fake):
     data, message = BAD[name]
     (tmp_path / name).write_bytes(data)
@@ -229,7 +229,7 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
             run(table, tmp_path / "table.npy", fake)
 
 
-@pytest.mark.parametrize(
+@cases(
     "path, out, options, message",
     [
         ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
@@ -248,7 +248,7 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
 def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "folder.npy").mkdir()
     (lines.parent / "in.doc").touch()
-    with pytest.raises((ConfigError, DataError), match=message):
+    with raises((ConfigError, DataError), match=message):
         run(lines.parent / path, lines.parent / out, fake, **options)
 
 
@@ -259,7 +259,7 @@ def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
     (reranker / "config.json").write_text(json.dumps(config))
     with config_error(r"is a classifier or reranker, .* has no vectors of texts"):
         aoe_train.encode(lines, model=reranker, out=tmp_path / "out.npy")
-    assert Encoder.load(reranker).dim  # as a backbone
+    assert load(reranker).dim  # as a backbone
 
 
 def test_faults_during_encoding(lines, tmp_path, bert):
@@ -311,7 +311,7 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
         assert np.array_equal(np.array(record(out)["ranges"], np.float32), expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     "made, message",
     [
         (np.zeros((3, DIM + 1), np.float32), "have 33 dimensions, expected 32"),
@@ -330,5 +330,5 @@ def test_invalid_calibration_sets(made, message, lines, tmp_path, fake):
         path.write_bytes(made)
     elif made is not None:
         np.save(path, made)
-    with pytest.raises((ConfigError, DataError), match=message):
+    with raises((ConfigError, DataError), match=message):
         run(lines, tmp_path / "out.npy", fake, quantize="int8", calibration=path)

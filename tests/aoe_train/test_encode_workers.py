@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aoe_train import Encoder, encode
+from aoe_train import encode
 from aoe_train.encoding import encode_run
 from aoe_train.encoding import encode_workers as workers
 from aoe_train.encoding.encode_workers import WorkerPool, WorkerSpec, workers_devices
@@ -18,8 +18,8 @@ from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
-from tests.aoe_train.refusals import config_error
-from tests.aoe_train.tiny import write_texts
+from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.tiny import load, write_texts
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
 
@@ -47,7 +47,7 @@ def test_workers_give_the_same_bytes_and_a_killed_one_is_reported(
     monkeypatch.setattr(
         workers, "_AHEAD", 1
     )  # three parts or more are left, so each worker gets another
-    encoder = Encoder.load(bert, precision="fp32")
+    encoder = load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
@@ -102,13 +102,13 @@ def test_workers_from_python(bert, texts, tmp_path):
         tmp_path / "two.npy.run.json"
     ).read_bytes()
     with config_error("2 workers: each worker loads the model"):
-        encode(texts, model=Encoder.load(bert), out=two, workers=2)
+        encode(texts, model=load(bert), out=two, workers=2)
     with config_error(r"workers 2: only for a file of texts"):
         encode(["a cat"], model=bert, workers=2)
     with config_error("device nonsense isn't available"):
         encode(["a cat"], model=bert, device="nonsense")
     with config_error("the Encoder is already on cpu"):
-        encode(["a cat"], model=Encoder.load(bert))
+        encode(["a cat"], model=load(bert))
 
 
 class _RayError(Exception):
@@ -189,7 +189,7 @@ def worker_spec(bert, device=None):
 
 
 def test_lost_actors_do_not_change_the_output(bert, texts, tmp_path):
-    encoder = Encoder.load(bert, precision="fp32")
+    encoder = load(bert, precision="fp32")
     settings = {"model": encoder.identity(), "prompt": "", "normalize": False, "batch tokens": None}
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     encode_file(texts, whole, partial(map, encoder.encode), encoder.dim, settings)
@@ -221,7 +221,7 @@ def test_errors_that_end_a_run(bert, tmp_path):
             ActorPool(Cluster(ray, "auto"), spec, 2, pytest.fail)
 
 
-@pytest.mark.parametrize(
+@cases(
     "nodes, device, workers, expected",
     [
         ([4, 4], None, None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
@@ -249,7 +249,7 @@ def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
             {**nobody, "device": "cuda:0,cuda:1"},
             "device='cuda:0,cuda:1': on a cluster only the kind",
         ),
-        ({**nobody, "model": Encoder.load(bert)}, "engine='ray': each worker loads the model"),
+        ({**nobody, "model": load(bert)}, "engine='ray': each worker loads the model"),
     ):
         with config_error(words):
             encode(texts, **{"model": bert, "out": tmp_path / "out.npy", **given})

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 import torch
 from numpy.testing import assert_allclose
 from transformers import BartConfig, BartModel
 
-from aoe_train import Encoder, encode
+from aoe_train import encode
 from pairkit import ConfigError
 from tests import forked
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS, around, read_json, save_bert
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
+from tests.aoe_train.tiny import WORDS, around, load, read_json, save_bert
 
 TEXTS = [
     "a man playing a flute",
@@ -30,7 +29,7 @@ PROMPT = "the {text} is:"
 
 
 def test_order_batches_and_repeats_do_not_matter(bert):
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     encoder.model.train()
     vectors = encoder.encode(TEXTS)
     assert encoder.model.training  # as it was
@@ -44,12 +43,12 @@ def test_order_batches_and_repeats_do_not_matter(bert):
         encoder.encode(["a cat", float("nan")])
     exact = encoder.encode(TEXTS, normalize=True)
     for precision in ("bf16", "fp16"):
-        rough = Encoder.load(bert, precision=precision).encode(TEXTS, normalize=True)
+        rough = load(bert, precision=precision).encode(TEXTS, normalize=True)
         assert (rough * exact).sum(1).min() > 0.999, precision
 
 
 def test_encoding_does_not_change_the_identity(bert):
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     other = encoder.tokenizer.backend_tokenizer
     other.enable_truncation(8)  # as many a saved tokenizer has it
     other.enable_padding(length=8)
@@ -60,8 +59,8 @@ def test_encoding_does_not_change_the_identity(bert):
     assert encoder.identity() != before
 
 
-@pytest.mark.parametrize("which", ["bert", "llama"])
-@pytest.mark.parametrize(
+@cases("which", ["bert", "llama"])
+@cases(
     "more",
     [
         {},
@@ -70,10 +69,10 @@ def test_encoding_does_not_change_the_identity(bert):
     ],
 )
 def test_saved_and_loaded_it_is_the_same(which, more, out, request):
-    encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
+    encoder = load(request.getfixturevalue(which), max_length=12, **more)
     encoder.save(out)
     assert len({path.stat().st_mode for path in out.iterdir() if path.is_file()}) == 1
-    again = Encoder.load(out)
+    again = load(out)
     assert again.settings == encoder.settings
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
     for content, message in (
@@ -82,19 +81,19 @@ def test_saved_and_loaded_it_is_the_same(which, more, out, request):
     ):
         (out / "aoe.json").write_text(content)
         with data_error(message):
-            Encoder.load(out)
+            load(out)
 
 
 def test_decoders_pool_their_last_token(llama, caplog):
-    assert Encoder.load(llama, inference_only=True).settings.pooling == "last"
+    assert load(llama, inference_only=True).settings.pooling == "last"
     assert "stores no pooling, so texts are pooled by last" in caplog.text
-    both = Encoder.load(llama, bidirectional=True, pooling="cls")
+    both = load(llama, bidirectional=True, pooling="cls")
     assert not np.allclose(both.encode("ab"), both.encode("ac"))
-    causal = Encoder.load(llama, pooling="cls")
+    causal = load(llama, pooling="cls")
     assert np.allclose(causal.encode("ab"), causal.encode("ac"))
 
 
-@pytest.mark.parametrize(
+@cases(
     "overrides, message",
     [
         ({"pooling": "median"}, "pooling"),
@@ -106,11 +105,11 @@ def test_decoders_pool_their_last_token(llama, caplog):
 )
 def test_impossible_settings(bert, overrides, message):
     with config_error(message):
-        Encoder.load(bert, **overrides)
+        load(bert, **overrides)
 
 
 def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]
     expected, sizes = encoder.encode(texts), []
 
@@ -126,11 +125,11 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     assert too_many
     assert len(too_many) <= 4  # not again for each batch
     assert sum(size for size in sizes if size <= 6) == 40
-    with pytest.raises(torch.OutOfMemoryError):
+    with raises(torch.OutOfMemoryError):
         encoder.encode(texts, halve=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "raised, error, message",
     [
         (
@@ -145,9 +144,9 @@ def test_out_of_memory_for_one_text(raised, error, message, bert, monkeypatch):
     def refuse(*_):
         raise raised
 
-    encoder = Encoder.load(bert)
+    encoder = load(bert)
     monkeypatch.setattr(encoder.model, "forward", refuse)
-    with pytest.raises(error, match=message):
+    with raises(error, match=message):
         encoder.encode(TEXTS)
 
 
@@ -160,7 +159,7 @@ def test_encoder_decoders_are_refused(bert, tmp_path):
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(bert / name, tmp_path)
     with config_error("BartModel is an encoder-decoder"):
-        Encoder.load(tmp_path)
+        load(tmp_path)
 
 
 def write_texts(path, count):
@@ -195,13 +194,13 @@ def test_flags_and_the_json_object(bert, tmp_path):
     }
     found = pl.read_parquet(out)
     assert found.columns == ["body", "n", "vector"]
-    wanted = Encoder.load(bert).encode(texts, normalize=True)
-    assert found["vector"].to_numpy() == pytest.approx(wanted, abs=1e-6)
+    wanted = load(bert).encode(texts, normalize=True)
+    assert found["vector"].to_numpy() == approx(wanted, abs=1e-6)
 
 
 def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     texts = write_texts(tmp_path / "in.txt", 40)
-    vectors = Encoder.load(bert).encode(texts)[:, :12]
+    vectors = load(bert).encode(texts)[:, :12]
     out, query = tmp_path / "out.npy", tmp_path / "query.npy"
     flags = ("--model", bert, "--dim", "12", "--precision", "fp32", "-q")
     aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "int8", *flags)
@@ -210,7 +209,7 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     record = read_json(tmp_path / "out.npy.run.json")
     ranges = np.array(record["ranges"], np.float32)
     assert (record["dim"], record["quantize"]) == (12, "int8")
-    assert ranges == pytest.approx(np.stack([vectors.min(0), vectors.max(0)]), abs=1e-6)
+    assert ranges == approx(np.stack([vectors.min(0), vectors.max(0)]), abs=1e-6)
 
     (tmp_path / "one.txt").write_text(texts[7] + "\n")
     one = ("encode", tmp_path / "one.txt", "--out", query, "--quantize", "int8", *flags)
@@ -231,10 +230,10 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
 
 def test_identity_depends_on_weights_settings_and_precision(bert, tmp_path):
     encoders = [
-        *(Encoder.load(bert) for _ in range(3)),
-        Encoder.load(save_bert(tmp_path / "other", seed=1)),
+        *(load(bert) for _ in range(3)),
+        load(save_bert(tmp_path / "other", seed=1)),
         *(
-            Encoder.load(bert, **how)
+            load(bert, **how)
             for how in ({"pooling": "max"}, {"precision": "fp16"}, around("the {text} of"))
         ),
     ]
@@ -246,9 +245,7 @@ def test_identity_depends_on_weights_settings_and_precision(bert, tmp_path):
 
 def test_prompts_by_name_and_by_text(bert, tmp_path):
     texts, out = write_texts(tmp_path / "in.txt", 9), tmp_path / "out.npy"
-    encoder = Encoder.load(
-        bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t"
-    )
+    encoder = load(bert, prompts={"query": "the man: ", "t": "a car "}, default_prompt_name="t")
     encoder.save(tmp_path / "m")
     command = ("encode", tmp_path / "in.txt", "--model", tmp_path / "m", "--out", out)
     for flags, asked in (
@@ -295,22 +292,22 @@ def test_minilm_equals_sentence_transformers(minilm):
     from sentence_transformers import SentenceTransformer
 
     texts = [*TEXTS, "Long text. " * 400, "Angles: naïve café, 日本語!"]
-    encoder = Encoder.load("minilm")
+    encoder = load("minilm")
     assert encoder.settings.pooling == "avg"
     assert encoder.settings.max_length == 256
     assert_allclose(encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5)
 
 
-@pytest.mark.parametrize("normalize", [False, True])
+@cases("normalize", [False, True])
 def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normalize):
     from sentence_transformers import SentenceTransformer
 
-    encoder = Encoder.load(bert, precision="fp32", normalize=normalize)
+    encoder = load(bert, precision="fp32", normalize=normalize)
     encoder.save(tmp_path)
     texts = ["a dog is running", "the red car", "a man was eating bread on the road"]
     theirs = SentenceTransformer(str(tmp_path), truncate_dim=12)
     found = encoder.encode(texts, dim=12)
-    assert found == pytest.approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
+    assert found == approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
     bits = encoder.encode(texts, dim=12, quantize="ubinary")
     assert bits.tolist() == theirs.encode(texts, precision="ubinary").tolist()
     int8 = {"quantize": "int8", "calibration": found}
@@ -318,7 +315,7 @@ def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normal
         encoder.encode(texts[1], dim=12, **int8),
         encoder.encode(texts, dim=12, quantize="int8"),
     )
-    assert one == pytest.approx(all_of_them[1], abs=1)
+    assert one == approx(all_of_them[1], abs=1)
     with config_error("calibration: its vectors have 12 dimensions; expected 8"):
         encoder.encode(texts, dim=8, **int8)
     with config_error("dim 33"):

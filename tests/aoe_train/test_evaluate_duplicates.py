@@ -2,12 +2,11 @@
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import evaluate
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error
 
 
 def at_angles(degrees):
@@ -41,7 +40,7 @@ def pairs_of(*pairs):
     return pl.DataFrame(pairs, schema=["duplicate", "canonical"], orient="row")
 
 
-@pytest.mark.parametrize(
+@cases(
     "days, pairs, nearest, expected",
     [
         # a is the newest; c comes first, then b and d
@@ -60,7 +59,7 @@ def pairs_of(*pairs):
 def test_newer_reports_are_queries_and_older_ones_candidates(days, pairs, nearest, expected):
     model = at_angles({text: 10 * place for place, text in enumerate(nearest)})
     found = evaluated(pairs_of(*pairs), tracker_of(days), model=model)
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert {name: found[name] for name in expected} == approx(expected)
 
 
 @settings(max_examples=25, deadline=None)
@@ -81,11 +80,9 @@ def test_metrics_equal_those_of_a_sorted_list(scores, data):
     found = evaluated(splits, tracker_of(range(len(ids))), model=model)
     listed = sorted(range(len(scores)), key=lambda place: (-scores[place], place in alike))
     without = [place for place in listed if place not in alike[1:]]
-    assert found["mrr"] == pytest.approx(1 / (1 + without.index(alike[0])))
+    assert found["mrr"] == approx(1 / (1 + without.index(alike[0])))
     hits = [rank for rank, place in enumerate(listed, 1) if place in alike]
-    assert found["map"] == pytest.approx(
-        np.mean([number / rank for number, rank in enumerate(hits, 1)])
-    )
+    assert found["map"] == approx(np.mean([number / rank for number, rank in enumerate(hits, 1)]))
 
 
 def test_parts_are_by_length_and_by_age():
@@ -208,7 +205,7 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
     assert "1 that contain one report twice" in told
 
 
-@pytest.mark.parametrize(
+@cases(
     "reports, pairs, message",
     [
         ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids occur in several rows, first 1"),
@@ -237,5 +234,5 @@ def test_time_formats():
     times = ["30/Sep/21 17:20", "2021-09-30T17:00:00", "2021-09-30T19:10:00+02:00", "2021-09-30"]
     reports = tracker_of([0] * 4).with_columns(created=pl.Series(times))
     model = at_angles({"a": 0, "c": 10, "d": 20, "b": 30})
-    assert evaluated(pairs_of(("b", "a")), reports, model=model)["mrr"] == pytest.approx(1 / 3)
-    assert evaluated(pairs_of(("b", "c")), reports, model=model)["mrr"] == pytest.approx(1 / 2)
+    assert evaluated(pairs_of(("b", "a")), reports, model=model)["mrr"] == approx(1 / 3)
+    assert evaluated(pairs_of(("b", "c")), reports, model=model)["mrr"] == approx(1 / 2)

@@ -7,7 +7,7 @@ import pytest
 from aoe_train import evaluate
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import listing, serving, vector
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises
 
 
 def evaluated(texts, url, *, model="m", **options):
@@ -59,7 +59,7 @@ def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai")
     evaluated(TEXTS, server.url)
     server.answer = lambda texts, _: (400, {"error": {"message": "what is sk-secret doing here"}})
-    with pytest.raises(DataError) as caught:
+    with raises(DataError) as caught:
         evaluated(TEXTS, server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
     assert "sk-secret" not in str(caught.value)
@@ -89,9 +89,9 @@ def test_temporary_failures_are_retried(server, monkeypatch):
     assert evaluated(TEXTS, server.url)["n"] == 3
     assert len(server.asked) == 3
     server.answer = lambda texts, n: (200, listing(texts, dim=n))
-    with pytest.raises(BadReply, match="vectors of 4 dimensions, after vectors of 3"):
+    with raises(BadReply, match="vectors of 4 dimensions, after vectors of 3"):
         evaluated([f"text {number}" for number in range(200)], server.url)
-    with pytest.raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
+    with raises(RemoteError, match=r"m at http://127\.0\.0\.1:9/v1: can't be reached"):
         evaluated(TEXTS, "http://127.0.0.1:9/v1")
 
 
@@ -99,7 +99,7 @@ def refused(status, **said):
     return status, {"error": said}
 
 
-@pytest.mark.parametrize(
+@cases(
     "answer, error, words",
     [
         (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
@@ -136,16 +136,14 @@ def refused(status, **said):
 def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
     monkeypatch.setattr("asyncio.sleep", no_pause)
     server.answer = lambda *_: answer
-    with pytest.raises(error) as caught:
+    with raises(error) as caught:
         evaluated(["a", "long"], server.url)
     assert type(caught.value) is error
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text, words", [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")]
-)
+@cases("text, words", [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")])
 def test_texts_that_are_refused(server, text, words):
     class Task:
         name, texts, measure = "mine", ["a", text], None
@@ -155,7 +153,7 @@ def test_texts_that_are_refused(server, text, words):
     assert not server.asked
 
 
-@pytest.mark.parametrize(
+@cases(
     "url, words",
     [
         ("http://me:pw@host/v1", "holds a user or password"),
@@ -163,7 +161,7 @@ def test_texts_that_are_refused(server, text, words):
     ],
 )
 def test_addresses_that_are_refused(url, words):
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError) as caught:
         evaluated(TEXTS, url)
     assert words in str(caught.value)
     assert "pw" not in str(caught.value)

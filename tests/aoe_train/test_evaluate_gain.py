@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 from numpy.random import default_rng
 from scipy import stats
 
@@ -11,7 +10,7 @@ from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
-from tests.aoe_train.refusals import data_error
+from tests.aoe_train.shorthand import approx, data_error
 from tests.aoe_train.tiny import save_bert
 
 
@@ -35,7 +34,7 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
             method="percentile",
             random_state=2,
         ).confidence_interval
-        assert ours[name] == pytest.approx((theirs.low, theirs.high), abs=0.02)
+        assert ours[name] == approx((theirs.low, theirs.high), abs=0.02)
     assert intervals(judged, Resampling(2000, 8)) != ours
     monkeypatch.setattr("aoe_train.evaluation.resample._MAX_COUNTS", 1000)
     assert intervals(judged, Resampling(2000, 1)) == ours
@@ -50,11 +49,9 @@ def test_p_values():
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
     ahead = compare(good, bad, Resampling(999, 0))["spearman"]
-    assert ahead.difference == pytest.approx(good.scores()["spearman"] - bad.scores()["spearman"])
+    assert ahead.difference == approx(good.scores()["spearman"] - bad.scores()["spearman"])
     assert ahead.interval.low > 0
-    assert ahead.p == pytest.approx(
-        2 / 1000
-    )  # no resample on the other side: the least that 999 can tell
+    assert ahead.p == approx(2 / 1000)  # no resample on the other side: the least that 999 can tell
     level = compare(good, alike, Resampling(999, 0))["spearman"]
     assert level.p > 0.05
     assert level.interval.low < 0 < level.interval.high
@@ -103,7 +100,7 @@ def test_a_gain_by_hand():
     scores = np.tile([5.0, 4, 1, 0], 20)
     by_rank = gain(Correlation(RIGHT, scores), Correlation(HALF, scores), HOW)
     assert by_rank is not None
-    assert (by_rank.metric, by_rank.after) == ("spearman", pytest.approx(1))
+    assert (by_rank.metric, by_rank.after) == ("spearman", approx(1))
     assert str(by_rank).startswith("Spearman ")
 
 
@@ -188,14 +185,12 @@ once = np.ones((1, 4))
 
 def test_reliability_by_hand():
     assert reliability(np.array([1.0, 1, 0, 0]), once) == [1]
-    assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == pytest.approx(
+    assert reliability(np.array([0.9, 0.9, 0.1, 0.1]), once) == approx(
         [0.16 / 0.25]
     )  # mean square 0.41
     assert np.isnan(reliability(np.array([0.5] * 4), once)[0])  # judges that tell nothing
     twice = np.array([[2.0, 0, 0, 2]])  # the second and third pair don't stand there
-    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == pytest.approx(
-        [0.0625 / (0.75 * 0.25)]
-    )
+    assert reliability(np.array([1, 0.5, 0.5, 0.5]), twice) == approx([0.0625 / (0.75 * 0.25)])
 
 
 def test_corrected_auc_by_hand():
@@ -203,4 +198,4 @@ def test_corrected_auc_by_hand():
     # label 1 above label 0, from the top: 0.9 (0.9 + 0.1 + 0.9) + 0.1 (0.1 + 0.9) + 0.9 * 0.9, each pair with
     # itself half: 4 * 0.09 / 2; of 2 * 2
     measured = (1.71 + 0.1 + 0.81 + 0.18) / 4
-    assert judged.scores()["roc_auc"] == pytest.approx(0.5 + (measured - 0.5) / 0.64)
+    assert judged.scores()["roc_auc"] == approx(0.5 + (measured - 0.5) / 0.64)

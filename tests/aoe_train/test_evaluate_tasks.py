@@ -16,7 +16,7 @@ from sklearn.metrics import ndcg_score
 import aoe_train
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
@@ -53,7 +53,7 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     rows = pl.read_csv(published / "sts/STS16.tsv", separator="\t", quote_char=None)
     assert list(found) == ["spearman", "pearson", "n", "subsets", "overlap"]
     for figures, part in ((found, rows), (found["subsets"]["news"], rows.filter(subset="news"))):
-        assert (figures["spearman"], figures["pearson"]) == pytest.approx(by_hand(part), abs=1e-9)
+        assert (figures["spearman"], figures["pearson"]) == approx(by_hand(part), abs=1e-9)
         assert figures["n"] == part.height
     table = [
         ("x", 4, "rain falls", "rain fell"),
@@ -66,7 +66,7 @@ def test_a_year_as_a_whole_and_by_subset(published, tmp_path):
     assert found["subsets"]["x"] == {"n": 2}  # constant labels have no correlation
 
 
-@pytest.mark.parametrize("real", [False, pytest.param(True, marks=real_data)])
+@cases("real", [False, pytest.param(True, marks=real_data)])
 def test_files_of_the_published_size(published, *, real):
     table = evaluate(data_dir=REAL if real else published)
     (scores,) = table.scores.values()
@@ -160,12 +160,12 @@ def scores_of(data, **options):
 def test_thresholds_are_chosen_on_validation_and_applied_to_test(dataset):
     found = scores_of(dataset)
     labels, known = ([int(row[2]) for row in rows] for rows in (TEST, DEV))
-    assert found["roc_auc"] == pytest.approx(metrics.roc_auc_score(labels, cosines(TEST)))
+    assert found["roc_auc"] == approx(metrics.roc_auc_score(labels, cosines(TEST)))
     for name, score in (("f1", metrics.f1_score), ("accuracy", metrics.accuracy_score)):
         limit = found[f"{name}_threshold"]
         chosen_on = [score(known, cosines(DEV) >= value) for value in (limit, *cosines(DEV))]
         assert chosen_on[0] == max(chosen_on)
-        assert found[name] == pytest.approx(score(labels, cosines(TEST) >= limit))
+        assert found[name] == approx(score(labels, cosines(TEST) >= limit))
     # Parts by length use the thresholds of all pairs; one pair has no metrics.
     parts = found["subsets"]
     assert {name: part["n"] for name, part in parts.items()} == {
@@ -207,7 +207,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
         )
     for name, spearman in ((None, 1), ("test", 1), ("validation", -1)):
         ((_, found),) = evaluate(data=tmp_path, split=name, suite="sts").to_dict().items()
-        assert found["spearman"] == pytest.approx(spearman)
+        assert found["spearman"] == approx(spearman)
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def trained(bert, tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize(
+@cases(
     "pairs, expected, is_known",
     [
         ([("a", "b"), ("a", "x"), ("y", "z"), ("B", " a ")], [4, 7, 2, 4], True),
@@ -243,7 +243,7 @@ def scored(pairs):
     return [{"text1": one, "text2": two, "score": place} for place, (one, two) in enumerate(pairs)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "pairs, verdict",
     [
         (
@@ -333,7 +333,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
             }
         )
     expected = pl.DataFrame(figures).mean().row(0, named=True)
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert {name: found[name] for name in expected} == approx(expected)
     assert found["n"] == len(gains)
 
 

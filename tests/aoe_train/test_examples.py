@@ -4,14 +4,13 @@ import json
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aoe_train.data import examples as reading
 from aoe_train.data.examples import distinct, negative_counts, negatives_in_words, read_examples
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error
 
 
 def put(path, text):
@@ -24,7 +23,7 @@ def columns_of(examples):
     return [[examples.texts[number] for number in row if number != ABSENT] for row in examples.rows]
 
 
-@pytest.mark.parametrize(
+@cases(
     "content, kind, texts, rows",
     [
         ("text1,text2,label\nb,a,1\na,c,0\nb,b,0\n", "binary", "bac", [[0, 1], [1, 2], [0, 0]]),
@@ -103,7 +102,7 @@ def rows_of(examples):
 CONTRADICTING = "text1,text2,label\na,b,1\nc,d,0\nb,a,0\na,b,1\ne,e,0\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     "conflicts, left",
     [
         ("keep", [("a", "b", 1), ("c", "d", 0), ("b", "a", 0), ("a", "b", 1), ("e", "e", 0)]),
@@ -160,7 +159,7 @@ def test_row_numbers_are_those_of_the_file(tmp_path):
     assert examples.reading.record()["left_out"] == {"neutral": 3}
 
 
-@pytest.mark.parametrize(
+@cases(
     "conflicts, left", [("drop", [("a", "b", "c")]), ("first", [("a", "b", "c"), ("g", "h", "i")])]
 )
 def test_conflicting_triplets(tmp_path, conflicts, left):

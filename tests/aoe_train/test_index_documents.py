@@ -5,8 +5,8 @@ import pytest
 import aoe_train
 from aoe_train import Encoder, open_index
 from pairkit import ConfigError
-from tests.aoe_train.refusals import data_error
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import cases, data_error
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_no_chunk_is_longer_than_the_model_reads(bert, out, tmp_path):
     assert len(texts) > 50
 
 
-@pytest.mark.parametrize(
+@cases(
     "given, error, message",
     [
         (

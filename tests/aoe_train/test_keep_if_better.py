@@ -6,7 +6,7 @@ import random
 import pytest
 
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import approx, config_error
 from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
 from tests.conftest import command_line
 
@@ -68,8 +68,8 @@ def test_better_model_is_saved(train_file, bert, out):
     assert not same_weights(out, bert)
     how = {"against": bert, "resamples": 1000}
     (again,) = evaluate(out, data=judged_rows(1), **how).gains.values()
-    assert again.after == pytest.approx(found.gain.after, abs=1e-3)
-    assert again.before == pytest.approx(found.gain.before, abs=1e-3)
+    assert again.after == approx(found.gain.after, abs=1e-3)
+    assert again.before == approx(found.gain.before, abs=1e-3)
     card = card_of(out)
     assert "The weights are the model's." in " ".join(card.split())
     assert "backbone's own weights" not in card
@@ -151,4 +151,4 @@ def test_rejected_adapters_are_reset(few, bert, out):
     assert found.kept == "backbone"
     texts = [row["text1"] for row in judged_rows(1, 8)]
     before = Encoder.load(bert).encode(texts)
-    assert found.encoder.encode(texts) == pytest.approx(before, abs=1e-6)
+    assert found.encoder.encode(texts) == approx(before, abs=1e-6)

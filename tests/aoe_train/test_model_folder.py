@@ -21,17 +21,18 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
+from tests.aoe_train.shorthand import cases, raises
 from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
 
 
 def refused(load, error, message):
-    with pytest.raises(error, match=message) as caught:
+    with raises(error, match=message) as caught:
         load()
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields, error, message",
     [
         ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
@@ -79,16 +80,16 @@ def test_accepted_configurations(copy):
     )  # by transformers, as it isn't installed
 
 
-@pytest.mark.parametrize(
+@cases(
     "name", ["config.json", "tokenizer.json", "tokenizer_config.json", "aoe.json", "modules.json"]
 )
-@pytest.mark.parametrize("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
+@cases("content", [b"[" * 200_000, b"{", b"\xff", b"[]", b"1" * 5000])
 def test_hostile_json(copy, name, content):
     (copy / name).write_bytes(content)
     refused(lambda: Encoder.load(copy), DataError, rf"{name}")
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields, message",
     [
         ({"megatron_config": {"a": 1}, "megatron_core": "evil"}, "megatron_co"),
@@ -165,7 +166,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "kinds, pooling, message",
     [
         *(
@@ -200,7 +201,7 @@ def test_unlisted_modules_and_poolings_are_refused(copy, kinds, pooling, message
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
-@pytest.mark.parametrize(
+@cases(
     "file, fields, message",
     [
         (DENSE, {"activation_function": "os.system"}, "activation_function = 'os.system'"),
@@ -227,7 +228,7 @@ def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     refused(lambda: Encoder.load(copy), DataError, message)
 
 
-@pytest.mark.parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
+@cases("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
 def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
     listed = read_json(copy / "modules.json")
@@ -274,7 +275,7 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
         return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
 
     kill_at(2)
-    with pytest.raises(Killed):
+    with raises(Killed):
         train()
     (state,) = (tmp_path / "m.work").glob("step-*.pt")
     torch.save({"optimiser": Bomb(tmp_path / "ran")}, state)
@@ -350,7 +351,7 @@ def refusal_of(call):
 UNITS = [*SIGNS[::4], *MARKUP[::40], "[CLS]##", "\r\n\u0301", "a/..", "{text} "]
 
 
-@pytest.mark.parametrize("name", AOE)
+@cases("name", AOE)
 def test_repetitions_take_linear_time(name):
     parse = AOE[name]()
     for unit in UNITS:

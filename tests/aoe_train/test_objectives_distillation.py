@@ -14,7 +14,7 @@ from aoe_train.objectives.objective import Objective, make_objective
 from aoe_train.objectives.objective_checks import TeacherInfo, TeacherSample
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import approx, config_error
 from tests.aoe_train.test_objectives_mix import only
 
 theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
@@ -69,7 +69,7 @@ def test_scores_of_all_pairs_by_hand():
             teacher=teacher,
         )
         expected = sum(square**2 for square in squares) / len(squares)
-        assert float(found) == pytest.approx(expected, abs=1e-6)
+        assert float(found) == approx(expected, abs=1e-6)
 
 
 @quick
@@ -150,7 +150,7 @@ def test_principal_projection_has_no_weights():
     )
     assert not list(objective.parameters())
     own = teacher @ principal_axes(sample.teacher).double()[:, :2]
-    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == pytest.approx(
+    assert objective(own, None, texts, BatchTeachers(teacher=teacher))["loss"] == approx(
         0, abs=1e-6
     )
 

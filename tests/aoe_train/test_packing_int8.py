@@ -22,12 +22,12 @@ from aoe_train.model.precision import (
     weights_dtype,
 )
 from aoe_train.model.quantization import quantized, restored, value_ranges
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import cases, config_error
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
 
-@pytest.mark.parametrize(
+@cases(
     "rows, least, zero, expected, scale",
     [  # 63.5 goes up
         (
@@ -72,7 +72,7 @@ def test_rows_do_not_depend_on_each_other(count, place, loud):
         assert torch.equal(layer(rows[[place]])[0], layer(others)[place])
 
 
-@pytest.mark.parametrize("only", [True, False])
+@cases("only", [True, False])
 def test_vectors_do_not_depend_on_the_batch(minilm, only):
     encoder = Encoder.load(minilm, precision="int8", inference_only=only)
     assert isinstance(encoder.model.backbone, PackedBert) == only
@@ -104,7 +104,7 @@ def test_int8_is_only_for_encoding(bert, tmp_path):
 SLOW, LIKE, FAST = 4.8, 1.1, 0.14  # times of fp32: of plain AVX-512, of no consequence, of AMX
 
 
-@pytest.mark.parametrize(
+@cases(
     "wanted, device, times, told",
     [
         (
@@ -127,7 +127,7 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
     assert slow == (None if wanted == "auto" else found)
 
 
-@pytest.mark.parametrize(
+@cases(
     "flags, by_onednn, computed",
     [
         ({"avx2": True}, False, "fp32"),
@@ -149,7 +149,7 @@ def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, m
     assert ("computing in fp32" in note) == (computed == "fp32")
 
 
-@pytest.mark.parametrize(
+@cases(
     "int8, bf16, told",
     [
         (0.3, 4.0, None),
@@ -179,7 +179,7 @@ def test_constant_dimensions():
     assert restored(codes, "int8", 2, value_ranges([vectors]))[:, 0].tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8", "binary", "ubinary"])
+@cases("quantize", ["float32", "int8", "binary", "ubinary"])
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds, dim=st.integers(1, 20))
 def test_codes_equal_sentence_transformers(quantize, seed, dim):

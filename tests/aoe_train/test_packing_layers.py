@@ -16,6 +16,7 @@ from aoe_train.model.packing.layers import (
     train_used_rows,
 )
 from aoe_train.model.packing.packed_run import use_fast_layers
+from tests.aoe_train.shorthand import cases
 
 
 def _both(bias):
@@ -34,9 +35,9 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("products", CHOICES.values(), ids=CHOICES)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(24,), (7, 24), (2, 7, 24)])
+@cases("products", CHOICES.values(), ids=CHOICES)
+@cases("bias", [True, False])
+@cases("shape", [(24,), (7, 24), (2, 7, 24)])
 def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     if products is not None:
         monkeypatch.setattr(layers, "_onednn_products", lambda: products)
@@ -52,7 +53,7 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
+@cases(
     "capability, intel, bf16, products",
     [
         ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),

@@ -5,13 +5,12 @@ from collections import Counter
 
 import numpy as np
 import polars as pl
-import pytest
 from numpy.random import default_rng
 
 from aoe_train import Encoder, evaluate, index, sample_pairs, search
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
 from tests.aoe_train.tiny import WORDS, save_bert
 
 
@@ -64,7 +63,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_results_of_queries(case):
     texts, queries, top, expected, share = CASES[case]
     texts, queries, expected = (words.split(",") for words in (texts, queries, expected))
@@ -137,10 +136,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@cases("case", REFUSED)
 def test_what_can_not_be_sampled(case):
     texts, models, options, error, message = REFUSED[case]
-    with pytest.raises(error, match=message):
+    with raises(error, match=message):
         sample_pairs([*texts], model=models, **options)
 
 
@@ -183,13 +182,13 @@ def test_the_gain_is_that_over_all_queries():
     assert rows.height < 400  # all queries with different results
     gain, found = verdict(rows, one, other)
     assert gain.word == "better"
-    assert gain.ahead.difference == pytest.approx(difference)
+    assert gain.ahead.difference == approx(difference)
     assert gain.share == rows["query_share"][0] < 1
     assert gain.pairs == rows["text1"].n_unique()
     assert found.suite == "search"
     assert type(gain).of(gain.to_dict()).to_dict() == gain.to_dict()
     back, _ = verdict(rows, other, one)
-    assert (back.word, back.ahead.difference) == ("worse", pytest.approx(-difference))
+    assert (back.word, back.ahead.difference) == ("worse", approx(-difference))
 
 
 def test_queries_with_unjudged_results_are_left_out(capsys):
@@ -217,7 +216,7 @@ def candidates(rows):
     return [name.removeprefix("rank of ") for name in rows.columns if name.startswith("rank of ")]
 
 
-@pytest.mark.parametrize(
+@cases(
     "models, purposes, expected",
     [
         (1, [], ["model 0"]),
@@ -233,7 +232,7 @@ def test_candidates(models, purposes, expected):
         assert model.encoded == Counter([*MANY, *ASKED])  # each once, for all candidates
 
 
-@pytest.mark.parametrize("top", [1, 3])
+@cases("top", [1, 3])
 def test_the_sheet_has_the_rank_of_each_result(top):
     model = Model()
     rows = sample_pairs(MANY, model=[model], queries=ASKED, top=top).pairs
@@ -312,7 +311,7 @@ VERDICTS = {
 }
 
 
-@pytest.mark.parametrize("case", VERDICTS)
+@cases("case", VERDICTS)
 def test_judged_candidates_are_compared_without_a_model(case):
     outcomes, expected = VERDICTS[case]
     found = evaluate(data=judged_candidates(outcomes))
@@ -327,7 +326,7 @@ def test_judged_candidates_are_compared_without_a_model(case):
         (scores,) = by_task.values()
         assert scores["P@1"] == np.mean(outcomes[name])
         if name != "A":
-            assert scores["gain"]["difference"] == pytest.approx(
+            assert scores["gain"]["difference"] == approx(
                 0.5 * (np.mean(outcomes[name]) - np.mean(outcomes["A"]))
             )
 
@@ -377,7 +376,7 @@ def test_recorded_and_measured_results_agree():
         assert (ours.result.scores, ours.result.n) == (theirs.result.scores, len(found))
         assert ours.result.scores["P@1"] <= ours.result.scores["success@3"] <= found.mean()
     (score,) = recorded["model 1"].values()
-    assert (score.gain.metric, score.gain.ahead.difference) == ("P@1", pytest.approx(-difference))
+    assert (score.gain.metric, score.gain.ahead.difference) == ("P@1", approx(-difference))
 
 
 NO_MODEL = {
@@ -395,10 +394,10 @@ NO_MODEL = {
 }
 
 
-@pytest.mark.parametrize("case", NO_MODEL)
+@cases("case", NO_MODEL)
 def test_what_needs_a_model(case):
     data, error, message = NO_MODEL[case]
-    with pytest.raises(error, match=message):
+    with raises(error, match=message):
         evaluate(data=data)
 
 

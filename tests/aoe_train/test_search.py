@@ -16,8 +16,8 @@ import pytest
 from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
-from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
 TEXTS = [
@@ -74,14 +74,12 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
 
 
-@pytest.mark.parametrize(
-    "by, top, count", [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)]
-)
+@cases("by, top, count", [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)])
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     assert candidates(by, top) == count
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, content, columns, key_column, keys",
     [
         ("a.csv", "text,n\na boat,1\n\n,2\na dog,3\n", None, "row", [2, 5]),
@@ -177,7 +175,7 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     assert "left out the columns bytes, span, thing, image" in caplog.text
 
 
-@pytest.mark.parametrize(
+@cases(
     "rows, columns, words",
     [
         ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
@@ -301,9 +299,7 @@ def test_search_by_both_fuses_vectors_and_words(opened):
                 scores[hit.place] = hit.score
             wanted += weight * (scores - scores.min()) / max(np.ptp(scores), 1e-9)
         found = index.search(asked)
-        assert [hit.score for hit in found] == pytest.approx(
-            sorted(wanted, reverse=True)[:10], abs=5e-3
-        )
+        assert [hit.score for hit in found] == approx(sorted(wanted, reverse=True)[:10], abs=5e-3)
         assert found[0].place == wanted.argmax()
     assert found[0].text == index.texts([found[0].place])[0]
     assert found[0].row["number"] == found[0].place + 1
@@ -327,7 +323,7 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
     asked = opened.texts([9])[0]
     (by_model,) = opened.search(asked, by="model", top=1)
     assert by_model.place == 9
-    assert by_model.score == by_model.cosine == pytest.approx(1, abs=1e-5)
+    assert by_model.score == by_model.cosine == approx(1, abs=1e-5)
     (by_words,) = search(made, asked, by="words", top=1)
     assert (by_words.place, by_words.cosine) == (9, None)
     assert 0.5 < by_words.words <= 1
@@ -410,9 +406,7 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()]
-)
+@cases("damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()])
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
     copied = Path(shutil.copytree(quantized, tmp_path / "index"))
     damage(copied / file)
@@ -481,7 +475,7 @@ def test_without_a_pair_the_highest_cosine_is_reported(bert, tmp_path):
     vectors = np.load(tmp_path / "vectors.npy")
     found = duplicates(tmp_path, min_cosine=1)
     assert found.pairs.is_empty()
-    assert found.highest == pytest.approx(np.triu(vectors @ vectors.T, 1).max(), abs=1e-6)
+    assert found.highest == approx(np.triu(vectors @ vectors.T, 1).max(), abs=1e-6)
     number = float(re.search(r"try min_cosine=([\d.]+)", found.notes()[1])[1])
     assert len(duplicates(tmp_path, min_cosine=number).pairs)
 
@@ -534,7 +528,7 @@ def test_the_three_commands(bert, tmp_path):
     assert len(json.loads(pairs)["pairs"]) == 60 * 59 / 2
 
 
-@pytest.mark.parametrize("quantize", ["float32", "int8"])
+@cases("quantize", ["float32", "int8"])
 def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     out = tmp_path / "index"
     whole = tmp_path / "whole"
@@ -548,7 +542,7 @@ def test_vectors_of_an_earlier_index_are_reused(bert, tmp_path, quantize):
     build(texts, out=whole, **how)
     assert (out / "rows.parquet").read_bytes() == (whole / "rows.parquet").read_bytes()
     vectors = np.load(out / "vectors.npy")
-    assert vectors == pytest.approx(np.load(whole / "vectors.npy"), abs=1e-6)
+    assert vectors == approx(np.load(whole / "vectors.npy"), abs=1e-6)
     assert vectors.dtype == quantize
     assert search(out, texts[11], model=bert)[0].text == texts[11]
     assert build(texts, out=out, **how).encoded == (0 if exact else 46)

@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose
 
 import aoe_train
 from aoe_train import Encoder, search, serve
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import cases, config_error, raises
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"
@@ -89,7 +89,7 @@ def waiting(server):
     return int(requests.get(f"{server.url}/health", timeout=60).json()["queue"]["texts"])
 
 
-@pytest.mark.parametrize("encoding, dimensions", [("float", 8), ("base64", 8), (None, None)])
+@cases("encoding, dimensions", [("float", 8), ("base64", 8), (None, None)])
 def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dimensions):
     texts = [*sentences(20), LONG]
     given = {"encoding_format": encoding, "dimensions": dimensions}
@@ -112,11 +112,11 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
     assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
     assert [model.id for model in client(server).models.list()] == ["m"]
     assert client(server).models.retrieve("m").id == "m"
-    with pytest.raises(openai.NotFoundError, match="this server has 'm'"):
+    with raises(openai.NotFoundError, match="this server has 'm'"):
         client(server).embeddings.create(input="a dog", model="text-embedding-3-small")
 
 
-@pytest.mark.parametrize(
+@cases(
     "body, status, words",
     [
         (b'{"input": NaN}', 400, "JSON is malformed"),
@@ -152,7 +152,7 @@ def test_bodies_are_refused_before_they_are_read(server):
     assert alive(server)
 
 
-@pytest.mark.parametrize(
+@cases(
     "parts",
     [
         [
@@ -189,7 +189,7 @@ def test_a_key_is_required_except_for_health(encoder, monkeypatch):
     monkeypatch.setenv("KEY", KEY)
     with serving(encoder, key_env="KEY") as server:
         assert len(client(server, KEY).embeddings.create(input="a dog", model="m").data) == 1
-        with pytest.raises(openai.AuthenticationError, match="needs a key"):
+        with raises(openai.AuthenticationError, match="needs a key"):
             client(server, KEY[:-1]).embeddings.create(input="a dog", model="m")
         for value in (None, KEY, "Bearer ", "Bearer \xff"):
             answer = post(
@@ -308,7 +308,7 @@ def test_a_full_queue_returns_429(encoder):
         answer = post(server, {"input": "a cat"})
         assert answer.status_code == 429
         assert int(answer.headers["retry-after"]) >= 1
-        with pytest.raises(openai.RateLimitError):
+        with raises(openai.RateLimitError):
             client(server).embeddings.create(input="a cat", model="m")
         held.let.set()
         assert first.result().status_code == 200

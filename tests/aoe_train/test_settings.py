@@ -3,7 +3,6 @@
 import json
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
+from tests.aoe_train.shorthand import cases
 
 
 def of(kind="graded", rows=1000, dim=384, **flags):
@@ -30,7 +30,7 @@ def of(kind="graded", rows=1000, dim=384, **flags):
     )
 
 
-@pytest.mark.parametrize("preset", OBJECTIVES)
+@cases("preset", OBJECTIVES)
 def test_presets_and_paper_presets(preset):
     settings, papers = (
         load_settings(TrainSettings, flags={"preset": name}) for name in (preset, f"{preset}-paper")
@@ -49,7 +49,7 @@ def test_presets_and_paper_presets(preset):
             assert default_objective(one, kind) == of(kind, preset=one.preset).objective
 
 
-@pytest.mark.parametrize(
+@cases(
     "flags, depends",
     [
         *((flags, True) for flags in ({}, {"optim.batch_size": 8})),
@@ -80,15 +80,15 @@ def test_epochs_by_number_of_rows(rows, dim):
         assert epochs * rows <= 32_000 or epochs == 1
 
 
-@pytest.mark.parametrize("flags", [{}, {"teacher.model": "minilm"}], ids=str)
-@pytest.mark.parametrize("kind", get_args(Kind))
+@cases("flags", [{}, {"teacher.model": "minilm"}], ids=str)
+@cases("kind", get_args(Kind))
 def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
     chosen = of(kind, **flags)
     check_objective(chosen.objective, dim=384, kind=kind, label_range=(0.0, 5.0))
     assert with_defaults(chosen, DatasetFacts(kind, 1000), dim=384) == chosen
 
 
-@pytest.mark.parametrize(
+@cases(
     "author, rows, epochs, interpolate",
     [
         *((None, 96, 1, 0.7), (None, 384, 1, 0.7), (None, 1536, 0.25, 0.7)),
@@ -120,9 +120,7 @@ def test_first_person_share():
     assert first_person_share([]) == 0
 
 
-@pytest.mark.parametrize(
-    "kinds, author", [(["wordnet"], "rules"), (["openai", "wordnet"], None), ([], None)]
-)
+@cases("kinds, author", [(["wordnet"], "rules"), (["openai", "wordnet"], None), ([], None)])
 def test_authorship_from_run_json(tmp_path, kinds, author):
     llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
     (tmp_path / "run.json").write_text(
@@ -132,7 +130,7 @@ def test_authorship_from_run_json(tmp_path, kinds, author):
     assert read_authorship("rows.tsv") == (False, None)
 
 
-@pytest.mark.parametrize(
+@cases(
     "kind, preset, encoder, parts",
     [
         ("graded", "auto", {"similarity_fn_name": "dot"}, "cosent, in_batch, angle"),

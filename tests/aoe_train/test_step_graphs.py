@@ -23,6 +23,7 @@ from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
+from tests.aoe_train.shorthand import cases
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
@@ -119,7 +120,7 @@ def eager(model, made):
     return {name: part.detach() for name, part in parts.items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     "name, pooling, columns, objective",
     [
         ("bert", "avg", 2, {"dims": [32, 8]}),
@@ -145,7 +146,7 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
     assert len(found_shapes) == 1  # at the second batch
 
 
-@pytest.mark.parametrize(
+@cases(
     "lengths, most, limit, expected",
     [
         ([5] * 16, 16, 512, (256, 21, 64)),
@@ -187,7 +188,7 @@ def test_captures_change_no_random_number(captured):
     assert captured
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
     [
         {"prompt_lengths": np.ones(13, np.int64)},
@@ -204,7 +205,7 @@ def test_other_batches_run_eagerly(other):
     assert graphs(pair_model())(batch() | other) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "error, noted",
     [
         (RuntimeError("operation not permitted\nwhen capturing"), True),
@@ -243,7 +244,7 @@ def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
     assert len(notes) == 1
 
 
-@pytest.mark.parametrize("free, captures", [(10, True), (7, False)])
+@cases("free, captures", [(10, True), (7, False)])
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")

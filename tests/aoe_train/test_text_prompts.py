@@ -25,7 +25,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import cases, config_error
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 PROMPT = "Summarize sentence {text} in one word:"
@@ -69,10 +69,8 @@ MAKERS = [wordpiece, bytelevel, metaspace, legacy_sentencepiece, roberta]
 SPACED = [wordpiece, metaspace, legacy_sentencepiece, roberta]
 
 
-@pytest.mark.parametrize("maker", SPACED)
-@pytest.mark.parametrize(
-    "prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word']
-)
+@cases("maker", SPACED)
+@cases("prompt", [PROMPT, "{text} in one word:", "query: {text}", 'in {text}" word'])
 def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
     plain = maker()
     prompted = with_prompt(plain, prompt)
@@ -81,7 +79,7 @@ def test_tokens_equal_those_of_the_prompted_text(maker, prompt):
         assert plain(text).input_ids != prompted(text).input_ids
 
 
-@pytest.mark.parametrize("maker", MAKERS)
+@cases("maker", MAKERS)
 def test_the_prompt_survives_saving(maker, tmp_path):
     prompted = with_prompt(maker(), PROMPT)
     prompted.save_pretrained(tmp_path)
@@ -92,7 +90,7 @@ def test_the_prompt_survives_saving(maker, tmp_path):
     assert loaded.padding_side == prompted.padding_side
 
 
-@pytest.mark.parametrize("kind", ["BertTokenizer", "Qwen2Tokenizer"])
+@cases("kind", ["BertTokenizer", "Qwen2Tokenizer"])
 def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     if kind == "BertTokenizer":
         plain = AutoTokenizer.from_pretrained(minilm)
@@ -109,7 +107,7 @@ def test_prompt_survives_tokenizer_classes_that_rebuild(kind, minilm, tmp_path):
     assert loaded.model_max_length == plain.model_max_length
 
 
-@pytest.mark.parametrize("maker", MAKERS)
+@cases("maker", MAKERS)
 def test_prompt_replaces_the_previous_one(maker):
     twice = with_prompt(with_prompt(maker(), PROMPT), "query: {text}")
     assert twice(TEXTS).input_ids == with_prompt(maker(), "query: {text}")(TEXTS).input_ids
@@ -142,7 +140,7 @@ def test_too_long_prompt_is_refused():
         with_prompt(wordpiece(), words + " the {text}")
 
 
-@pytest.mark.parametrize("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
+@cases("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
     monkeypatch.setattr(
@@ -170,7 +168,7 @@ def test_windows_are_even_and_as_few_as_possible(length, room, data):
 PAPERS = "Summarize sentence {text} in one word:"
 
 
-@pytest.mark.parametrize(
+@cases(
     "words, expected",
     [
         ("", Prompt("")),
@@ -186,7 +184,7 @@ def test_prompt_before_or_around_the_text(words, expected):
     assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
 
 
-@pytest.mark.parametrize(
+@cases(
     "own, default, query, document, around_all",
     [
         ({}, None, "", "", None),
@@ -254,7 +252,7 @@ def test_text_in_two_columns_has_two_prompts():
     assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
-@pytest.mark.parametrize(
+@cases(
     "given, expected",
     [
         ({"query": "q: "}, ["q: text 0", "text 1", "text 2", "text 3"]),
@@ -280,7 +278,7 @@ def test_default_prompt_and_prompts_by_name():
     assert prompted({"text2": "t"}, PAIRS, NAMED)[0] == ["title: text 0", "title: text 1"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "given, encoder, prompts, default",
     [
         ("{text}", NAMED, NAMED.prompts, None),
@@ -297,7 +295,7 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
     assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
 
 
-@pytest.mark.parametrize(
+@cases(
     "given, told",
     [
         ("", "prompts: empty"),

@@ -14,7 +14,7 @@ from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -116,7 +116,7 @@ def test_best_weights_are_saved(data, shallow, out):
     record = run(data, shallow, out, optim__lr=0.01, optim__epochs=3, optim__warmup=0)
     scores = {entry["step"]: entry["eval_dev"] for entry in record["dev_history"]}
     assert record["best_step"] == max(scores, key=scores.get) != max(scores)
-    assert score(out, data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
+    assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
 def test_custom_metric_and_callbacks(data, shallow, tmp_path):
@@ -156,10 +156,10 @@ def test_average_of_weights_is_scored_and_saved(data, shallow, out):
     assert not torch.equal(
         found["embeddings.LayerNorm.weight"], passed[-1]["embeddings.LayerNorm.weight"]
     )
-    assert score(out, data["dev_data"]) == pytest.approx(record["result"]["dev"], abs=1e-4)
+    assert score(out, data["dev_data"]) == approx(record["result"]["dev"], abs=1e-4)
 
 
-@pytest.mark.parametrize(
+@cases(
     "owner, method, error",
     [
         (torch.Tensor, "backward", torch.OutOfMemoryError("CUDA out of memory.")),
@@ -231,7 +231,7 @@ def test_tensorboard_continues_after_a_kill(data, shallow, tmp_path, monkeypatch
     assert [entry["step"] for entry in record["history"]] == [1, 2, 4, 6]
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines, words",
     [
         ("text\n" + "a\nthe\n" * 3, "single texts"),
@@ -254,7 +254,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
         run({"data": data["data"], "dev_data": str(held_out)}, shallow, tmp_path / "n")
 
 
-@pytest.mark.parametrize(
+@cases(
     "flags, top, line, lr",
     [
         (

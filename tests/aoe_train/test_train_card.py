@@ -6,6 +6,7 @@ import yaml
 import pairkit
 from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
+from tests.aoe_train.shorthand import cases
 from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
 
 HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
@@ -97,7 +98,7 @@ CARDS = {
 WEIGHTS = {"contrastive": 1, "embed_distill": 1, "score_distill": 2}
 
 
-@pytest.mark.parametrize("case", CARDS)
+@cases("case", CARDS)
 def test_card_shows_the_run(case, shallow, secret, tmp_path):
     given, metric, words = CARDS[case]
     paths = {
@@ -148,7 +149,7 @@ def packaged(minilm):
     return Encoder.load(minilm)
 
 
-@pytest.mark.parametrize("language", TEXTS)
+@cases("language", TEXTS)
 def test_an_index_of_texts_in_an_unknown_language_warns(language, packaged, out, capsys):
     index(TEXTS[language].splitlines(), model=packaged, out=out)
     told = capsys.readouterr().err
@@ -173,7 +174,7 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, out, monkeypa
     assert languages(texts) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "text, backbone",
     [
         ("Where can I find the invoice of order {}?", "minilm"),

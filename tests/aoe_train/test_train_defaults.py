@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from aoe_train import Encoder, plan, train
+from tests.aoe_train.shorthand import approx, cases
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
@@ -53,7 +54,7 @@ binary | optim.lr=1e-6; optim.epochs=2; optim.batch_size=8 | cosent in_batch ang
 """
 
 
-@pytest.mark.parametrize("line", DEFAULTS.strip().splitlines())
+@cases("line", DEFAULTS.strip().splitlines())
 def test_defaults(line, sources, bert, tmp_path, monkeypatch):
     kind, settings, parts, expected = line.split(" | ")
     monkeypatch.setattr("aoe_train.training.train_plan._PROBES", 1)  # no test of the time of steps
@@ -63,7 +64,7 @@ def test_defaults(line, sources, bert, tmp_path, monkeypatch):
     planned = plan(sources[kind], backbone=backbone, settings=settings).record
     assert {*planned["datasets"].popitem()[1]["objective"]} == {*parts.split()}
     lr, epochs, batch_size = map(float, expected.split())
-    assert planned["optim"] == {"lr": pytest.approx(lr), "epochs": epochs, "batch_size": batch_size}
+    assert planned["optim"] == {"lr": approx(lr), "epochs": epochs, "batch_size": batch_size}
 
 
 def test_rules_negatives_of_requests_are_reported(sources, bert, out, capsys):
@@ -72,13 +73,13 @@ def test_rules_negatives_of_requests_are_reported(sources, bert, out, capsys):
     told = capsys.readouterr().err
     assert "warning: rules wrote the negatives of these first-person texts" in told
     unchanged = Encoder.load(bert).encode(TEXTS)
-    assert run.encoder.encode(TEXTS) == pytest.approx(unchanged, abs=1e-6)
+    assert run.encoder.encode(TEXTS) == approx(unchanged, abs=1e-6)
 
 
 PROMPT = "Summarize sentence {text} in one word:"
 
 
-@pytest.mark.parametrize(
+@cases(
     "given, rank, prompt, told",
     [
         (
@@ -115,7 +116,6 @@ def test_decoders(given, rank, prompt, told, sources, llama, out, capsys):
     assert ("the backbone is a decoder" in said) == bool(told)
 
 
-COMMANDS = ("train", "encode", "evaluate", "export")
 WITHOUT_TORCH = """
 import sys
 class Absent:
@@ -123,34 +123,16 @@ class Absent:
         if name.partition(".")[0] in ("torch", "transformers"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
-from aoe_train.__main__ import application, main
+from aoe_train.__main__ import main
+main()
 """
-HELP = """
-for command in sys.argv[1:]:
-    application()([command, "--help"], standalone_mode=False)
-    print("end of help")
-"""
-
-
-def _python(*arguments):
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
-
-
-def test_help_has_examples_and_needs_no_torch():
-    """All in one process, since starting takes most of the time."""
-    helped = _python("-c", WITHOUT_TORCH + HELP, *COMMANDS)
-    assert helped.returncode == 0, helped.stderr
-    *pages, rest = helped.stdout.split("end of help\n")
-    assert rest == ""
-    for command, page in zip(COMMANDS, pages, strict=True):
-        assert "Examples" in page
-        assert f"aoe {command}" in page
 
 
 def test_missing_torch_is_reported(bert, tmp_path):
     (tmp_path / "t.txt").write_text("a\n")
-    arguments = ("encode", str(tmp_path / "t.txt"), "-m", str(bert), "-o", str(tmp_path / "v.npy"))
-    found = _python("-c", WITHOUT_TORCH + "main()", *arguments)
+    arguments = f"encode {tmp_path}/t.txt -m {bert} -o {tmp_path}/v.npy".split()
+    command = [sys.executable, "-c", WITHOUT_TORCH, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert "pip install 'aoe-toolkit[train]'" in found.stderr
     assert "Traceback" not in found.stderr

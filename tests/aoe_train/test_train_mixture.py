@@ -8,7 +8,7 @@ import yaml
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, config_error, data_error
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import card_of, same_weights, write_pairs, write_triplets
 
@@ -64,7 +64,7 @@ def test_three_kinds_in_one_run(files, shallow, out):
     metrics = {"stsb": "spearman", "nli": "triplet_accuracy"}
     assert {name: found["metric"] for name, found in run.dev_sets.items()} == metrics
     assert (run.dev, run.dev_metric) == (run.dev_sets["nli"]["dev"], "triplet_accuracy")
-    assert score(run.out, dev["stsb"]) == pytest.approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
+    assert score(run.out, dev["stsb"]) == approx(run.dev_sets["stsb"]["dev"], abs=1e-4)
     settled = run.record["origin"]["settings"]["datasets"]
     assert settled["nli"]["objective"]["weights"]["contrastive"] == 1
     assert settled["stsb"]["objective"]["tau"]["cosent"] == 0.2
@@ -156,7 +156,7 @@ def test_dev_sets_without_a_dataset(files, shallow, out):
     dev = {"one": files["stsb-dev"], "other": files["nli-dev"]}
     run = train(files["stsb"], dev_data=dev, backbone=shallow, out=out, **FAST)
     mean = sum(found["dev"] for found in run.dev_sets.values()) / 2
-    assert (run.dev, run.dev_metric) == (pytest.approx(mean), "mean")
+    assert (run.dev, run.dev_metric) == (approx(mean), "mean")
     assert "their mean score chose" in card_of(run.out)
 
 

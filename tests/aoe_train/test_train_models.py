@@ -10,10 +10,11 @@ from safetensors.torch import load_file
 from torch.testing import assert_close
 
 import aoe_train
-from aoe_train import Encoder, export
+from aoe_train import export
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
+    load,
     refusal,
     same_weights,
     save_bert,
@@ -57,7 +58,7 @@ def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
         run(data, backbone, tmp_path / name, **flags, **more)
         found = weights(tmp_path / name)
         assert max(float((found[part] - plain[part]).abs().max()) for part in plain) < 2e-5
-    assert Encoder.load(tmp_path / "plain").settings.include_prompt is False
+    assert load(tmp_path / "plain").settings.include_prompt is False
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +100,7 @@ def test_adapters_of_ran_encode_as_in_training(ran, out, tmp_path, pooling):
 
 def test_lora_model_can_be_trained_again(data, llama, tmp_path):
     def vectors(folder, **more):
-        return Encoder.load(folder, **more).encode(["the man is eating", "a dog"])
+        return load(folder, **more).encode(["the man is eating", "a dog"])
 
     run(data, llama, tmp_path / "first", lora={"rank": 2}, optim__lr=0.005)
     first = vectors(tmp_path / "first")
@@ -125,7 +126,7 @@ def test_only_weights_frozen_under_adapters_have_the_runs_precision(
     assert kinds == {frozen}
     assert np.isfinite(record["history"][-1]["loss"])
     assert record["encoder"]["pooling"] == "last"
-    assert np.isfinite(Encoder.load(out).encode(["the man is eating", "a dog"])).all()
+    assert np.isfinite(load(out).encode(["the man is eating", "a dog"])).all()
     name = "adapter_model.safetensors" if lora else "model.safetensors"
     assert {weight.dtype for weight in load_file(out / name).values()} == {torch.float32}
 
@@ -168,7 +169,7 @@ def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     told = " ".join(capsys.readouterr().err.split())
     assert "texts get none of the model's prompts (document, query)" in told
     expected = {"query": "the man: ", "document": "a road "}
-    ours, theirs = Encoder.load(out), SentenceTransformer(str(out))
+    ours, theirs = load(out), SentenceTransformer(str(out))
     assert record["encoder"]["prompts"] == ours.prompts == theirs.prompts == expected
     for name in expected:
         found = theirs.encode(["a cat"], prompt_name=name)

@@ -7,6 +7,7 @@ from transformers.integrations import integration_utils
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
+from tests.aoe_train.shorthand import cases
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.test_train_texts import Halves
@@ -86,7 +87,7 @@ three | datasets.nli.objective.layers=[1] | objective.layers: differs between da
 """
 
 
-@pytest.mark.parametrize("line", SETTINGS.strip().splitlines())
+@cases("line", SETTINGS.strip().splitlines())
 def test_refused_settings(line, data, shallow, out):
     kind, settings, message = line.split(" | ")
     refused(data[kind], message, shallow, out, settings=settings.split("; "))
@@ -178,7 +179,7 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("kind, given, message", ARGUMENTS, ids=[case[2] for case in ARGUMENTS])
+@cases("kind, given, message", ARGUMENTS, ids=[case[2] for case in ARGUMENTS])
 def test_refused_arguments(kind, given, message, data, shallow, out):
     refused(data[kind], message, shallow, out, **given)
 
@@ -188,14 +189,14 @@ def test_dry_runs_are_not_sharded(shallow):
         plan(BINARY, backbone=shallow, **SHARDED)
 
 
-@pytest.mark.parametrize("name", ["tensorboard", "wandb", "trackio"])
+@cases("name", ["tensorboard", "wandb", "trackio"])
 def test_missing_tracker_package_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setattr(integration_utils, f"is_{name}_available", lambda: False)
     with refusal(f"log.report_to '{name}': its package is not installed; pip install {name}$"):
         train(BINARY, backbone=shallow, out=out, settings=[f"log.report_to={name}"])
 
 
-@pytest.mark.parametrize("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
+@cases("name", ["ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"])
 def test_sharding_by_accelerate_launch_is_refused(shallow, out, monkeypatch, name):
     monkeypatch.setenv(name, "true")
     with refusal(f"{name} is set: .*run.shard"):

@@ -7,7 +7,7 @@ from transformers import TrainerCallback
 import aoe_train
 from aoe_train import Encoder
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import cases, config_error, raises
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
@@ -83,7 +83,7 @@ def sources(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_killed_run_continues_to_the_same_weights(case, sources, shallow, tmp_path, kill_at):
     kind, settings, killed_before, every = CASES[case]
     seen = []
@@ -115,7 +115,7 @@ def test_killed_run_continues_only_with_its_own_settings(sources, shallow, out, 
         return aoe_train.train(sources["graded"]["data"], backbone=shallow, out=out, **how)
 
     kill_at(2)
-    with pytest.raises(Killed):
+    with raises(Killed):
         train()
     for change, message in (
         ({"prompts": "a "}, r"other settings: settings\.prompts"),
@@ -140,7 +140,7 @@ def with_dev(data, tmp_path):
     return {**data, "dev_data": str(write_pairs(tmp_path / "dev.tsv", 30, 2))}
 
 
-@pytest.mark.parametrize(
+@cases(
     "flags",
     [{}, {"run__chunk": 20, "run__packing": False, "optim__accumulation": 2, "preset": "cosent"}],
 )
@@ -186,7 +186,7 @@ def test_without_dev_data_the_newest_checkpoint_is_saved(data, llama, tmp_path):
 
 def test_diverged_checkpoint_is_not_continued(data, bert, out, tmp_path, kill_at):
     kill_at(4)
-    with pytest.raises(Killed):
+    with raises(Killed):
         run(data, bert, out, log__checkpoint_steps=2)
     (path,) = (tmp_path / "m.work").glob("step-*.pt")
     content = torch.load(path)
@@ -212,7 +212,7 @@ def test_infinite_gradient_is_detected(data, bert, out):
         aoe_train.train(data["data"], backbone=bert, out=out, objective=loss, **how)
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
     [
         ["text", *WORDS[:33]],

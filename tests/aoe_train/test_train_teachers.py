@@ -10,8 +10,8 @@ import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.refusals import config_error, data_error
-from tests.aoe_train.tiny import WORDS, card_of, edit, save_bert
+from tests.aoe_train.shorthand import cases, config_error, data_error
+from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
 
 PARTS = ("embed_distill", "score_distill", "margin_mse")
 EVERYTHING = {f"objective.weights.{part}": 1 for part in PARTS}
@@ -28,7 +28,7 @@ def teacher(tmp_path_factory):
     folder = tmp_path_factory.mktemp("teacher")
     save_bert(folder / "bert", dim=16, layers=1, seed=7)
     prompts = {"query": "the ", "document": "a "}
-    Encoder.load(folder / "bert", pooling="avg", prompts=prompts).save(folder / "model")
+    load(folder / "bert", pooling="avg", prompts=prompts).save(folder / "model")
     return folder / "model"
 
 
@@ -62,9 +62,7 @@ def run(data, backbone, out, **settings):
     return train(data, backbone=backbone, out=out, **how(**settings))
 
 
-@pytest.mark.parametrize(
-    "prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}]
-)
+@cases("prompts", [None, {"anchor": "is ", "positive": "with ", "negative": "is "}])
 def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     shallow, teacher, tmp_path, monkeypatch, prompts
 ):
@@ -95,11 +93,11 @@ def test_a_teacher_reads_each_text_once_with_its_columns_prompt(
     assert len(seen) == len(expected)  # the second run reads the cache
 
 
-@pytest.mark.parametrize("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
+@cases("data", [triplets(), sentences(24)], ids=["triplets", "texts"])
 def test_learning_from_oneself_costs_nothing(tmp_path, data):
     """Without dropout, the vectors of teacher and model are the same, text by text."""
     still = tmp_path / "still"
-    Encoder.load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
+    load(save_bert(tmp_path / "bert", layers=1, dropout=0.0), pooling="avg").save(still)
     given = {
         "teacher.model": str(still),
         "objective.weights": {"embed_distill": 1},
@@ -135,7 +133,7 @@ def pairs():
 
 def test_vectors_from_a_file(shallow, tmp_path):
     texts = [*sentences(16), *sentences(16, 1)]
-    vectors = Encoder.load(shallow).encode(texts)  # of the student's size
+    vectors = load(shallow).encode(texts)  # of the student's size
     brought = tmp_path / "vectors.parquet"
     settings = {"objective.weights.embed_distill": 1, "teacher.model": str(brought)}
     pl.DataFrame({"text": texts, "vector": vectors}).write_parquet(brought)
@@ -144,7 +142,7 @@ def test_vectors_from_a_file(shallow, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "columns, message",
     [
         (
@@ -177,7 +175,7 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
 EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score_distill": 1}
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings, message",
     [
         (EMBED, "embed_distill: needs a teacher"),
@@ -213,7 +211,7 @@ EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score
 def test_invalid_combinations_are_refused_before_encoding(
     settings, message, shallow, teacher, tmp_path
 ):
-    Encoder.load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
+    load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
     reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
     names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot"), "RERANKER": str(reranker)}
@@ -240,7 +238,7 @@ def put(path, rows):
     return path
 
 
-@pytest.mark.parametrize(
+@cases(
     "rows, message",
     [
         ([{}], "found the columns anchor, positive; expected teacher_scores"),

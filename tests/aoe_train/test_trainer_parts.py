@@ -3,8 +3,6 @@
 import math
 import os
 import sys
-import time
-from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -23,7 +21,7 @@ from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training.build import build
-from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
+from aoe_train.training.callbacks import WeightAverage, open_trackers
 from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
     CollapseCheck,
@@ -41,6 +39,7 @@ from aoe_train.training.training_arguments import (
 )
 from pairkit import DataError
 from pairkit.base.settings import load_settings
+from tests.aoe_train.shorthand import cases
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
@@ -57,21 +56,6 @@ def built(given, data, backbone, out):
     return build(load(sources, given, process))
 
 
-def test_the_stopwatch_counts_only_running_time(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    watch = Stopwatch()
-    with suppress(ValueError), watch.running():
-        now[0] += 1
-        with watch.paused():
-            now[0] += 20
-            assert watch.seconds == 1
-        now[0] += 2
-        raise ValueError
-    now[0] += 40
-    assert watch.seconds == 3
-
-
 # The log of the losses
 
 
@@ -79,8 +63,8 @@ def parts(loss, in_batch=0.0):
     return {"loss": torch.tensor(loss), "in_batch": torch.tensor(in_batch)}
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-@pytest.mark.parametrize(
+@cases("loss", [math.nan, math.inf])
+@cases(
     "step, error, words",
     [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower lr= \(now 0.5\)")],
 )
@@ -97,7 +81,7 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
 # Divergence
 
 
-@pytest.mark.parametrize(
+@cases(
     "vectors, expected",
     [
         ([[3, 0], [0, 2]], 1.0),
@@ -119,7 +103,7 @@ def check_sign(found, sign):
     assert (found is None) if sign is None else (found is not None and sign in found)
 
 
-@pytest.mark.parametrize(
+@cases(
     "before, now, sign",
     [
         (0.5, 0.4, None),
@@ -139,7 +123,7 @@ def test_collapse_check(before, now, sign):
     check_sign(check.problem(now), sign)
 
 
-@pytest.mark.parametrize(
+@cases(
     "norms, sign",
     [
         ([], None),
@@ -158,7 +142,7 @@ def test_gradients(norms, sign):
 # Reports, against stand-ins for packages that are not installed here
 
 
-@pytest.mark.parametrize("url", ["https://wandb.test/run", None])
+@cases("url", ["https://wandb.test/run", None])
 def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
     monkeypatch.delenv("WANDB_DIR", raising=False)
     monkeypatch.delenv("WANDB_PROJECT", raising=False)
@@ -198,7 +182,7 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
     assert args.ddp_broadcast_buffers is False
 
 
-@pytest.mark.parametrize(
+@cases(
     "deterministic, before, after",
     [(False, None, None), (True, None, ":4096:8"), (True, ":16:8", ":16:8")],
 )
@@ -223,7 +207,7 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
     assert choose_precision("auto", torch.device("cpu")) == "fp32"
 
 
-@pytest.mark.parametrize(
+@cases(
     "given, optimiser, words",
     [
         ({"run.chunk": 8}, "adamw_torch_fused", "run.chunk, as processes"),

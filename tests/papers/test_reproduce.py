@@ -25,7 +25,7 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
 from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
@@ -207,7 +207,7 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypa
     assert cosent["held"]["paper"] == 81.5
     assert cosent["held"]["deviation"] is not None
     # the best weights were chosen on the very rows that the column shows
-    assert cosent["dev"]["mean"] == pytest.approx(cosent["held"]["mean"], abs=0.01)
+    assert cosent["dev"]["mean"] == approx(cosent["held"]["mean"], abs=0.01)
     assert not list((root / "out" / "models").iterdir())
     text = (root / "out" / "table.md").read_text()
     assert "| CoSENT |" in text
@@ -218,7 +218,7 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypa
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     assert reproduce(recipe, options(root), say=no_output) == found
     for assignments in (("optim.lr=0.5",), ()):  # other settings, then other data
-        with pytest.raises(TypeError):
+        with raises(TypeError):
             reproduce(recipe, options(root, assignments=assignments), say=no_output)
         path = root / "data" / "train.tsv"
         path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
@@ -239,9 +239,7 @@ def test_a_damaged_record_is_repeated_with_the_same_scores(root, recipe):
 def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     messages = []
     hot = options(root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
-    with pytest.raises(
-        PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "
-    ):
+    with raises(PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "):
         reproduce(recipe, hot, say=messages.append)
     assert any(words.startswith("none, seed 0: held") for words in messages)
     text = (root / "out" / "table.md").read_text()
@@ -249,7 +247,7 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     assert "Changed: optim.lr=1e30." in text
 
 
-@pytest.mark.parametrize(
+@cases(
     "row, differs",
     [
         ("whiten = { dim = 4 }", True),
@@ -273,7 +271,7 @@ def test_averaged_word_vectors_are_a_row(root):
     assert [row["row"] for row in found["rows"]] == ["average"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "old, new, says",
     [
         ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
@@ -296,7 +294,7 @@ def test_averaged_word_vectors_are_a_row(root):
     ],
 )
 def test_bad_recipes_fail_before_training(root, old, new, says):
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError) as caught:
         reproduce(modified(root, old, new), options(root), say=no_output)
     assert says in str(caught.value)
     assert not (root / "out" / "runs").exists()
@@ -343,8 +341,8 @@ def test_mean_and_deviation_by_hand(recipe):
         Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))
     ]
     (row,) = summary(recipe, records, ["held"])
-    assert row["figures"]["held"]["mean"] == pytest.approx(85)
-    assert row["figures"]["held"]["deviation"] == pytest.approx(50**0.5)
+    assert row["figures"]["held"]["mean"] == approx(85)
+    assert row["figures"]["held"]["deviation"] == approx(50**0.5)
     found = {
         "scale": "small",
         "backbone": "b",
@@ -370,7 +368,7 @@ def test_differences_are_tested_over_the_seeds(root):
     ]
     rows = summary(made, records, ["first", "held"])
     expected = stats.ttest_rel(scores["CT"], scores["CoSENT"]).pvalue
-    assert [row["p"] for row in rows] == [None, None, pytest.approx(expected)]
+    assert [row["p"] for row in rows] == [None, None, approx(expected)]
     found = {
         "scale": "small",
         "backbone": "b",
@@ -411,7 +409,7 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
             papers(*arguments)
 
 
-@pytest.mark.parametrize("place", ["out", "out/*/models/*"])
+@cases("place", ["out", "out/*/models/*"])
 def test_sigterm_ends_the_command(root, place):
     """While data is read, and while a model is trained."""
     given = ("--data-dir", "data", "--out", "out", "--only", "CoSENT", "--set", "optim.epochs=400")

@@ -15,7 +15,7 @@ from pairkit.base.system.folders import locked
 from papers.reproduce import workers
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
-from tests.aoe_train.refusals import config_error
+from tests.aoe_train.shorthand import cases, config_error, raises
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
 
 SET = ("--set", "optim.epochs=6")
@@ -84,14 +84,14 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  #
 
 def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypatch):  # noqa: F811
     hot = options(root, seeds=(0,), only=("CoSENT",), assignments=("optim.lr=1e30",))
-    with pytest.raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
+    with raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
         reproduce(recipe, hot, say=no_output)
     monkeypatch.setattr(aoe_train, "train", None)  # would fail if it were called
     other = SharedRuns(recipe, hot, no_output)
     other.work()
-    with pytest.raises(PairkitError, match="1 of 1 runs failed"):
+    with raises(PairkitError, match="1 of 1 runs failed"):
         other.finish()
-    with pytest.raises(TypeError):  # a new command repeats it
+    with raises(TypeError):  # a new command repeats it
         reproduce(recipe, hot, say=no_output)
 
 
@@ -120,7 +120,7 @@ def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypa
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "listed, count, found",
     [("2,5", 8, ["2", "5"]), (None, 3, ["0", "1", "2"]), (None, 0, [None]), ("", 0, [None])],
 )

@@ -27,7 +27,7 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.retrieval import CaptionTask
 from tests.aoe_train.embeddings_server import serving
-from tests.aoe_train.refusals import config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
 from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
@@ -80,7 +80,7 @@ def test_two_parts_choose_the_penalty_by_folds_of_train():
         predict((nothing, np.array([0] * 55 + [1] * 5)), blobs(10))
 
 
-@pytest.mark.parametrize("length", [1e-3, 1.0, 300.0])
+@cases("length", [1e-3, 1.0, 300.0])
 def test_three_parts_choose_the_penalty_by_dev_at_any_vector_length(length):
     parts = (blobs(40, 3, 1), blobs(200, 3, 11), blobs(300, 3, 21))
     train, dev, test = ((x * np.float32(length), y) for x, y in parts)
@@ -105,9 +105,9 @@ def test_weighted_detection_equals_repeated_examples(rows):
     predicted, gold, counts = (np.array(column) for column in zip(*rows, strict=True))
     figures = Detection(predicted, gold).figures(counts[None].astype(float))
     often = np.repeat(np.arange(len(rows)), counts)
-    assert figures["accuracy"][0] == pytest.approx(accuracy_score(gold[often], predicted[often]))
+    assert figures["accuracy"][0] == approx(accuracy_score(gold[often], predicted[often]))
     if (predicted | gold)[often].any():
-        assert figures["f1"][0] == pytest.approx(f1_score(gold[often], predicted[often]))
+        assert figures["f1"][0] == approx(f1_score(gold[often], predicted[often]))
     else:
         assert np.isnan(figures["f1"][0])
 
@@ -189,7 +189,7 @@ def seen(folder, name):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("name", transfer.TASKS)
+@cases("name", transfer.TASKS)
 def test_all_layouts_give_the_same_examples(name, tmp_path):
     packed = seen(tables(tmp_path / "packed"), name)
     assert (
@@ -230,7 +230,7 @@ def test_damaged_and_missing_files_of_transfer(tmp_path):
         (["MR"], "validation", "has no validation split"),
         (["GLUE"], "test", "no task 'GLUE'"),
     ):
-        with pytest.raises((DataError, ConfigError), match=message):
+        with raises((DataError, ConfigError), match=message):
             find_tasks("transfer", folder, names, split)
     write(originals(tmp_path / "own") / "SST/binary/sentiment-dev", ["no class"])
     with data_error(r"sentiment-dev:1: expected a line of SentEval's SST2"):
@@ -283,9 +283,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
         part, n = parts[name]
         assert n == len(test[1])
         assert part is not None
-        assert part.scores()["accuracy"] == pytest.approx(
-            np.mean(predict(train, dev, test) == test[1])
-        )
+        assert part.scores()["accuracy"] == approx(np.mean(predict(train, dev, test) == test[1]))
     (inference / "nli/snli-train.tsv").unlink()
     some, missing = suites.evaluate(hinted, "nli", inference, resamples=0)
     assert "SNLI" in missing
@@ -296,7 +294,7 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
         ("sts", DataError, "contains none of the tasks"),
         ("glue", ConfigError, "--suite glue: expected sts, transfer, nli, retrieval"),
     ):
-        with pytest.raises(error, match=words):
+        with raises(error, match=words):
             suites.evaluate(hinted, suite, tmp_path)
     with config_error("can't be combined with data_dir"):
         evaluate(hinted, tasks=[captions(3)], data_dir=tmp_path)
@@ -369,23 +367,23 @@ def by_hand(vectors):
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-@pytest.mark.parametrize("images, noise", [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
+@cases("images, noise", [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
 def test_retrieval_metrics_equal_those_of_a_sorted_list(images, noise):
     random = default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
     vectors += noise * random.normal(size=(5 * images, 16))
     vectors *= random.uniform(0.1, 10, size=(5 * images, 1))  # lengths don't count
     vectors = vectors.astype(np.float32)
-    assert scores(captions(images), vectors) == pytest.approx(by_hand(vectors), abs=1e-12)
+    assert scores(captions(images), vectors) == approx(by_hand(vectors), abs=1e-12)
 
 
 def test_ties_rank_captions_of_other_images_first():
     vectors = np.repeat(np.eye(6), 5, axis=0)
     vectors[7] = vectors[0]  # one of image 1 is equal to those of image 0
     found = scores(captions(6), vectors)
-    assert found["strict_accuracy"] == pytest.approx(4 / 6)
-    assert found["recall@10"] == pytest.approx((1 + 3 / 4 + 4) / 6)
-    assert found["mrr@10"] == pytest.approx((1 / 2 + 5) / 6)
+    assert found["strict_accuracy"] == approx(4 / 6)
+    assert found["recall@10"] == approx((1 + 3 / 4 + 4) / 6)
+    assert found["mrr@10"] == approx((1 / 2 + 5) / 6)
     assert set(scores(captions(60), np.ones((300, 4))).values()) == {0}
 
 
@@ -413,5 +411,5 @@ def test_files_of_captions(tmp_path):
 @real_data
 def test_minilm_has_its_recorded_scores():
     found, _ = suites.evaluate("minilm", "retrieval", REAL, resamples=0)
-    assert found.to_dict()["Flickr30k"]["strict_accuracy"] == pytest.approx(0.120, abs=0.002)
-    assert found.to_dict()["Flickr30k"]["ndcg@10"] == pytest.approx(0.6488, abs=0.002)
+    assert found.to_dict()["Flickr30k"]["strict_accuracy"] == approx(0.120, abs=0.002)
+    assert found.to_dict()["Flickr30k"]["ndcg@10"] == approx(0.6488, abs=0.002)
