@@ -99,37 +99,26 @@ def refused(status, **said):
     return status, {"error": said}
 
 
+def vectors(*found):
+    entries = [{"index": place, "embedding": each} for place, each in enumerate(found)]
+    return 200, {"data": entries}
+
+
 @cases(
     "answer, error, words",
     [
         (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
         (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
-        (
-            refused(404, message="no model m"),
-            ConfigError,
-            "no such model or address (HTTP 404: no model m)",
-        ),
+        (refused(404, message="no m"), ConfigError, "no such model or address (HTTP 404: no m)"),
         (refused(429, message="slow down"), RateLimited, "rate limit (HTTP 429: slow down)"),
         (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
         (refused(400, message="8192 tokens at most"), DataError, "the longest has 4 characters"),
         (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
-        (
-            (200, {"data": [{"index": 0, "embedding": [1.0]}]}),
-            BadReply,
-            "isn't a list of 2 vectors",
-        ),
+        (vectors([1.0]), BadReply, "isn't a list of 2 vectors"),
         ((200, b'{"data": ' + b"[" * 200_000), BadReply, "isn't a list of 2 vectors"),
-        (
-            (200, {"data": [{"index": n, "embedding": [1e300]} for n in range(2)]}),
-            BadReply,
-            "infinite, NaN",
-        ),
+        (vectors([1e300], [1e300]), BadReply, "infinite, NaN"),
         ((200, listing(["a", "b", "c"])), BadReply, "returned 3 vectors for 2 texts"),
-        (
-            (200, {"data": [{"index": n, "embedding": [1.0] * (n + 1)} for n in range(2)]}),
-            BadReply,
-            "2 vectors of equal length",
-        ),
+        (vectors([1.0], [1.0, 1.0]), BadReply, "2 vectors of equal length"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
