@@ -9,6 +9,7 @@ from pairkit import ConfigError, DataError
 approx = pytest.approx
 cases = pytest.mark.parametrize
 raises = pytest.raises
+shared = pytest.fixture(scope="module")  # by all tests of a file
 
 
 def config_error(words: str) -> pytest.RaisesExc[ConfigError]:

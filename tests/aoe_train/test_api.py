@@ -9,24 +9,23 @@ import sys
 from pathlib import Path
 
 import polars as pl
-import pytest
 import torch
 from torch import nn
 
 from aoe_train import encode, evaluate, losses, plan, train
 from pairkit import ConfigError, PairDataset, Progress
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, shared
 from tests.aoe_train.tiny import WORDS, card_of, load, read_json, same_weights, write_pairs
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
 
 
-@pytest.fixture(scope="module")
+@shared
 def train_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "train.tsv", 48, 1)
 
 
-@pytest.fixture(scope="module")
+@shared
 def dev_file(tmp_path_factory):
     return write_pairs(tmp_path_factory.mktemp("api") / "dev.tsv", 30, 2)
 
@@ -286,7 +285,7 @@ def test_plan_refuses_unknown_arguments():
 
 WRONG_INPUTS = r"""
 import sys
-
+import aoe_train
 from pairkit import PairkitError
 
 good = "pairs.tsv"

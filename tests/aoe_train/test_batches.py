@@ -3,7 +3,6 @@
 from itertools import chain
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
-from tests.aoe_train.shorthand import approx, cases
+from tests.aoe_train.shorthand import approx, cases, shared
 from tests.aoe_train.tiny import wordpiece
 
 STRATEGIES = [
@@ -150,7 +149,7 @@ PAIRS = Examples(
 WIDE = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
 
 
-@pytest.fixture(scope="module")
+@shared
 def store():
     return TokenStore.build(WORDS, wordpiece(), max_length=16)
 

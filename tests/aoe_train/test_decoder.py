@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, LlamaModel
 
 import aoe_train
-from tests.aoe_train.shorthand import config_error, data_error
+from tests.aoe_train.shorthand import config_error, data_error, shared
 from tests.aoe_train.tiny import edit, load, read_json, save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
@@ -35,7 +35,7 @@ def train(backbone, out, **options):
     return run.encoder
 
 
-@pytest.fixture(scope="module")
+@shared
 def tuned(llama, tmp_path_factory):
     out = tmp_path_factory.mktemp("tuned") / "m"
     train(llama, out)

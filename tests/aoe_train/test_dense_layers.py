@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, T5EncoderModel
 
 from aoe_train import encode, export, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, raises
+from tests.aoe_train.shorthand import cases, config_error, raises, shared
 from tests.aoe_train.tiny import load, read_json, save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference, probes
 
@@ -50,7 +50,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
+@shared
 def folders(tmp_path_factory):
     """A folder of each kind, saved by sentence-transformers on first use."""
 

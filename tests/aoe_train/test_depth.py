@@ -1,10 +1,9 @@
 """The first layers of a model: the same vectors as in training and in sentence-transformers."""
 
-import pytest
 from sentence_transformers import SentenceTransformer
 
 from aoe_train import encode, evaluate, export, train
-from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.shorthand import cases, config_error, shared
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import load, save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference
@@ -56,7 +55,7 @@ def test_layer_counts_out_of_range(bert, count):
         load(bert, layers=count)
 
 
-@pytest.fixture(scope="module")
+@shared
 def three(tmp_path_factory):
     """A BERT of three layers without dropout."""
     return save_bert(tmp_path_factory.mktemp("three") / "bert", layers=3, dropout=0)

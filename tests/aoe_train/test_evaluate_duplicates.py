@@ -92,8 +92,10 @@ def test_the_weight_is_chosen_only_on_the_known_split():
     reports = pl.DataFrame({"id": [*"abcdef"], "text": texts})
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
 
+    def model(asked):
+        return vectors[[texts.index(text) for text in asked]]
+
     def scores(ranking, **data):
-        model = lambda asked: vectors[[texts.index(text) for text in asked]]  # noqa: E731
         return evaluated(data, reports, model=model, ranking=ranking)
 
     data = {"test": pairs_of("ed"), "validation": pairs_of("cb")}

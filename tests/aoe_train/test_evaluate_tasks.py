@@ -16,7 +16,7 @@ from sklearn.metrics import ndcg_score
 import aoe_train
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
@@ -31,7 +31,7 @@ def evaluate(**options):
     return aoe_train.evaluate(letters, resamples=0, **options)
 
 
-@pytest.fixture(scope="module")
+@shared
 def published(tmp_path_factory):
     """Test sets of the published sizes."""
     return write_sts(tmp_path_factory.mktemp("sts"))
@@ -210,7 +210,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
         assert found["spearman"] == approx(spearman)
 
 
-@pytest.fixture(scope="module")
+@shared
 def trained(bert, tmp_path_factory):
     """A model that was trained on the texts a, b and c."""
     out = tmp_path_factory.mktemp("trained") / "model"

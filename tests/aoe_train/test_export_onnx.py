@@ -18,7 +18,7 @@ from aoe_train.exporting import onnx as graphs
 from aoe_train.exporting.export import difference, export, probes
 from aoe_train.exporting.onnx import GRAPHS, Loss, PaddedEncoder, measure, onnx_encoder
 from aoe_train.model.encoder_settings import EncoderSettings
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.tiny import around, card_of, read_json
 
 POOLINGS = ["cls", "avg", "max", "last", "cls-avg", "weighted-mean"]
@@ -49,7 +49,7 @@ def test_padded_encoder_equals_encoder(llama, pooling):
 PROMPTS = {"query": "the man: ", "document": "a road "}
 
 
-@pytest.fixture(scope="module")
+@shared
 def exported(shallow, tmp_path_factory):
     """A model with prompts and its exported graph, shared because tracing takes seconds."""
     folder = tmp_path_factory.mktemp("onnx") / "x"

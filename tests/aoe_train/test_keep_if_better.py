@@ -4,10 +4,9 @@ import json
 import random
 
 import polars as pl
-import pytest
 
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import approx, config_error
+from tests.aoe_train.shorthand import approx, config_error, shared
 from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
 from tests.conftest import command_line
 
@@ -31,19 +30,19 @@ def judged_rows(seed, pairs=120):
     return rows
 
 
-@pytest.fixture(scope="module")
+@shared
 def bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("guard") / "bert", seed=3)
 
 
-@pytest.fixture(scope="module")
+@shared
 def train_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "train.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in judged_rows(7, 320)))
     return path
 
 
-@pytest.fixture(scope="module")
+@shared
 def few(train_file):
     """The first rows, for tests that don't need a good model."""
     path = train_file.with_name("few.jsonl")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aoe_train import Encoder, mine
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, shared
 from tests.aoe_train.tiny import WORDS, load
 
 
@@ -268,7 +268,7 @@ def test_random_negatives_are_of_the_range_and_the_seed_and_a_finished_run_retur
     assert negatives(once["train"]) != negatives(found(num_negatives=2)["train"])
 
 
-@pytest.fixture(scope="module")
+@shared
 def real(minilm):
     """One model, as we load it and as sentence-transformers does; its cosines are far enough apart."""
     library = pytest.importorskip("sentence_transformers")

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import cases, raises
+from tests.aoe_train.shorthand import cases, raises, shared
 from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
 
@@ -308,7 +307,7 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
             (copy / name).unlink()
 
 
-@pytest.fixture(scope="module")
+@shared
 def saved(shallow, tmp_path_factory):
     """A folder of sentence-transformers with all kinds of settings, and one of ours."""
     theirs = tmp_path_factory.mktemp("saved") / "theirs"

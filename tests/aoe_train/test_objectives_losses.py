@@ -8,7 +8,7 @@ import torch
 
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
 from aoe_train.objectives.objective_settings import PRESETS
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import load, save_bert
 from tests.docs.blocks import ROOT
@@ -20,7 +20,7 @@ SECOND = ["a cat runs", "the man", "a road", "a cat runs"]
 LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
 
 
-@pytest.fixture(scope="module")
+@shared
 def folder(bert, tmp_path_factory):
     """The tiny BERT in sentence-transformers' format."""
     out = tmp_path_factory.mktemp("st") / "model"
@@ -186,7 +186,7 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     assert shapes == [seen] * 3
 
 
-@pytest.fixture(scope="module")
+@shared
 def guide_folder(tmp_path_factory):
     """Another model with the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 
 from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
 TEXTS = [
@@ -47,7 +46,7 @@ def issues(count=60):
     )
 
 
-@pytest.fixture(scope="module")
+@shared
 def made(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("search") / "index"
     build(issues(), model=bert, out=folder)
@@ -136,7 +135,7 @@ def test_vectors_are_an_array_and_hits_a_table(made, quantized):
     assert hits._repr_html_().startswith("<table>")
 
 
-@pytest.fixture(scope="module")
+@shared
 def quantized(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("quantized") / "index"
     build(issues(), model=bert, out=folder, quantize="int8")
@@ -284,7 +283,7 @@ def test_a_single_text_and_repeated_texts(bert, tmp_path):
     assert found.full == 0
 
 
-@pytest.fixture(scope="module")
+@shared
 def opened(bert, made):
     return open_index(made, model=bert)
 
@@ -356,7 +355,7 @@ def test_search_errors(made, opened, other_bert, tmp_path):
         open_index(made, model=other_bert)
 
 
-@pytest.fixture(scope="module")
+@shared
 def other_bert(tmp_path_factory):
     return save_bert(tmp_path_factory.mktemp("models") / "other", seed=9)
 

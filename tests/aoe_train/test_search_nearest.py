@@ -21,7 +21,7 @@ from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.tiny import WORDS, load
 
 
@@ -125,7 +125,7 @@ def dated(count=40):
     )
 
 
-@pytest.fixture(scope="module")
+@shared
 def dated_index(bert, tmp_path_factory):
     out = tmp_path_factory.mktemp("dated") / "index"
     rows = dated().with_columns(at=pl.lit("2020-01-") + pl.col("day").cast(pl.String).str.zfill(2))

@@ -3,13 +3,12 @@
 from itertools import chain, pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import Encoder
 from tests import forked
-from tests.aoe_train.shorthand import cases, config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error, shared
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
@@ -19,7 +18,7 @@ LISTS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
+@shared
 def encoders(tmp_path_factory):
     """Models with WordPiece and byte-level tokens, and one with a prompt in its tokenizer."""
     folder = tmp_path_factory.mktemp("tokens")
@@ -31,7 +30,7 @@ def encoders(tmp_path_factory):
     return {kind: load(folder / kind) for kind in KINDS}
 
 
-@pytest.fixture(scope="module")
+@shared
 def encoder(encoders):
     return encoders["bert"]
 

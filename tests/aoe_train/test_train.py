@@ -7,14 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import torch
 from transformers import TrainerCallback
 from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -29,7 +28,7 @@ from tests.aoe_train.tiny import (
 ROWS = 90
 
 
-@pytest.fixture(scope="session")
+@shared
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return {
@@ -69,7 +68,7 @@ class Watch(TrainerCallback):
         setattr(self, event, lambda *_, model, **__: see(model))
 
 
-@pytest.fixture(scope="module")
+@shared
 def finished(data, shallow, tmp_path_factory):
     """A finished run of two epochs; don't change it."""
     folder = tmp_path_factory.mktemp("finished")

@@ -6,7 +6,7 @@ import yaml
 import pairkit
 from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, shared
 from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
 
 HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
@@ -144,7 +144,7 @@ TEXTS = {
 KNOWN = ("English", "code", "too short", "no letters")
 
 
-@pytest.fixture(scope="module")
+@shared
 def packaged(minilm):
     return Encoder.load(minilm)
 

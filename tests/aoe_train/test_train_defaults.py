@@ -3,17 +3,15 @@
 import subprocess
 import sys
 
-import pytest
-
 from aoe_train import Encoder, plan, train
-from tests.aoe_train.shorthand import approx, cases
+from tests.aoe_train.shorthand import approx, cases, shared
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
 BINARY = [{"text1": text, "text2": f"a {text[:9]}", "label": n % 2} for n, text in enumerate(TEXTS)]
 
 
-@pytest.fixture(scope="module")
+@shared
 def sources(tmp_path_factory):
     """Forty rows of each kind."""
     folder = tmp_path_factory.mktemp("kinds")

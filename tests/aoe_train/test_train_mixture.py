@@ -8,14 +8,14 @@ import yaml
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, config_error, data_error
+from tests.aoe_train.shorthand import approx, config_error, data_error, shared
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import card_of, same_weights, write_pairs, write_triplets
 
 FAST = {"lr": 1e-3, "epochs": 2, "batch_size": 16}
 
 
-@pytest.fixture(scope="session")
+@shared
 def files(tmp_path_factory):
     """Graded pairs, triplets, positives and held-out rows."""
     folder = tmp_path_factory.mktemp("mixture")

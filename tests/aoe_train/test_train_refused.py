@@ -7,7 +7,7 @@ from transformers.integrations import integration_utils
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, shared
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.test_train_texts import Halves
@@ -20,7 +20,7 @@ BINARY = [
 ]
 
 
-@pytest.fixture(scope="module")
+@shared
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     graded = write_pairs(folder / "train.tsv", 90, 1)

@@ -7,7 +7,7 @@ from transformers import TrainerCallback
 import aoe_train
 from aoe_train import Encoder
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import cases, config_error, raises
+from tests.aoe_train.shorthand import cases, config_error, raises, shared
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
@@ -55,7 +55,7 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
+@shared
 def sources(tmp_path_factory):
     """The inputs of each case."""
     folder = tmp_path_factory.mktemp("sources")

@@ -10,7 +10,7 @@ import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error, shared
 from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
 
 PARTS = ("embed_distill", "score_distill", "margin_mse")
@@ -22,7 +22,7 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture(scope="module")
+@shared
 def teacher(tmp_path_factory):
     """A model with another size and prompts for queries and documents."""
     folder = tmp_path_factory.mktemp("teacher")

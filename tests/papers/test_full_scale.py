@@ -20,14 +20,14 @@ from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
-from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.shorthand import cases, config_error, shared
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
 
 Reproduce = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
+@shared
 def root(tmp_path_factory):
     """A folder with the models at their Hub ids, and the data."""
     root = tmp_path_factory.mktemp("full")

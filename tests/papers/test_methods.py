@@ -7,7 +7,6 @@ import random
 from itertools import pairwise
 
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import load_file
 from torch.testing import assert_close
@@ -24,7 +23,7 @@ from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import approx, cases, config_error, raises
+from tests.aoe_train.shorthand import approx, cases, config_error, raises, shared
 from tests.aoe_train.tiny import WORDS, card_of, load, save_generator, save_words
 
 TEXT_METHODS = [
@@ -56,7 +55,7 @@ def begun(name, encoder, kind="single", **options):
     return made
 
 
-@pytest.fixture(scope="module")
+@shared
 def texts():
     words = random.Random(4)
     return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(16)]
