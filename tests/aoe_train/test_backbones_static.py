@@ -9,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
 from aoe_train import export, index, search, train
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import load
 
@@ -94,15 +94,15 @@ def test_model2vec_folders_with_mapping_and_weights(bert, tmp_path):
         load(folder)
 
 
-@cases(
+@table(
     "settings, named",
-    [
-        ({"pooling": "max"}, "encoder.pooling max: a static model averages"),
-        ({"layers": 1}, "encoder.layers: a static"),
-        ({"include_prompt": False}, "include_prompt false"),
-        ({"bidirectional": True}, "encoder.bidirectional"),
-        ({"precision": "int8"}, "fewer bits: not possible for a static model"),
-    ],
+    """
+    {'pooling': 'max'} | encoder.pooling max: a static model averages
+    {'layers': 1} | encoder.layers: a static
+    {'include_prompt': False} | include_prompt false
+    {'bidirectional': True} | encoder.bidirectional
+    {'precision': 'int8'} | fewer bits: not possible for a static model
+    """,
 )
 def test_settings_that_need_a_network_are_refused(bert, tmp_path, settings, named):
     with config_error(named):

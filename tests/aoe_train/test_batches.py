@@ -14,7 +14,7 @@ from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
-from tests.aoe_train.shorthand import approx, cases, shared
+from tests.aoe_train.shorthand import approx, cases, shared, table
 from tests.aoe_train.tiny import wordpiece
 
 STRATEGIES = [
@@ -103,9 +103,14 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
         assert abs(np.corrcoef(np.arange(len(middles)), middles)[0, 1]) < 0.2  # no order of length
 
 
-@cases(
+@table(
     "most, rows, world, cuts",
-    [(9, 6, 1, [3, 4, 5]), (9, 2, 1, [2, 4, 5]), (14, 6, 2, [4]), (1, 6, 3, [3])],
+    """
+    9 | 6 | 1 | [3, 4, 5]
+    9 | 2 | 1 | [2, 4, 5]
+    14 | 6 | 2 | [4]
+    1 | 6 | 3 | [3]
+    """,
 )
 def test_budget_cuts_by_hand(most, rows, world, cuts):
     assert budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world).tolist() == cuts
@@ -262,17 +267,17 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     assert 1 in whole
 
 
-@cases(
+@table(
     "how, weights, passes",
-    [
-        ({}, [1, 1], [1, 1]),
-        # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
-        ({"temperature": 2}, [1, 1], [10, 1]),
-        ({"temperature": 2, "epoch": "shortest"}, [1, 1], [1, 0.1]),
-        ({}, [3, 1], [3, 1]),
-        ({"order": "round-robin"}, [1, 1], [1, 0.01]),
-        ({"order": "round-robin", "epoch": "longest"}, [2, 1], [200, 1]),
-    ],
+    """
+    {} | [1, 1] | [1, 1]
+    # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
+    {'temperature': 2} | [1, 1] | [10, 1]
+    {'temperature': 2, 'epoch': 'shortest'} | [1, 1] | [1, 0.1]
+    {} | [3, 1] | [3, 1]
+    {'order': 'round-robin'} | [1, 1] | [1, 0.01]
+    {'order': 'round-robin', 'epoch': 'longest'} | [2, 1] | [200, 1]
+    """,
 )
 def test_epoch_passes_by_hand(how, weights, passes):
     assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == approx(passes)

@@ -8,7 +8,7 @@ from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_
 from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error
+from tests.aoe_train.shorthand import approx, cases, config_error, table
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
 
@@ -167,15 +167,15 @@ def test_vectors_of_a_collection_are_those_of_its_index(bert, tmp_path):
         encode(texts, out=file, model=bert)
 
 
-@cases(
+@table(
     "change, words",
-    [
-        ({"collection": "plain"}, "has no purpose"),
-        ({"model": "other"}, "differ from those of"),
-        ({"dim": 8}, "has 32 dimensions"),
-        ({"normalize": False}, "have length 1"),
-        ({"workers": 2, "out": "vectors.npy"}, "encodes in one process"),
-    ],
+    """
+    {'collection': 'plain'} | has no purpose
+    {'model': 'other'} | differ from those of
+    {'dim': 8} | has 32 dimensions
+    {'normalize': False} | have length 1
+    {'workers': 2, 'out': 'vectors.npy'} | encodes in one process
+    """,
 )
 def test_a_collection_that_does_not_fit_is_refused(bert, out, tmp_path, change, words):
     build(TEXTS, model=bert, out=out, purpose="group")
@@ -217,9 +217,12 @@ def test_vectors_of_a_collection_have_the_prompt_for_documents(bert, out):
     assert not np.allclose(query, stored(out), atol=1e-3)
 
 
-@cases(
+@table(
     "change, words",
-    [({"dim": [8]}, "compares full vectors"), ({"data": "sheet"}, "give it to `aoe sample-pairs`")],
+    """
+    {'dim': [8]} | compares full vectors
+    {'data': 'sheet'} | give it to `aoe sample-pairs`
+    """,
 )
 def test_a_purpose_that_evaluation_cannot_follow_is_refused(bert, tmp_path, change, words):
     models = [bert, save_bert(tmp_path / "other", seed=9)]

@@ -3,7 +3,7 @@
 from sentence_transformers import SentenceTransformer
 
 from aoe_train import encode, evaluate, export, train
-from tests.aoe_train.shorthand import cases, config_error, shared
+from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import load, save_bert, save_gemma, save_llama, save_t5
 from tests.aoe_train.vectors import difference
@@ -21,9 +21,14 @@ DEEP = {
 }
 
 
-@cases(
+@table(
     "name, pooling",
-    [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
+    """
+    bert | first-last-avg
+    llama | avg
+    gemma | first-last-avg
+    t5 | avg
+    """,
 )
 def test_a_cut_model_is_saved_and_loaded(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path / "m", layers=3)
@@ -98,13 +103,13 @@ def test_one_table_of_layers_and_sizes(bert):
             evaluate(model, **given, **options)
 
 
-@cases(
+@table(
     "name, layer, after",
-    [
-        ("bert", "encoder.layer.2.", ()),
-        ("t5", "encoder.block.2.", ("encoder.final_layer_norm.",)),
-        ("gemma", "layers.2.", ("norm.",)),
-    ],
+    """
+    bert | encoder.layer.2. | ()
+    t5 | encoder.block.2. | ('encoder.final_layer_norm.',)
+    gemma | layers.2. | ('norm.',)
+    """,
 )
 def test_only_the_last_layers_learn(name, layer, after, tmp_path):
     backbone = SAVE[name](tmp_path / "m", layers=3)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
 from tests.aoe_train.tiny import load, read_json
 
 DIM = 32
@@ -229,21 +229,16 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
             run(table, tmp_path / "table.npy", fake)
 
 
-@cases(
+@table(
     "path, out, options, message",
-    [
-        ("in.txt", "out.bin", {}, r"out\.bin: expected \.npy or \.parquet"),
-        ("in.doc", "out.npy", {}, r"in\.doc: unknown file type '\.doc'; give \.parquet"),
-        (
-            "in.txt",
-            "out.npy",
-            {"columns": {"text": "body"}},
-            "columns={'text': 'body'}: .* has no columns",
-        ),
-        ("in.txt", "folder.npy", {}, "is a folder; choose another out="),
-        ("folder.npy", "out.npy", {}, "is a folder; give one file"),
-        ("no.txt", "out.npy", {}, "no such file"),
-    ],
+    r"""
+    in.txt | out.bin | {} | out\.bin: expected \.npy or \.parquet
+    in.doc | out.npy | {} | in\.doc: unknown file type '\.doc'; give \.parquet
+    in.txt | out.npy | {'columns': {'text': 'body'}} | columns={'text': 'body'}: .* has no columns
+    in.txt | folder.npy | {} | is a folder; choose another out=
+    folder.npy | out.npy | {} | is a folder; give one file
+    no.txt | out.npy | {} | no such file
+    """,
 )
 def test_a_bad_command(lines, path, out, options, message, fake):
     (lines.parent / "folder.npy").mkdir()

@@ -15,7 +15,7 @@ from aoe_train import encode
 from pairkit import ConfigError
 from tests import forked
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
 from tests.aoe_train.tiny import WORDS, around, load, read_json, save_bert
 
 TEXTS = [
@@ -78,7 +78,13 @@ def test_saved_and_loaded_it_is_the_same(which, more, out, request):
     assert np.array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
 
 
-@cases("content, message", [('{"format": 99}', "use the release"), ("{", "not readable")])
+@table(
+    "content, message",
+    """
+    '{"format": 99}' | use the release
+    { | not readable
+    """,
+)
 def test_unknown_formats_are_refused(copy, content, message):
     (copy / "aoe.json").write_text(content)
     with data_error(message):
@@ -94,15 +100,15 @@ def test_decoders_pool_their_last_token(llama, caplog):
     assert np.allclose(causal.encode("ab"), causal.encode("ac"))
 
 
-@cases(
+@table(
     "overrides, message",
-    [
-        ({"pooling": "median"}, "pooling"),
-        ({"pooling": "cells"}, "Recurrent Attention Network"),
-        ({"max_length": 9999}, "at most 64 tokens"),
-        ({"prompts": {"a": "{text} or {text}"}}, "{text}"),
-        ({"poolling": "cls"}, "unknown setting 'poolling'"),
-    ],
+    """
+    {'pooling': 'median'} | pooling
+    {'pooling': 'cells'} | Recurrent Attention Network
+    {'max_length': 9999} | at most 64 tokens
+    {'prompts': {'a': '{text} or {text}'}} | {text}
+    {'poolling': 'cls'} | unknown setting 'poolling'
+    """,
 )
 def test_impossible_settings(bert, overrides, message):
     with config_error(message):

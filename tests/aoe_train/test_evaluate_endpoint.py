@@ -7,7 +7,7 @@ import pytest
 from aoe_train import evaluate
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 from tests.aoe_train.embeddings_server import listing, serving, vector
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
 
 
 def evaluated(texts, url, *, model="m", **options):
@@ -132,7 +132,14 @@ def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
     assert "\n" not in str(caught.value)
 
 
-@cases("text, words", [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")])
+@table(
+    "text, words",
+    r"""
+    '' | is empty
+    ' \n' | is empty
+    '\ud800' | surrogate
+    """,
+)
 def test_texts_that_are_refused(server, text, words):
     class Task:
         name, texts, measure = "mine", ["a", text], None
@@ -142,12 +149,12 @@ def test_texts_that_are_refused(server, text, words):
     assert not server.asked
 
 
-@cases(
+@table(
     "url, words",
-    [
-        ("http://me:pw@host/v1", "holds a user or password"),
-        ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),
-    ],
+    """
+    http://me:pw@host/v1 | holds a user or password
+    https://api.openai.com/v1 | no key; set OPENAI_API_KEY
+    """,
 )
 def test_addresses_that_are_refused(url, words):
     with raises(ConfigError) as caught:

@@ -25,7 +25,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts
 from aoe_train.settings.train_settings import Similarity
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 
 BINARY = st.lists(
     # few distinct cosines, so that there are ties; how often each pair stands
@@ -357,14 +357,14 @@ def flipped(texts, **_):
     return on_circle(texts)[:, ::-1] * np.array([1, 0.2])
 
 
-@cases(
+@table(
     "kind, labels, rows, count",
-    [
-        ("binary", [1, 0], ["ab", "ec"], 8),
-        ("graded", [5, 0], ["ab", "ec"], 40),
-        ("triplet", None, ["abd", "ecd"], 40),
-        ("positive", None, ["ab", "ec"], 40),
-    ],
+    """
+    binary | [1, 0] | ['ab', 'ec'] | 8
+    graded | [5, 0] | ['ab', 'ec'] | 40
+    triplet | None | ['abd', 'ecd'] | 40
+    positive | None | ['ab', 'ec'] | 40
+    """,
 )
 def test_a_gain_on_held_out_rows_has_an_interval(kind, labels, rows, count):
     dev = examples(kind, rows * (count // 2), labels and labels * (count // 2))

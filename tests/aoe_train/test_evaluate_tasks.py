@@ -16,7 +16,7 @@ from sklearn.metrics import ndcg_score
 import aoe_train
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
@@ -219,12 +219,12 @@ def trained(bert, tmp_path_factory):
     return out
 
 
-@cases(
+@table(
     "pairs, expected, is_known",
-    [
-        ([("a", "b"), ("a", "x"), ("y", "z"), ("B", " a ")], [4, 7, 2, 4], True),
-        ([("A  a", "x"), ("ab", "y")], [0, 4, 0, 2], False),
-    ],
+    """
+    [('a', 'b'), ('a', 'x'), ('y', 'z'), ('B', ' a ')] | [4, 7, 2, 4] | True
+    [('A  a', 'x'), ('ab', 'y')] | [0, 4, 0, 2] | False
+    """,
 )
 def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys):
     table = aoe_train.evaluate(trained, data=scored(pairs), resamples=0)
@@ -243,19 +243,13 @@ def scored(pairs):
     return [{"text1": one, "text2": two, "score": place} for place, (one, two) in enumerate(pairs)]
 
 
-@cases(
+@table(
     "pairs, verdict",
-    [
-        (
-            [("B.", " a"), ("c", "A!"), ("x", "y")],
-            "not judged: the list given: trained on 2 of 3 rows",
-        ),
-        (
-            [("b", "A"), ("a", "x"), ("x", "y"), ("y", "z")],
-            "3 pairs, without 1 trained on: too few to tell)",
-        ),
-        ([("a", "x"), ("b", "x")], "2 pairs: too few to tell)"),
-    ],
+    """
+    [('B.', ' a'), ('c', 'A!'), ('x', 'y')] | not judged: the list given: trained on 2 of 3 rows
+    [('b', 'A'), ('a', 'x'), ('x', 'y'), ('y', 'z')] | 3 pairs, without 1 trained on: too few to tell)
+    [('a', 'x'), ('b', 'x')] | 2 pairs: too few to tell)
+    """,
 )
 def test_verdicts_leave_out_trained_rows(pairs, verdict, trained, bert):
     for model, against in ((trained, bert), (bert, trained)):

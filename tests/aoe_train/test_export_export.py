@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 import aoe_train
 from aoe_train import train
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import cases, config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error, table
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import around, card_of, load, read_json, save_bert
 from tests.aoe_train.vectors import difference, probes
@@ -47,7 +47,13 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     assert difference(load(out).encode(texts), expected) < 1e-5
 
 
-@cases("dtype, within", [("bf16", 0.1), ("fp16", 0.01)])
+@table(
+    "dtype, within",
+    """
+    bf16 | 0.1
+    fp16 | 0.01
+    """,
+)
 def test_half_precision_weights(bert, tmp_path, dtype, within):
     done = export(bert, tmp_path / "x", dtype=dtype)
     assert done.difference < 1e-5
@@ -82,7 +88,13 @@ def test_card_and_run_record(bert, tmp_path):
 NAMED = {"query": "the man: ", "passage": "a road "}
 
 
-@cases("default, of_queries", [(None, ""), ("passage", "a road ")])
+@table(
+    "default, of_queries",
+    """
+    None | ''
+    passage | 'a road '
+    """,
+)
 def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, default, of_queries):
     """Without a choice it uses none, since plain `encode` of queries would get the documents' prompt."""
     load(bert, pooling="avg", prompts=NAMED).save(out)

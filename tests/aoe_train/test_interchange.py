@@ -11,8 +11,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
 from tests.aoe_train.test_model_folder import write_modules
 from tests.aoe_train.tiny import around, edit, load, read_json, save_ran
 from tests.aoe_train.vectors import difference, probes
@@ -130,15 +129,15 @@ def agree(ours, model, texts=TEXTS):
     assert difference(ours.encode_document(texts), model.encode_document(texts)) < 1e-6
 
 
-@cases(
+@table(
     "which, pooling, include_prompt",
-    [
-        ("bert", "mean", False),
-        ("bert", "max", True),
-        ("llama", "cls", False),
-        ("llama", "lasttoken", True),
-        ("llama", "weightedmean", False),
-    ],
+    """
+    bert | mean | False
+    bert | max | True
+    llama | cls | False
+    llama | lasttoken | True
+    llama | weightedmean | False
+    """,
 )
 def test_named_prompts_equal_sentence_transformers(
     which, pooling, include_prompt, tmp_path, request
@@ -220,22 +219,14 @@ def test_prompt_errors(bert, tmp_path):
         load(bert, include_prompt=False).encode("a cat", prompt=PROMPT)
 
 
-@cases(
+@table(
     "more, error, told",
-    [
-        (
-            {"prompts": {"q": "query {text}"}},
-            ConfigError,
-            "'q' contains {text}, which sentence-transformers",
-        ),
-        ({"truncate_dim": 33}, ConfigError, "dim 33: this model's vectors have 32 dimensions"),
-        (
-            {"default_prompt_name": "q"},
-            ConfigError,
-            "no prompt 'q'; this model has 'query', 'document'",
-        ),
-        ({"similarity_fn_name": "hamming"}, DataError, "similarity_fn_name = 'hamming'"),
-    ],
+    """
+    {'prompts': {'q': 'query {text}'}} | ConfigError | 'q' contains {text}, which sentence-transformers
+    {'truncate_dim': 33} | ConfigError | dim 33: this model's vectors have 32 dimensions
+    {'default_prompt_name': 'q'} | ConfigError | no prompt 'q'; this model has 'query', 'document'
+    {'similarity_fn_name': 'hamming'} | DataError | similarity_fn_name = 'hamming'
+    """,
 )
 def test_unsupported_model_settings(bert, out, tmp_path, more, error, told):
     load(bert).save(out)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pairkit import ConfigError, DataError, RemoteError
-from tests.aoe_train.shorthand import cases, config_error, raises
+from tests.aoe_train.shorthand import cases, config_error, raises, table
 from tests.aoe_train.tiny import edit, load
 
 
@@ -133,13 +133,13 @@ def adapters(folder, copy, base):
     return folder
 
 
-@cases(
+@table(
     "base, expected, message",
-    [
-        ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
-        ("/nowhere/at/all", ConfigError, "no such folder"),
-        ("", DataError, "base_model_name_or_path"),
-    ],
+    """
+    nobody/nothing-of-this-name | RemoteError | Hub could not be reached
+    /nowhere/at/all | ConfigError | no such folder
+    '' | DataError | base_model_name_or_path
+    """,
 )
 def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
     folder = adapters(tmp_path / "adapters", copy, base)

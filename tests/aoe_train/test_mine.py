@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aoe_train import Encoder, mine
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, shared
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, shared, table
 from tests.aoe_train.tiny import WORDS, load
 
 
@@ -78,7 +78,13 @@ def test_two_rankings_alternate(bert):
     assert found["scores"].to_list() == [approx([0.9, 0.4, 0.3, 0.1, 0.2])]
 
 
-@cases("transitive, expected", [(True, {"w"}), (False, {"y", "z", "w"})])
+@table(
+    "transitive, expected",
+    """
+    True | {'w'}
+    False | {'y', 'z', 'w'}
+    """,
+)
 def test_near_duplicates_positives_and_clusters_are_excluded(bert, transitive, expected):
     rows = [("a b c d e f g", "x", ""), ("x", "y", "c"), ("z", "v", "c")]
     data = pl.DataFrame(rows, ["text1", "text2", "cluster"], orient="row").with_columns(label=1)
@@ -275,18 +281,15 @@ def real(minilm):
     return load(minilm, precision="fp32"), library.SentenceTransformer(str(minilm))
 
 
-@cases(
+@table(
     "ours, theirs",
-    [
-        ({}, {}),
-        ({"corpus": True}, {}),
-        ({"margin": 0.05, "rank_range": (0, 30)}, {"absolute_margin": 0.05, "range_max": 30}),
-        (
-            {"relative_margin": 0.1, "rank_range": (0, 30)},
-            {"relative_margin": 0.1, "range_max": 30},
-        ),
-        ({"rank_range": (1, 24)}, {"range_min": 1, "range_max": 24}),
-    ],
+    """
+    {} | {}
+    {'corpus': True} | {}
+    {'margin': 0.05, 'rank_range': (0, 30)} | {'absolute_margin': 0.05, 'range_max': 30}
+    {'relative_margin': 0.1, 'rank_range': (0, 30)} | {'relative_margin': 0.1, 'range_max': 30}
+    {'rank_range': (1, 24)} | {'range_min': 1, 'range_max': 24}
+    """,
 )
 def test_as_sentence_transformers(real, ours, theirs):
     from datasets import Dataset

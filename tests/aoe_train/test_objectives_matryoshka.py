@@ -20,7 +20,7 @@ from aoe_train.objectives.objective import (
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
-from tests.aoe_train.shorthand import approx, cases, config_error
+from tests.aoe_train.shorthand import approx, cases, config_error, table
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
 from tests.aoe_train.tiny import save_bert
 
@@ -112,14 +112,14 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     assert torch.allclose(mine, other, rtol=1e-3, atol=1e-5)
 
 
-@cases(
+@table(
     "given, message",
-    [
-        ({"layers": (2, 2)}, "a duplicate in 2, 2"),
-        ({"align": 1}, "align: has no effect without layers"),
-        ({"dims": (4, 4)}, "a duplicate in 4, 4"),
-        ({"dims": (4, 2), "dim_weights": (1,)}, "found 1 for 2 dims"),
-    ],
+    """
+    {'layers': (2, 2)} | a duplicate in 2, 2
+    {'align': 1} | align: has no effect without layers
+    {'dims': (4, 4)} | a duplicate in 4, 4
+    {'dims': (4, 2), 'dim_weights': (1,)} | found 1 for 2 dims
+    """,
 )
 def test_invalid_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
@@ -197,13 +197,13 @@ def test_each_size_has_its_own_weights():
     assert type(own) is CustomObjective
 
 
-@cases(
+@table(
     "preset, dims, message",
-    [
-        ("cosent", (8, 4), "dims 8: this backbone's vectors have 6 numbers"),
-        ("cosent", (4, 2), "dims: lacks the full size 6"),
-        ("angle", (6, 3), "dims 3: expected even sizes, as angle halves"),
-    ],
+    """
+    cosent | (8, 4) | dims 8: this backbone's vectors have 6 numbers
+    cosent | (4, 2) | dims: lacks the full size 6
+    angle | (6, 3) | dims 3: expected even sizes, as angle halves
+    """,
 )
 def test_invalid_dims_are_refused(preset, dims, message):
     with config_error(message):

@@ -27,7 +27,7 @@ from aoe_train.objectives.objective_settings import (
 )
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.shorthand import approx, cases
+from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.tiny import refusal
 
 
@@ -113,9 +113,13 @@ def test_options_and_kinds_of_data(wanted, kind, label_range, message):
         check_objective(wanted, dim=7, kind=kind, label_range=label_range)
 
 
-@cases(
+@table(
     "kind, margin, message",
-    [("single", 0.0, "needs a margin"), ("single", 0.3, None), ("positive", 0.0, None)],
+    """
+    single | 0.0 | needs a margin
+    single | 0.3 | None
+    positive | 0.0 | None
+    """,
 )
 def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
     with refusal(message):
@@ -191,7 +195,14 @@ def test_loss_is_the_weighted_sum_of_parts():
     assert_close(total, sum(weights[part] * value for part, value in expected.items()))
 
 
-@cases("kind, unit", [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
+@table(
+    "kind, unit",
+    """
+    graded | 5.0
+    binary | 1.0
+    triplet | 1.0
+    """,
+)
 def test_margin_spans_the_label_range(kind, unit):
     vectors, labels, texts = draw(3, kind)
     first, second, labels, *_ = as_pairs(vectors, labels, texts)

@@ -12,7 +12,7 @@ from transformers import BertModel
 
 from aoe_train import __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
-from tests.aoe_train.shorthand import cases, config_error, data_error
+from tests.aoe_train.shorthand import cases, config_error, data_error, table
 from tests.aoe_train.tiny import edit, load, save_bert
 
 TEXTS = [
@@ -40,7 +40,14 @@ HEAVY = {
 }
 
 
-@cases("precision, pooling", [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")])
+@table(
+    "precision, pooling",
+    """
+    fp32 | cls
+    fp32 | first-last-avg
+    bf16 | avg
+    """,
+)
 def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     ours, theirs = (
         load(bert, precision=precision, inference_only=only, pooling=pooling)
@@ -53,7 +60,13 @@ def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     assert np.array_equal(ours.encode(TEXTS[0]), theirs.encode(TEXTS[0]))
 
 
-@cases("dim, layers, seed", [(8, 1, 1), (20, 3, 3)])
+@table(
+    "dim, layers, seed",
+    """
+    8 | 1 | 1
+    20 | 3 | 3
+    """,
+)
 def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
     BertModel.from_pretrained(folder).save_pretrained(folder)  # with a pooler, which is kept

@@ -16,7 +16,7 @@ from aoe_train.model.packing import attention, sequences
 from aoe_train.model.packing.attention import packed_attention
 from aoe_train.model.packing.flash import flash, has_flash
 from aoe_train.model.packing.sequences import Sequences, best_cuts
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, table
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="FlashAttention runs on a GPU")
@@ -159,7 +159,15 @@ def test_torch_attends_long_float32_texts_in_inference(monkeypatch):
 LENGTHS = [1, 4, 4, 9, 130]
 
 
-@cases("causal, window", [(False, None), (True, None), (True, 3), (False, 3)])
+@table(
+    "causal, window",
+    """
+    False | None
+    True | None
+    True | 3
+    False | 3
+    """,
+)
 def test_torch_accepts_the_arguments_of_flash(causal, window):
     parts = _parts(sum(LENGTHS), kv=2, dim=16, dtype=torch.bfloat16, device=META)
     rows, packed = [part[0].transpose(0, 1) for part in parts], Sequences(LENGTHS, META)
@@ -185,7 +193,15 @@ def test_out_of_memory_is_not_a_missing_kernel(monkeypatch):
 
 @pytest.mark.gpu
 @on_gpu
-@cases("causal, window", [(False, None), (True, None), (True, 3), (False, 3)])
+@table(
+    "causal, window",
+    """
+    False | None
+    True | None
+    True | 3
+    False | 3
+    """,
+)
 @cases("kv", [4, 2, 1])
 def test_flash_equals_each_sequence_alone(kv, causal, window):
     given = _parts(sum(LENGTHS), kv=kv, dim=16, dtype=torch.bfloat16, device=torch.device("cuda"))

@@ -22,7 +22,7 @@ from aoe_train.model.precision import (
     weights_dtype,
 )
 from aoe_train.model.quantization import quantized, restored, value_ranges
-from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.shorthand import cases, config_error, table
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
@@ -127,16 +127,18 @@ def test_notes_on_the_precision_of_training(wanted, device, times, told, monkeyp
     assert slow == (None if wanted == "auto" else found)
 
 
-@cases(
+@table(
     "flags, by_onednn, computed",
-    [
-        ({"avx2": True}, False, "fp32"),
-        ({"avx512_f": True, "avx512_bf16": False}, True, "fp32"),  # oneDNN would emulate it
-        ({"avx512_bf16": True}, True, "bf16"),
-        ({"amx_bf16": True}, True, "bf16"),
-        ({"avx512_bf16": True}, False, "fp32"),  # a build or setting that hides the instructions
-        ({"neon": True, "bf16": True}, True, "bf16"),
-    ],
+    """
+    {'avx2': True} | False | fp32
+    # oneDNN would emulate it
+    {'avx512_f': True, 'avx512_bf16': False} | True | fp32
+    {'avx512_bf16': True} | True | bf16
+    {'amx_bf16': True} | True | bf16
+    # a build or setting that hides the instructions
+    {'avx512_bf16': True} | False | fp32
+    {'neon': True, 'bf16': True} | True | bf16
+    """,
 )
 def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: flags)
@@ -149,13 +151,13 @@ def test_a_processor_without_bf16_computes_in_fp32(flags, by_onednn, computed, m
     assert ("computing in fp32" in note) == (computed == "fp32")
 
 
-@cases(
+@table(
     "int8, bf16, told",
-    [
-        (0.3, 4.0, None),
-        (0.3, 0.2, "0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster"),
-        (1.1, 4.0, "1.1 times as long in int8 as in fp32"),
-    ],
+    """
+    0.3 | 4.0 | None
+    0.3 | 0.2 | 0.30 of fp32's time in int8 and 0.20 in bf16 .*--precision bf16 is faster
+    1.1 | 4.0 | 1.1 times as long in int8 as in fp32
+    """,
 )
 def test_notes_on_int8(int8, bf16, told, monkeypatch):
     monkeypatch.setattr(

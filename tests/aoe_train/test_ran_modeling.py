@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train import ran as network
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, table
 
 WINDOW = 8
 
@@ -137,9 +137,19 @@ def test_impossible_sizes_are_refused(sizes):
         network.RanConfig(**sizes)
 
 
-@cases(
+@table(
     "length, windows",
-    [(0, 1), (1, 1), (8, 1), (10, 1), (11, 2), (16, 2), (18, 2), (19, 3), (160, 20)],
+    """
+    0 | 1
+    1 | 1
+    8 | 1
+    10 | 1
+    11 | 2
+    16 | 2
+    18 | 2
+    19 | 3
+    160 | 20
+    """,
 )
 def test_a_short_tail_is_part_of_the_previous_window(length, windows):
     model, read = ran(num_hidden_layers=1), []

@@ -10,7 +10,7 @@ from numpy.random import default_rng
 from aoe_train import Encoder, evaluate, index, sample_pairs, search
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
 from tests.aoe_train.tiny import WORDS, save_bert
 
 
@@ -216,13 +216,13 @@ def candidates(rows):
     return [name.removeprefix("rank of ") for name in rows.columns if name.startswith("rank of ")]
 
 
-@cases(
+@table(
     "models, purposes, expected",
-    [
-        (1, [], ["model 0"]),
-        (2, [], ["model 0", "model 1"]),
-        (1, ["group", "match", "group"], ["model 0", "model 0, group", "model 0, match"]),
-    ],
+    """
+    1 | [] | ['model 0']
+    2 | [] | ['model 0', 'model 1']
+    1 | ['group', 'match', 'group'] | ['model 0', 'model 0, group', 'model 0, match']
+    """,
 )
 def test_candidates(models, purposes, expected):
     opened = [Model(seed) for seed in range(models)]

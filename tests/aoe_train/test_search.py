@@ -16,7 +16,7 @@ from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
 TEXTS = [
@@ -73,33 +73,28 @@ def test_a_key_is_found_before_texts_with_the_same_words(bert, out):
     assert (hit.key, hit.score, hit.words) == ("7", 1, 0)
 
 
-@cases("by, top, count", [("model", 60, 60), ("both", 10, 200), ("both", 60, 240)])
+@table(
+    "by, top, count",
+    """
+    model | 60 | 60
+    both | 10 | 200
+    both | 60 | 240
+    """,
+)
 def test_more_hits_are_chosen_among_more_candidates(by, top, count):
     assert candidates(by, top) == count
 
 
-@cases(
+@table(
     "name, content, columns, key_column, keys",
-    [
-        ("a.csv", "text,n\na boat,1\n\n,2\na dog,3\n", None, "row", [2, 5]),
-        ("a.txt", "a boat\n\na dog\n", None, "row", [1, 3]),
-        (
-            "a.jsonl",
-            '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n',
-            None,
-            "row of the source",
-            [2],
-        ),
-        ("a.csv", "a boat,x\na dog,y\n", {"text": "1"}, "row", [1, 2]),
-        ("a.csv", "place,text\nRome,a dog\n", None, "row", [2]),
-        (
-            "a.csv",
-            "Ticket,Subject\nAB-1,a boat\n,a dog\n",
-            {"id": "Ticket"},
-            "Ticket or row",
-            ["AB-1", "row 3"],
-        ),
-    ],
+    r"""
+    a.csv | 'text,n\na boat,1\n\n,2\na dog,3\n' | None | row | [2, 5]
+    a.txt | 'a boat\n\na dog\n' | None | row | [1, 3]
+    a.jsonl | '{"text": "", "row": 8}\n{"text": "a dog", "row": 9}\n' | None | row of the source | [2]
+    a.csv | 'a boat,x\na dog,y\n' | {'text': '1'} | row | [1, 2]
+    a.csv | 'place,text\nRome,a dog\n' | None | row | [2]
+    a.csv | 'Ticket,Subject\nAB-1,a boat\n,a dog\n' | {'id': 'Ticket'} | Ticket or row | ['AB-1', 'row 3']
+    """,
 )
 def test_a_row_is_named_by_its_key_or_its_row_in_the_file(
     bert, out, tmp_path, name, content, columns, key_column, keys

@@ -19,7 +19,7 @@ import requests
 from numpy.testing import assert_allclose
 
 from aoe_train import Encoder, index, search, serve
-from tests.aoe_train.shorthand import cases, config_error, raises, shared
+from tests.aoe_train.shorthand import cases, config_error, raises, shared, table
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"
@@ -95,7 +95,14 @@ def waiting(server):
     return get(server, "/health").json()["queue"]["texts"]
 
 
-@cases("encoding, dimensions", [("float", 8), ("base64", 8), (None, None)])
+@table(
+    "encoding, dimensions",
+    """
+    float | 8
+    base64 | 8
+    None | None
+    """,
+)
 def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dimensions):
     texts = [*sentences(20), LONG]
     api = client(server)

@@ -21,7 +21,7 @@ from aoe_train.objectives.training_rows import Kind
 from aoe_train.settings.train_settings import EncoderSettings, TrainSettings
 from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, table
 
 
 def of(kind="graded", rows=1000, dim=384, **flags):
@@ -120,7 +120,14 @@ def test_first_person_share():
     assert first_person_share([]) == 0
 
 
-@cases("kinds, author", [(["wordnet"], "rules"), (["openai", "wordnet"], None), ([], None)])
+@table(
+    "kinds, author",
+    """
+    ['wordnet'] | rules
+    ['openai', 'wordnet'] | None
+    [] | None
+    """,
+)
 def test_authorship_from_run_json(tmp_path, kinds, author):
     llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
     (tmp_path / "run.json").write_text(
@@ -130,15 +137,15 @@ def test_authorship_from_run_json(tmp_path, kinds, author):
     assert read_authorship("rows.tsv") == (False, None)
 
 
-@cases(
+@table(
     "kind, preset, encoder, parts",
-    [
-        ("graded", "auto", {"similarity_fn_name": "dot"}, "cosent, in_batch, angle"),
-        ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),
-        ("binary", "sbert", {"similarity_fn_name": "dot"}, None),
-        ("positive", "simcse", {"similarity_fn_name": "dot", "normalize": True}, None),
-        ("positive", "simcse", {}, None),
-    ],
+    """
+    graded | auto | {'similarity_fn_name': 'dot'} | cosent, in_batch, angle
+    graded | sbert | {'similarity_fn_name': 'manhattan'} | sbert
+    binary | sbert | {'similarity_fn_name': 'dot'} | None
+    positive | simcse | {'similarity_fn_name': 'dot', 'normalize': True} | None
+    positive | simcse | {} | None
+    """,
 )
 def test_untrained_lengths_are_reported(kind, preset, encoder, parts):
     found = unused_lengths_warning(of(kind, preset=preset), kind, EncoderSettings(**encoder))

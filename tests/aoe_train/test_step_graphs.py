@@ -23,7 +23,7 @@ from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
 from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, table
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
@@ -120,17 +120,17 @@ def eager(model, made):
     return {name: part.detach() for name, part in parts.items()}
 
 
-@cases(
+@table(
     "name, pooling, columns, objective",
-    [
-        ("bert", "avg", 2, {"dims": [32, 8]}),
-        ("bert", "cls", 4, {"kind": "triplet"}),
-        ("bert", "max", 2, {"weights": {"cosent": 1, "in_batch": 1, "sbert": 1}}),
-        ("bert", "cls-avg", 3, {"kind": "triplet", "contrast_anchors": True, "symmetric": True}),
-        ("bert", "first-last-avg", 2, {}),
-        ("llama", "last", 2, {}),
-        ("llama", "weighted-mean", 4, {"kind": "triplet"}),
-    ],
+    """
+    bert | avg | 2 | {'dims': [32, 8]}
+    bert | cls | 4 | {'kind': 'triplet'}
+    bert | max | 2 | {'weights': {'cosent': 1, 'in_batch': 1, 'sbert': 1}}
+    bert | cls-avg | 3 | {'kind': 'triplet', 'contrast_anchors': True, 'symmetric': True}
+    bert | first-last-avg | 2 | {}
+    llama | last | 2 | {}
+    llama | weighted-mean | 4 | {'kind': 'triplet'}
+    """,
 )
 def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, objective, request):
     model = pair_model(name, pooling, **objective)
@@ -244,7 +244,13 @@ def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
     assert len(notes) == 1
 
 
-@cases("free, captures", [(10, True), (7, False)])
+@table(
+    "free, captures",
+    """
+    10 | True
+    7 | False
+    """,
+)
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")

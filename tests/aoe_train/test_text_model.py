@@ -30,7 +30,7 @@ from aoe_train.model.packing.packed_run import can_pack, use_fast_layers
 from aoe_train.model.text_model import TextModel, pool
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
-from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.test_depth import SAVE, TEXTS
 from tests.aoe_train.vectors import difference
 
@@ -125,9 +125,14 @@ def test_packed_equals_padded_for_every_pooling(pooling, which, request):
     assert torch.allclose(packed, padded, atol=1e-5)
 
 
-@cases(
+@table(
     "name, pooling",
-    [("bert", "first-last-avg"), ("llama", "avg"), ("gemma", "first-last-avg"), ("t5", "avg")],
+    """
+    bert | first-last-avg
+    llama | avg
+    gemma | first-last-avg
+    t5 | avg
+    """,
 )
 def test_vectors_of_a_layer_equal_a_model_cut_there(name, pooling, tmp_path):
     folder = SAVE[name](tmp_path, layers=3)

@@ -25,7 +25,7 @@ from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
-from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 PROMPT = "Summarize sentence {text} in one word:"
@@ -252,17 +252,14 @@ def test_text_in_two_columns_has_two_prompts():
     assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
-@cases(
+@table(
     "given, expected",
-    [
-        ({"query": "q: "}, ["q: text 0", "text 1", "text 2", "text 3"]),
-        ({"document": "d: "}, ["text 0", "d: text 1", "d: text 2", "d: text 3"]),
-        ({"negative": "n: "}, ["text 0", "text 1", "n: text 2", "n: text 3"]),
-        (
-            {"document": "d: ", "negative_2": "n: ", "positive": ""},
-            ["text 0", "text 1", "d: text 2", "n: text 3"],
-        ),
-    ],
+    """
+    {'query': 'q: '} | ['q: text 0', 'text 1', 'text 2', 'text 3']
+    {'document': 'd: '} | ['text 0', 'd: text 1', 'd: text 2', 'd: text 3']
+    {'negative': 'n: '} | ['text 0', 'text 1', 'n: text 2', 'n: text 3']
+    {'document': 'd: ', 'negative_2': 'n: ', 'positive': ''} | ['text 0', 'text 1', 'd: text 2', 'n: text 3']
+    """,
 )
 def test_most_specific_column_key_wins(given, expected):
     assert prompted(given, NEGATIVES)[0] == expected
@@ -295,17 +292,14 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
     assert (found.applied(PAIRS).prompts, found.applied(PAIRS).texts) == (expected, PAIRS.texts)
 
 
-@cases(
+@table(
     "given, told",
-    [
-        ("", "prompts: empty"),
-        ({"anchor": "{text} {text}"}, "once at most"),
-        (
-            {"question": "q: "},
-            "no column 'question'; expected anchor, positive, negative, query (the first)",
-        ),
-        ({"anchor": "query"}, "the model doesn't define a prompt 'query'; give its words"),
-    ],
+    """
+    '' | prompts: empty
+    {'anchor': '{text} {text}'} | once at most
+    {'question': 'q: '} | no column 'question'; expected anchor, positive, negative, query (the first)
+    {'anchor': 'query'} | the model doesn't define a prompt 'query'; give its words
+    """,
 )
 def test_invalid_column_prompts_are_refused(given, told):
     with pytest.raises(ConfigError) as error:

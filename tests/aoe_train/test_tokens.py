@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aoe_train import Encoder
 from tests import forked
-from tests.aoe_train.shorthand import cases, config_error, data_error, shared
+from tests.aoe_train.shorthand import cases, config_error, data_error, shared, table
 from tests.aoe_train.tiny import around, load, save_bert, save_llama
 
 TEXTS = ["the cat is running", "a dog", "", "the man on the road is not in the city", "?"]
@@ -109,15 +109,15 @@ def test_texts_without_tokens(encoder, bert):
         tokens(bare, ["cat", " ", "\t"], max_length=8)
 
 
-@cases(
+@table(
     "how, message",
-    [
-        ({"max_length": 2}, "max_length 2 leaves no room"),
-        ({"max_length": 4, "long_text": "chunks", "overlap": 2}, "expected 0 to 1, half of"),
-        ({"max_length": 6, "long_text": "chunks", "overlap": -1}, "expected 0 to 2, half of"),
-        ({"max_length": 6, "overlap": 1}, "only chunks can overlap"),
-        ({"max_length": 9, "prompts": ["", ""]}, "2 prompts for 5 texts"),
-    ],
+    """
+    {'max_length': 2} | max_length 2 leaves no room
+    {'max_length': 4, 'long_text': 'chunks', 'overlap': 2} | expected 0 to 1, half of
+    {'max_length': 6, 'long_text': 'chunks', 'overlap': -1} | expected 0 to 2, half of
+    {'max_length': 6, 'overlap': 1} | only chunks can overlap
+    {'max_length': 9, 'prompts': ['', '']} | 2 prompts for 5 texts
+    """,
 )
 def test_bad_settings(how, message, encoder):
     prompts = how.pop("prompts", "")

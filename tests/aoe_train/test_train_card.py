@@ -6,7 +6,7 @@ import yaml
 import pairkit
 from aoe_train import Encoder, index, train
 from pairkit.similarity.languages import languages
-from tests.aoe_train.shorthand import cases, shared
+from tests.aoe_train.shorthand import cases, shared, table
 from tests.aoe_train.tiny import card_of, save_bert, write_pairs, write_triplets
 
 HOW = {"epochs": 0.3, "lr": 1e-3, "batch_size": 16}
@@ -174,13 +174,13 @@ def test_a_cards_languages_are_those_of_a_tenth_of_the_texts(bert, out, monkeypa
     assert languages(texts) == []
 
 
-@cases(
+@table(
     "text, backbone",
-    [
-        ("Where can I find the invoice of order {}?", "minilm"),
-        ("Wo finde ich die Rechnung für meine Bestellung {}?", "paraphrase-multilingual"),
-        ("订单{}的发票在哪里可以找到？", "paraphrase-multilingual"),
-    ],
+    """
+    Where can I find the invoice of order {}? | minilm
+    Wo finde ich die Rechnung für meine Bestellung {}? | paraphrase-multilingual
+    订单{}的发票在哪里可以找到？ | paraphrase-multilingual
+    """,
 )
 def test_the_suggested_backbone_knows_the_language(tmp_path, text, backbone):
     pytest.importorskip("py3langid")

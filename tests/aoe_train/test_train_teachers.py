@@ -10,7 +10,7 @@ import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, data_error, shared
+from tests.aoe_train.shorthand import cases, config_error, data_error, shared, table
 from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
 
 PARTS = ("embed_distill", "score_distill", "margin_mse")
@@ -142,25 +142,16 @@ def test_vectors_from_a_file(shallow, tmp_path):
     ]
 
 
-@cases(
+@table(
     "columns, message",
-    [
-        (
-            {"sentence": ["a"], "vector": [[1.0]]},
-            "the columns sentence, vector; expected text and vector",
-        ),
-        ({"text": ["a"], "vector": ["b"]}, "vector has no lists of numbers"),
-        (
-            {"text": ["a", "b"], "vector": [[1.0, 2.0], [1.0]]},
-            "parquet:2: vector has 1 numbers; expected 2",
-        ),
-        (
-            {"text": ["a", "b"], "vector": [[1.0], [None]]},
-            "parquet:2: vector has NaN, infinity or null",
-        ),
-        ({"text": ["a"], "vector": [["b"]]}, "parquet:1: vector has NaN, infinity or null"),
-        ({"text": ["a"], "vector": [[1]]}, r"has no vector for 32 of 32 training texts, such as"),
-    ],
+    """
+    {'sentence': ['a'], 'vector': [[1.0]]} | the columns sentence, vector; expected text and vector
+    {'text': ['a'], 'vector': ['b']} | vector has no lists of numbers
+    {'text': ['a', 'b'], 'vector': [[1.0, 2.0], [1.0]]} | parquet:2: vector has 1 numbers; expected 2
+    {'text': ['a', 'b'], 'vector': [[1.0], [None]]} | parquet:2: vector has NaN, infinity or null
+    {'text': ['a'], 'vector': [['b']]} | parquet:1: vector has NaN, infinity or null
+    {'text': ['a'], 'vector': [[1]]} | has no vector for 32 of 32 training texts, such as
+    """,
 )
 def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
     pl.DataFrame(columns).write_parquet(tmp_path / "vectors.parquet")
@@ -238,22 +229,16 @@ def put(path, rows):
     return path
 
 
-@cases(
+@table(
     "rows, message",
-    [
-        ([{}], "found the columns anchor, positive; expected teacher_scores"),
-        (
-            [{"positive": "x", "teacher_scores": 1}],
-            "has no score for 1 training pairs, .* 'a' and 'b'",
-        ),
-        ([{"teacher_scores": [1, 2]}], ":1: found 2 scores for 1 pairs"),
-        ([{"teacher_scores": "high"}], ":1: teacher_scores is not a number"),
-        (
-            [{"teacher_scores": 1}, {"teacher_scores": 2}],
-            ":2: 'a' and 'b' have the scores 1 and 2; keep one",
-        ),
-        ([], "none.jsonl': no such file"),
-    ],
+    """
+    [{}] | found the columns anchor, positive; expected teacher_scores
+    [{'positive': 'x', 'teacher_scores': 1}] | has no score for 1 training pairs, .* 'a' and 'b'
+    [{'teacher_scores': [1, 2]}] | :1: found 2 scores for 1 pairs
+    [{'teacher_scores': 'high'}] | :1: teacher_scores is not a number
+    [{'teacher_scores': 1}, {'teacher_scores': 2}] | :2: 'a' and 'b' have the scores 1 and 2; keep one
+    [] | none.jsonl': no such file
+    """,
 )
 def test_invalid_score_files_are_refused(rows, message, shallow, tmp_path):
     pair, file = {"anchor": "a", "positive": "b"}, tmp_path / "none.jsonl"

@@ -7,7 +7,7 @@ import torch
 
 import aoe_train
 from aoe_train import Encoder, TextObjective, plan
-from tests.aoe_train.shorthand import approx, cases
+from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import card_of, save_bert
 
@@ -15,14 +15,14 @@ TEXTS = list(dict.fromkeys(sentences(80)))
 FEW = {"preset": "domain", "top_layers": 1, "lr": 1e-2, "seed": 3}
 
 
-@cases(
+@table(
     "arguments, smoothing, question",
-    [
-        ({}, 0.25, None),
-        ({"purpose": "group"}, 1, "Do both texts belong to the same topic or intent?"),
-        ({"purpose": "match"}, 0, None),
-        ({"purpose": "search"}, 0.25, "Does the second text answer the first, or ask the same?"),
-    ],
+    """
+    {} | 0.25 | None
+    {'purpose': 'group'} | 1 | Do both texts belong to the same topic or intent?
+    {'purpose': 'match'} | 0 | None
+    {'purpose': 'search'} | 0.25 | Does the second text answer the first, or ask the same?
+    """,
 )
 def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing, question):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
@@ -124,13 +124,15 @@ def test_token_batches_give_the_encoders_vectors(prompt, shallow):
     assert found == approx(encoder.encode(SHORT, prompt=prompt, normalize=False), abs=1e-5)
 
 
-@cases(
+@table(
     "texts, purpose, steps",
-    [
-        (300, "group", 68),  # 2.7 epochs of 25 steps
-        (1800, "search", 75),
-        (2500, "group", 450),  # 2,000 are drawn
-    ],
+    """
+    # 2.7 epochs of 25 steps
+    300 | group | 68
+    1800 | search | 75
+    # 2,000 are drawn
+    2500 | group | 450
+    """,
 )
 def test_steps_follow_the_number_of_texts(shallow, texts, purpose, steps):
     random = np.random.default_rng(0)

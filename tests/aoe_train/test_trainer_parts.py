@@ -39,7 +39,7 @@ from aoe_train.training.training_arguments import (
 )
 from pairkit import DataError
 from pairkit.base.settings import load_settings
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, table
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
@@ -182,9 +182,13 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
     assert args.ddp_broadcast_buffers is False
 
 
-@cases(
+@table(
     "deterministic, before, after",
-    [(False, None, None), (True, None, ":4096:8"), (True, ":16:8", ":16:8")],
+    """
+    False | None | None
+    True | None | :4096:8
+    True | :16:8 | :16:8
+    """,
 )
 def test_deterministic_cublas_workspace(deterministic, before, after, tmp_path, monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", before or "")

@@ -12,7 +12,7 @@ from papers.methods.bilstm import bilstm_folder, write_bilstm
 from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_flow
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 
 
 def drawn(count=400, dim=6):
@@ -85,9 +85,15 @@ def test_words_are_looked_up_and_averaged(name, tmp_path):
     assert embed(["A it", "it's", "none known"]).tolist() == [[0.5, 0.5], [1, 1.5], [0, 0]]
 
 
-@cases(
+@table(
     "text, row",
-    [("a 1 2\nb 1\n", 2), ("a 1 x\n", 1), ("a 1 nan\n", 1), ("alone\n", 1), ("a  1 2\nb 1 2\n", 1)],
+    r"""
+    'a 1 2\nb 1\n' | 2
+    'a 1 x\n' | 1
+    'a 1 nan\n' | 1
+    'alone\n' | 1
+    'a  1 2\nb 1 2\n' | 1
+    """,
 )
 def test_errors_in_word_vector_files_name_the_row(text, row, tmp_path):
     with data_error(rf"w\.txt:{row}: "):

@@ -23,7 +23,7 @@ from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import approx, cases, config_error, raises, shared
+from tests.aoe_train.shorthand import approx, cases, config_error, raises, shared, table
 from tests.aoe_train.tiny import WORDS, card_of, load, save_generator, save_words
 
 TEXT_METHODS = [
@@ -103,17 +103,17 @@ def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, t
     assert read(texts)[:3] == approx(read(texts[:3]), abs=1e-5)  # whatever the batch
 
 
-@cases(
+@table(
     "name, kind, given, words",
-    [
-        ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
-        ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
-        ("infersent", "binary", {}, "expected a BiLSTM over word vectors"),
-        ("infersent", "positive", {}, "found positive rows, expected"),
-        ("consert-joint", "single", {}, "found single rows, expected binary or triplet rows"),
-        ("ct", "positive", {}, "found positive rows, expected"),
-        ("bow", "single", {}, "method 'bow': expected one of"),
-    ],
+    """
+    diffcse | single | {'dense': [8]} | remove encoder.dense
+    consert | single | {'prompts': {'query': 'q: '}} | remove the prompts
+    infersent | binary | {} | expected a BiLSTM over word vectors
+    infersent | positive | {} | found positive rows, expected
+    consert-joint | single | {} | found single rows, expected binary or triplet rows
+    ct | positive | {} | found positive rows, expected
+    bow | single | {} | method 'bow': expected one of
+    """,
 )
 def test_unsuitable_models_and_rows_are_refused(name, kind, given, words, shallow):
     options = {"generator": "none"} if name == "diffcse" else {}

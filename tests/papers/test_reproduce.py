@@ -25,7 +25,7 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
 from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
@@ -153,7 +153,7 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     assert found.labels == {"yes": 1}
 
 
-def table(path, *rows):
+def write_rows(path, *rows):
     path.write_text("\n".join(rows) + "\n")
 
 
@@ -170,12 +170,12 @@ def test_samples_of_rows_and_single_texts(root):
         str(data / "train.tsv"), str(data / "dev.tsv")
     )
     assert pl.read_parquet(training_data(whole, folders, Texts()).train)["text"].is_unique().all()
-    table(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
+    write_rows(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
     chosen = training_data(
         whole, folders, Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
     ).train
     assert pl.read_parquet(chosen)["text"].to_list() == ["first text", "second text"]
-    table(
+    write_rows(
         data / "triplets.jsonl",
         json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}),
     )
@@ -183,7 +183,7 @@ def test_samples_of_rows_and_single_texts(root):
     assert sorted(pl.read_parquet(bare)["text"]) == ["a", "b", "c", "d"]
     for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
         rows_ = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}" for n in range(8)]
-        table(data / f"{name}.tsv", "text1\ttext2\tlabel", *rows_)
+        write_rows(data / f"{name}.tsv", "text1\ttext2\tlabel", *rows_)
     source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
     assert training_data(source, folders).labels == {"yes": 1, "no": 0}
     cut = training_data(source.model_copy(update={"rows": 4}), folders)
@@ -247,15 +247,16 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
     assert "Changed: optim.lr=1e30." in text
 
 
-@cases(
+@table(
     "row, differs",
-    [
-        ("whiten = { dim = 4 }", True),
-        ("flow = {}", True),
-        ('method = "promptbert"\nsettings.encoder.max_length = 40', True),
-        ('settings.encoder.pooling = "max"', True),
-        ('settings.encoder.pooling = "cls"', False),  # as it is in any case
-    ],
+    r"""
+    whiten = { dim = 4 } | True
+    flow = {} | True
+    'method = "promptbert"\nsettings.encoder.max_length = 40' | True
+    settings.encoder.pooling = "max" | True
+    # as it is in any case
+    settings.encoder.pooling = "cls" | False
+    """,
 )
 def test_rows_without_training_can_change_how_texts_are_encoded(root, row, differs):
     made = modified(root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
@@ -271,27 +272,19 @@ def test_averaged_word_vectors_are_a_row(root):
     assert [row["row"] for row in found["rows"]] == ["average"]
 
 
-@cases(
+@table(
     "old, new, says",
-    [
-        ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
-        (
-            'name = "held"',
-            'name = "held"\nmetric = "roc"',
-            "metric 'roc': dev.tsv has spearman, pearson",
-        ),
-        ('name = "held"', 'name = "held"\nmean = true', "a column with a name has one task"),
-        ('"Tiny"', "3", "title"),
-        ('name = "CT"', 'name = "CoSENT"', "two runs have the same or similar names"),
-        ("seeds = [0, 1]", "sedes = [0, 1]", "unknown setting"),
-        (
-            "paper = { held = 81.5 }",
-            'paper = "AoE, Table 1: X"',
-            "no published scores 'AoE, Table 1: X'",
-        ),
-        ('"ct"', '"bow"', "CT: method 'bow': expected one of"),
-        ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
-    ],
+    r"""
+    name = "held" | name = "dev" | two columns would be named 'dev'
+    name = "held" | 'name = "held"\nmetric = "roc"' | metric 'roc': dev.tsv has spearman, pearson
+    name = "held" | 'name = "held"\nmean = true' | a column with a name has one task
+    '"Tiny"' | '3' | title
+    name = "CT" | name = "CoSENT" | two runs have the same or similar names
+    seeds = [0, 1] | sedes = [0, 1] | unknown setting
+    paper = { held = 81.5 } | paper = "AoE, Table 1: X" | no published scores 'AoE, Table 1: X'
+    '"ct"' | '"bow"' | CT: method 'bow': expected one of
+    '"ct"' | '"diffcse"' | CT: DiffCse.__init__() missing 1 required positional argument
+    """,
 )
 def test_bad_recipes_fail_before_training(root, old, new, says):
     with raises(ConfigError) as caught:

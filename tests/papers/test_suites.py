@@ -27,7 +27,7 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.retrieval import CaptionTask
 from tests.aoe_train.embeddings_server import serving
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
 from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
@@ -367,7 +367,15 @@ def by_hand(vectors):
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-@cases("images, noise", [(1, 1.0), (3, 0.5), (40, 0.4), (60, 5.0)])
+@table(
+    "images, noise",
+    """
+    1 | 1.0
+    3 | 0.5
+    40 | 0.4
+    60 | 5.0
+    """,
+)
 def test_retrieval_metrics_equal_those_of_a_sorted_list(images, noise):
     random = default_rng(images)
     vectors = np.repeat(random.normal(size=(images, 16)), 5, axis=0)
