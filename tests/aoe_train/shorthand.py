@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import pytest
 
@@ -18,20 +19,24 @@ raises = pytest.raises
 shared = pytest.fixture(scope="module")  # by all tests of a file
 
 
-def table(names: str, text: str) -> pytest.MarkDecorator:
-    """Cases, one a line; " | " parts cells, and a cell is an error, a literal of Python or plain text."""
+def table(columns: str, text: str, **named: object) -> pytest.MarkDecorator:
+    """Cases, one a line, in cells parted by " | ": a name given here, an error, a literal or plain text."""
     lines = [line.strip() for line in text.strip().splitlines()]
-    rows = [[_cell(part) for part in line.split(" | ")] for line in lines if line[0] != "#"]
-    return cases(names, rows)
+    rows = [
+        [_value(cell, _ERRORS | named) for cell in line.split(" | ")]
+        for line in lines
+        if line[0] != "#"
+    ]
+    return cases(columns, rows)
 
 
-def _cell(text: str) -> object:
-    if text in _ERRORS:
-        return _ERRORS[text]
+def _value(cell: str, named: dict[str, Any]) -> object:
+    if cell in named:
+        return named[cell]
     try:
-        return ast.literal_eval(text)
+        return ast.literal_eval(cell)
     except (ValueError, SyntaxError):
-        return text
+        return cell
 
 
 def config_error(words: str) -> pytest.RaisesExc[ConfigError]:

@@ -117,15 +117,16 @@ def test_plain_encode_of_an_export_uses_the_chosen_prompt(bert, out, tmp_path, d
         export(out, tmp_path / "y", default_prompt="title")
 
 
-@cases(
+@table(
     "prompts, default, query, document",
-    [
-        (NAMED, None, "the man: ", "a road "),
-        (NAMED, "passage", "the man: ", "a road "),
-        ({"query": "the man: "}, None, "the man: ", ""),
-        ({"document": "a road "}, None, "", "a road "),
-        ({"default": "is "}, "default", "is ", "is "),
-    ],
+    """
+    NAMED | None | 'the man: ' | 'a road '
+    NAMED | passage | 'the man: ' | 'a road '
+    {'query': 'the man: '} | None | 'the man: ' | ''
+    {'document': 'a road '} | None | '' | 'a road '
+    {'default': 'is '} | default | 'is ' | 'is '
+    """,
+    NAMED=NAMED,
 )
 def test_the_card_has_the_lines_for_langchain_and_llamaindex(
     bert, tmp_path, prompts, default, query, document

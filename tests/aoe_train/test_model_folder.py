@@ -20,7 +20,7 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import cases, raises, shared
+from tests.aoe_train.shorthand import cases, raises, shared, table
 from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
 
@@ -31,36 +31,20 @@ def refused(load, error, message):
     assert "\n" not in str(caught.value)
 
 
-@cases(
+@table(
     "fields, error, message",
-    [
-        ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
-        (
-            {"_attn_implementation": "evil/kernel@main:x"},
-            ConfigError,
-            "would download and run code",
-        ),
-        (
-            {"text_config": {"attn_implementation": "evil/kernel"}},
-            ConfigError,
-            "would download and run code",
-        ),
-        (
-            {"attn_implementation": {"text": "evil/kernel"}},
-            ConfigError,
-            "would download and run code",
-        ),
-        ({"experts_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
-        ({"use_kernels": True}, ConfigError, "would download and run code"),
-        ({"quantization_config": {"quant_method": "mxfp4"}}, ConfigError, "quantized by 'mxfp4'"),
-        (
-            {"num_hidden_layers": 10**9},
-            ConfigError,
-            "num_hidden_layers = 1000000000: expected at most 1,000",
-        ),
-        ({"text_config": {"num_labels": 10**9}}, ConfigError, "num_labels = 1000000000"),
-        ({"hidden_size": "wide"}, DataError, "not loadable"),
-    ],
+    """
+    {'attn_implementation': 'evil/kernel'} | ConfigError | would download and run code
+    {'_attn_implementation': 'evil/kernel@main:x'} | ConfigError | would download and run code
+    {'text_config': {'attn_implementation': 'evil/kernel'}} | ConfigError | would download and run code
+    {'attn_implementation': {'text': 'evil/kernel'}} | ConfigError | would download and run code
+    {'experts_implementation': 'evil/kernel'} | ConfigError | would download and run code
+    {'use_kernels': True} | ConfigError | would download and run code
+    {'quantization_config': {'quant_method': 'mxfp4'}} | ConfigError | quantized by 'mxfp4'
+    {'num_hidden_layers': 1000000000} | ConfigError | num_hidden_layers = 1000000000: expected at most 1,000
+    {'text_config': {'num_labels': 1000000000}} | ConfigError | num_labels = 1000000000
+    {'hidden_size': 'wide'} | DataError | not loadable
+    """,
 )
 def test_refused_configurations(copy, fields, error, message):
     edit(copy / "config.json", **fields)
@@ -88,16 +72,16 @@ def test_hostile_json(copy, name, content):
     refused(lambda: Encoder.load(copy), DataError, rf"{name}")
 
 
-@cases(
+@table(
     "fields, message",
-    [
-        ({"megatron_config": {"a": 1}, "megatron_core": "evil"}, "megatron_co"),
-        ({"megatron_core": "evil"}, "megatron_core is set"),
-        ({"layer_replication": [[0, 10**9]]}, "layer_replication is set"),
-        ({"peft_type": "XLORA"}, "plain low-rank adapters"),
-        ({}, "consists of adapters"),
-        ({"base_model_name_or_path": "/nowhere"}, "its adapters, /nowhere, can't be loaded"),
-    ],
+    """
+    {'megatron_config': {'a': 1}, 'megatron_core': 'evil'} | megatron_co
+    {'megatron_core': 'evil'} | megatron_core is set
+    {'layer_replication': [[0, 1000000000]]} | layer_replication is set
+    {'peft_type': 'XLORA'} | plain low-rank adapters
+    {} | consists of adapters
+    {'base_model_name_or_path': '/nowhere'} | its adapters, /nowhere, can't be loaded
+    """,
 )
 def test_only_plain_low_rank_adapters_are_accepted(copy, fields, message):
     shutil.copy(copy / "model.safetensors", copy / "adapter_model.safetensors")
@@ -200,24 +184,22 @@ def test_unlisted_modules_and_poolings_are_refused(copy, kinds, pooling, message
 DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
-@cases(
+@table(
     "file, fields, message",
-    [
-        (DENSE, {"activation_function": "os.system"}, "activation_function = 'os.system'"),
-        (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
-        (DENSE, {"activation_function": "torch.hub.load"}, "activation_function"),
-        (DENSE, {"in_features": "32"}, "in_features"),
-        (DENSE, {"own": 1}, "own = 1: is an unknown setting"),
-        (TRANSFORMER, {"model_args": {"trust_remote_code": True}}, "trust_remote_code"),
-        (
-            TRANSFORMER,
-            {"model_kwargs": {"attn_implementation": "evil/kernel"}},
-            "attn_implementation",
-        ),
-        (TRANSFORMER, {"tokenizer_name_or_path": "evil/tokenizer"}, "tokenizer_name_or_path"),
-        (TRANSFORMER, {"processing_kwargs": {"chat_template": {}}}, "processing_kwargs"),
-        (TRANSFORMER, {"max_seq_length": -1}, "max_seq_length"),
-    ],
+    """
+    DENSE | {'activation_function': 'os.system'} | activation_function = 'os.system'
+    DENSE | {'activation_function': 'torch.nn.modules.module.Module'} | activation_function
+    DENSE | {'activation_function': 'torch.hub.load'} | activation_function
+    DENSE | {'in_features': '32'} | in_features
+    DENSE | {'own': 1} | own = 1: is an unknown setting
+    TRANSFORMER | {'model_args': {'trust_remote_code': True}} | trust_remote_code
+    TRANSFORMER | {'model_kwargs': {'attn_implementation': 'evil/kernel'}} | attn_implementation
+    TRANSFORMER | {'tokenizer_name_or_path': 'evil/tokenizer'} | tokenizer_name_or_path
+    TRANSFORMER | {'processing_kwargs': {'chat_template': {}}} | processing_kwargs
+    TRANSFORMER | {'max_seq_length': -1} | max_seq_length
+    """,
+    DENSE=DENSE,
+    TRANSFORMER=TRANSFORMER,
 )
 def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
     write_modules(copy, "Transformer", "Pooling", "Dense")

@@ -37,7 +37,6 @@ from aoe_train.training.training_arguments import (
     idle_processors,
     start_processes,
 )
-from pairkit import DataError
 from pairkit.base.settings import load_settings
 from tests.aoe_train.shorthand import cases, table
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
@@ -64,9 +63,13 @@ def parts(loss, in_batch=0.0):
 
 
 @cases("loss", [math.nan, math.inf])
-@cases(
+@table(
     "step, error, words",
-    [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower lr= \(now 0.5\)")],
+    r"""
+    0 | DataError | before the first step
+    7 | Diverged | at step 7: .*lower lr= \(now 0.5\)
+    """,
+    Diverged=Diverged,
 )
 def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
     log = LossLog(0.5)
