@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
 
 import pytest
 
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 
-_ERRORS = {
+_NAMED = {"nan": math.nan} | {
     kind.__name__: kind
     for kind in (AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError)
 }
@@ -20,14 +21,15 @@ shared = pytest.fixture(scope="module")  # by all tests of a file
 
 
 def table(columns: str, text: str, **named: object) -> pytest.MarkDecorator:
-    """Cases, one a line, in cells parted by " | ": a name given here, an error, a literal or plain text."""
+    """Cases, one a line of text."""
+    return cases(columns, read_rows(text, **named))
+
+
+def read_rows(text: str, **named: object) -> list[list[Any]]:
+    """Rows of cells, parted by " | ": a name given here, an error, a literal of Python or plain text."""
     lines = [line.strip() for line in text.strip().splitlines()]
-    rows = [
-        [_value(cell, _ERRORS | named) for cell in line.split(" | ")]
-        for line in lines
-        if line[0] != "#"
-    ]
-    return cases(columns, rows)
+    cells = [line.split(" | ") for line in lines if line[0] != "#"]
+    return [[_value(cell, _NAMED | named) for cell in row] for row in cells]
 
 
 def _value(cell: str, named: dict[str, Any]) -> object:

@@ -14,7 +14,7 @@ from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
-from tests.aoe_train.shorthand import approx, cases, shared, table
+from tests.aoe_train.shorthand import approx, cases, read_rows, shared, table
 from tests.aoe_train.tiny import wordpiece
 
 STRATEGIES = [
@@ -206,7 +206,10 @@ def test_single_texts_are_encoded_twice(store):
     assert sorted(batch["rows"].ravel().tolist()) == [0, 1, 2, 3]
     assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
     whole = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
-    for views, times in ((True, 2), (False, 1)):
+    for views, times in read_rows("""
+            True | 2
+            False | 1
+            """):
         batches = batches_of(whole, store.lengths, 6, views=views)
         plan = describe(Mixture([batches], [1], MixSettings()), [store])
         ids = collate(range(6), whole, store, views=views)["input_ids"]

@@ -8,7 +8,7 @@ from aoe_train import Encoder, duplicates, encode, evaluate, open_index, sample_
 from aoe_train import index as build
 from aoe_train.model.collection import Collection, drawn
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, table
+from tests.aoe_train.shorthand import approx, cases, config_error, read_rows, table
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import save_bert
 
@@ -82,7 +82,11 @@ def test_another_purpose_encodes_nothing_again_except_for_int8(bert, tmp_path, q
 
 
 def test_a_text_of_the_index_is_found_first_and_words_count_by_purpose(bert, tmp_path):
-    for purpose, weight in (("group", 0.9), ("search", 0.8), ("match", 0.75)):
+    for purpose, weight in read_rows("""
+            group | 0.9
+            search | 0.8
+            match | 0.75
+            """):
         out = tmp_path / purpose
         build(TEXTS, model=bert, out=out, purpose=purpose)
         index = open_index(out)

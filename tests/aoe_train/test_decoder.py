@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, LlamaModel
 
 import aoe_train
-from tests.aoe_train.shorthand import config_error, data_error, shared
+from tests.aoe_train.shorthand import config_error, data_error, read_rows, shared
 from tests.aoe_train.tiny import edit, load, read_json, save_llama
 
 TEXTS = ["a cat is playing", "large error when opening the file", "no", "bread or apple " * 30]
@@ -77,13 +77,11 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned
 
 def test_impossible_adapters(llama, out, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for settings, message in (
-        (
-            {"lora.targets": "query,key"},
-            r"query.*key.*down_proj.*q_proj",
-        ),  # names the layers that exist
-        ({"lora.four_bit": True}, "four_bit needs a CUDA device"),
-    ):
+    for settings, message in read_rows("""
+            # names the layers that exist
+            {'lora.targets': 'query,key'} | query.*key.*down_proj.*q_proj
+            {'lora.four_bit': True} | four_bit needs a CUDA device
+            """):
         with config_error(message):
             train(llama, out, settings=settings)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import aoe_train
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows, table
 from tests.aoe_train.tiny import load, read_json
 
 DIM = 32
@@ -220,10 +220,10 @@ def test_columns_that_do_not_fit_into_a_table(tmp_path, fake):
     path.write_text('{"text": "a", "vector": [1]}\n')
     with config_error("has a column 'vector' already"):
         run(path, tmp_path / "out.parquet", fake)
-    for texts, message in (
-        (["a", None], r"in\.parquet:2: found no value in 'text'"),
-        ([], "has no rows"),
-    ):
+    for texts, message in read_rows(r"""
+            ['a', None] | in\.parquet:2: found no value in 'text'
+            [] | has no rows
+            """):
         pl.DataFrame({"text": texts}, schema={"text": pl.String}).write_parquet(table)
         with data_error(message):
             run(table, tmp_path / "table.npy", fake)

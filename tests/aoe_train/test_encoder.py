@@ -15,7 +15,15 @@ from aoe_train import encode
 from pairkit import ConfigError
 from tests import forked
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    table,
+)
 from tests.aoe_train.tiny import WORDS, around, load, read_json, save_bert
 
 TEXTS = [
@@ -245,19 +253,19 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
     encoder = load(bert, prompts=prompts, default_prompt_name="t")
     encoder.save(tmp_path / "m")
     command = f"encode {tmp_path}/in.txt --model {tmp_path}/m --out {tmp_path}/out.npy "
-    for flags, asked in (
-        ("--prompt-name query", {"prompt_name": "query"}),
-        ("--prompt 'the {text} or'", {"prompt": "the {text} or"}),
-        ("--prompt ''", {"prompt": ""}),
-        ("", {}),
-    ):
+    for flags, asked in read_rows("""
+            --prompt-name query | {'prompt_name': 'query'}
+            --prompt 'the {text} or' | {'prompt': 'the {text} or'}
+            --prompt '' | {'prompt': ''}
+            '' | {}
+            """):
         aoe(f"{command} {flags} --fresh -q")
         assert np.load(tmp_path / "out.npy") == approx(encoder.encode(texts, **asked), abs=1e-6)
-    for flags, words in (
-        ("--prompt-name q --fresh", "no prompt 'q'; this model has 'query', 'document', 't'"),
-        ("--prompt-name query --prompt x", "prompt= and prompt_name=: give only one of them"),
-        ("--prompt-name query", r"other settings: prompt \(a car there, the man: now\)"),
-    ):
+    for flags, words in read_rows(r"""
+            --prompt-name q --fresh | no prompt 'q'; this model has 'query', 'document', 't'
+            --prompt-name query --prompt x | prompt= and prompt_name=: give only one of them
+            --prompt-name query | other settings: prompt \(a car there, the man: now\)
+            """):
         with config_error(words):
             aoe(command + flags)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import evaluate
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
 
 
 def at_angles(degrees):
@@ -193,23 +193,21 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
     assert "1 that contain one report twice" in told
 
 
-TWO = {"id": [1, 2], "title": ["a", "b"]}
-PAIR = {"duplicate": [1], "canonical": [2]}
-
-
-@cases(
+@table(
     "reports, pairs, message",
-    [
-        ({"id": [1, 1], "title": ["a", "b"]}, PAIR, "1 ids occur in several rows, first 1"),
-        ({"number": [1, 2]}, PAIR, "expected id, text or title and body"),
-        ({"id": [1, None], "title": ["a", "b"]}, PAIR, "no id; expected an id"),
-        ({"id": [1.5], "title": ["a"]}, PAIR, "id has the type Float64; expected strings"),
-        ({"id": [1], "title": [" "]}, PAIR, "no report has a text"),
-        ({**TWO, "created": ["May"] * 2}, PAIR, "created is 'May'; expected a date"),
-        (TWO, {"one": [1], "two": [2]}, "found the columns one, two; expected duplicate"),
-        (TWO, {**PAIR, "label": ["yes"]}, "label is 'yes'; expected 0 or 1"),
-        (TWO, {"duplicate": [1], "canonical": [7]}, "no usable pair of reports"),
-    ],
+    """
+    {'id': [1, 1], 'title': ['a', 'b']} | PAIR | 1 ids occur in several rows, first 1
+    {'number': [1, 2]} | PAIR | expected id, text or title and body
+    {'id': [1, None], 'title': ['a', 'b']} | PAIR | no id; expected an id
+    {'id': [1.5], 'title': ['a']} | PAIR | id has the type Float64; expected strings
+    {'id': [1], 'title': [' ']} | PAIR | no report has a text
+    {'id': [1], 'title': ['a'], 'created': ['May']} | PAIR | created is 'May'; expected a date
+    TWO | {'one': [1], 'two': [2]} | found the columns one, two; expected duplicate
+    TWO | {'duplicate': [1], 'canonical': [2], 'label': ['yes']} | label is 'yes'; expected 0 or 1
+    TWO | {'duplicate': [1], 'canonical': [7]} | no usable pair of reports
+    """,
+    TWO={"id": [1, 2], "title": ["a", "b"]},
+    PAIR={"duplicate": [1], "canonical": [2]},
 )
 def test_invalid_trackers(reports, pairs, message):
     with data_error(message):

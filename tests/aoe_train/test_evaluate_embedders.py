@@ -6,7 +6,7 @@ from numpy.linalg import norm
 
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, read_rows
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
@@ -112,10 +112,10 @@ def test_vectors_are_cached_per_prompt(bert):
     again = Counting(bert, prompts=prompts)
     assert [evaluated(again, **options) for options in asked] == found
     assert {len(call) for call in again.calls} == {1}
-    for options, message in (
-        ({"prompt_name": "x"}, "no prompt 'x'; this model has 'query', 'document', 'a'"),
-        ({"prompt": "a", "prompt_name": "query"}, "give only one of them"),
-    ):
+    for options, message in read_rows("""
+            {'prompt_name': 'x'} | no prompt 'x'; this model has 'query', 'document', 'a'
+            {'prompt': 'a', 'prompt_name': 'query'} | give only one of them
+            """):
         with config_error(message):
             evaluated(model, **options)
 

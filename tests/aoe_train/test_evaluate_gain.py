@@ -10,7 +10,7 @@ from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
-from tests.aoe_train.shorthand import approx, data_error
+from tests.aoe_train.shorthand import approx, data_error, read_rows
 from tests.aoe_train.tiny import save_bert
 
 
@@ -126,10 +126,10 @@ def test_intervals_widen_with_label_uncertainty():
 
 def test_too_few_pairs_show_nothing():
     """With three positives among 200 pairs, one gain in seven is chance."""
-    for pairs, word, end in (
-        (28, "inconclusive", "], 28 pairs: too few to tell)"),
-        (32, "better", "], 32 pairs)"),
-    ):
+    for pairs, word, end in read_rows("""
+            28 | inconclusive | ], 28 pairs: too few to tell)
+            32 | better | ], 32 pairs)
+            """):
         found = gain(
             Binary(RIGHT[:pairs], LABELS[:pairs]), Binary(HALF[:pairs], LABELS[:pairs]), HOW
         )
@@ -142,7 +142,10 @@ def test_too_few_pairs_show_nothing():
     labels = np.array([1.0] * 3 + [0] * 197)
     better, worse = np.where(labels == 1, 0.9, 0.1), np.where(labels == 1, 0.3, 0.1)
     better[50:60], worse[50:60] = 0.2, 0.5
-    for positives, word in ((3, "inconclusive"), (10, "better")):
+    for positives, word in read_rows("""
+            3 | inconclusive
+            10 | better
+            """):
         labels[:positives], better[:positives], worse[:positives] = 1, 0.9, 0.3
         found = gain(Binary(better, labels), Binary(worse, labels), HOW)
         assert found is not None

@@ -16,7 +16,15 @@ from sklearn.metrics import ndcg_score
 import aoe_train
 import pairkit
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    read_rows,
+    shared,
+    table,
+)
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
@@ -200,12 +208,20 @@ def test_splits_of_a_folder(tmp_path, capsys):
         assert scores_of(tmp_path, progress=True)["subsets"]["<128"]["n"] == 4
         assert f"{tmp_path}: {note}" in capsys.readouterr().err
         write(tmp_path / "validation.jsonl", TEST)
-    for split, label in (("train", 1), ("validation", 0), ("test", 1)):
+    for split, label in read_rows("""
+            train | 1
+            validation | 0
+            test | 1
+            """):
         (tmp_path / f"{split}.jsonl").unlink(missing_ok=True)
         (tmp_path / f"{split}.csv").write_text(
             f"text1,text2,label\nab,ab,{label}\nab,xyz,{1 - label}\n"
         )
-    for name, spearman in ((None, 1), ("test", 1), ("validation", -1)):
+    for name, spearman in read_rows("""
+            None | 1
+            test | 1
+            validation | -1
+            """):
         ((_, found),) = evaluate(data=tmp_path, split=name, suite="sts").to_dict().items()
         assert found["spearman"] == approx(spearman)
 
@@ -375,30 +391,24 @@ def test_splits_and_unusable_rows(tmp_path, capsys):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev")
     aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
     assert "left out 2 judgements of unknown queries or documents" in capsys.readouterr().err
-    for rows, split, message in (
-        (["q0\td5\t1"], "test", "no judgements of test, found validation; choose with split="),
-        (["q0\td5\tyes"], "validation", r"dev\.tsv:2: expected a number as score"),
-        (["q0\td5\tNaN"], "validation", r"dev\.tsv:2: expected a number as score"),
-        (["q0\td5\t1e400"], "validation", r"dev\.tsv:2: expected a number as score"),
-        (["q0\tx\t1"], "validation", "no relevant document of a query"),
-    ):
+    for rows, split, message in read_rows(r"""
+            ['q0\td5\t1'] | test | no judgements of test, found validation; choose with split=
+            ['q0\td5\tyes'] | validation | dev\.tsv:2: expected a number as score
+            ['q0\td5\tNaN'] | validation | dev\.tsv:2: expected a number as score
+            ['q0\td5\t1e400'] | validation | dev\.tsv:2: expected a number as score
+            ['q0\tx\t1'] | validation | no relevant document of a query
+            """):
         write_beir(folder, rows, "dev")
         with data_error(message):
             scores(folder, split=split)
     with data_error(r"dev\.tsv:2: no query or document with the id q0 or x; remove"):
         pairkit.read(folder)
-    for lines, message in (
-        ('{"id": "a", "text": "b"}', ": no column _id; expected _id and text"),
-        ('{"_id": "a", "text": "b"}\n{"_id": ["c"], "text": "d"}', ":2: the column _id has lists"),
-        (
-            '{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}',
-            ":2: the column text has lists",
-        ),
-        (
-            '{"_id": 1, "text": "b"}\n{"_id": "1", "text": "c"}',
-            ":2: a second text with the id 1; remove",
-        ),
-    ):
+    for lines, message in read_rows(r"""
+            '{"id": "a", "text": "b"}' | : no column _id; expected _id and text
+            '{"_id": "a", "text": "b"}\n{"_id": ["c"], "text": "d"}' | :2: the column _id has lists
+            '{"_id": "a", "text": "b"}\n{"_id": "c", "text": {"d": 1}}' | :2: the column text has lists
+            '{"_id": 1, "text": "b"}\n{"_id": "1", "text": "c"}' | :2: a second text with the id 1; remove
+            """):
         (folder / "corpus.jsonl").write_text(lines + "\n")
         with data_error(rf"corpus\.jsonl{message}"):
             scores(folder, split="validation")

@@ -208,24 +208,31 @@ def test_a_run_that_was_stopped_goes_on_with_its_vectors(bert, out, tmp_path, mo
         assert not other.splits["train"].equals(whole)
 
 
-@cases(
+@table(
     "data, options, words",
-    [
-        (SHIPS, {"by": "model"}, "needs a model"),
-        (SHIPS, {"by": "bm25", "model": "minilm"}, "doesn't use a model"),
-        (SHIPS, {"rank_range": "50,10"}, "such as 10,50"),
-        (SHIPS, {"rank_range": (0, 3), "num_negatives": 5}, "5 negatives from 3 candidates"),
-        (SHIPS, {"corpus_columns": {"text": "body"}}, "applies to a corpus"),
-        (SHIPS, {"model": ["minilm", "smollm2"]}, "found several, expected one"),
-        ("texts.txt", {}, "`aoe sample-pairs` draws pairs"),
-        (SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])), {}, "labels are scores"),
-        (SHIPS.with_columns(label=pl.lit(0)), {}, "no positives"),
-        (SHIPS, {"corpus": SHIPS}, "expected single texts"),
-    ],
+    """
+    SHIPS | {'by': 'model'} | needs a model
+    SHIPS | {'by': 'bm25', 'model': 'minilm'} | doesn't use a model
+    SHIPS | {'rank_range': '50,10'} | such as 10,50
+    SHIPS | {'rank_range': (0, 3), 'num_negatives': 5} | 5 negatives from 3 candidates
+    SHIPS | {'corpus_columns': {'text': 'body'}} | applies to a corpus
+    SHIPS | {'model': ['minilm', 'smollm2']} | found several, expected one
+    texts.txt | {} | `aoe sample-pairs` draws pairs
+    SCORED | {} | labels are scores
+    APART | {} | no positives
+    """,
+    SHIPS=SHIPS,
+    SCORED=SHIPS.with_columns(label=pl.Series([4.2, 5.0, 0.5, 1.0])),
+    APART=SHIPS.with_columns(label=pl.lit(0)),
 )
 def test_what_can_not_be_mined(data, options, words):
     with raises((ConfigError, DataError), match=words):
         mine(data, **options)
+
+
+def test_a_corpus_has_single_texts():
+    with config_error("expected single texts"):
+        mine(SHIPS, corpus=SHIPS)
 
 
 def test_the_command_makes_a_dataset_that_training_reads(bert, out, tmp_path):

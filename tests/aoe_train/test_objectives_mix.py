@@ -75,41 +75,27 @@ def test_every_part_by_hand(part):
     assert found["loss"].item() == found[part].item() == approx(BY_HAND[part])
 
 
-@cases(
-    "wanted, kind, label_range, message",
-    [
-        (only("sbert"), "graded", None, "range of graded labels is unknown"),
-        (only("sbert"), "graded", (3.0, 3.0), "from 3 to 3, expected at least two"),
-        (only("cosent"), "graded", None, None),
-        (
-            only("angle", margin=0.5),
-            "binary",
-            None,
-            r"margin = 0.5: only the part cosent has a margin",
-        ),
-        (
-            only("cosent", margin=0.5),
-            "graded",
-            None,
-            "margin: the range of graded labels is unknown",
-        ),
-        (only("cosent", margin=0.5), "graded", RANGE, None),
-        (only("cosent", margin=0.5), "triplet", None, None),
-        (only("in_batch", positive_from=5.5), "graded", RANGE, "found labels from 0 to 5"),
-        (only("in_batch", positive_from=5.5), "binary", RANGE, "found binary"),
-        (
-            only("cosent", contrast_anchors=True),
-            "binary",
-            None,
-            "contrast_anchors and contrast_positives",
-        ),
-        (only("in_batch", contrast_anchors=True), "binary", None, None),
-    ],
+@table(
+    "part, options, kind, label_range, message",
+    r"""
+    sbert | {} | graded | None | range of graded labels is unknown
+    sbert | {} | graded | (3.0, 3.0) | from 3 to 3, expected at least two
+    cosent | {} | graded | None | None
+    angle | {'margin': 0.5} | binary | None | margin = 0.5: only the part cosent has a margin
+    cosent | {'margin': 0.5} | graded | None | margin: the range of graded labels is unknown
+    cosent | {'margin': 0.5} | graded | (0.0, 5.0) | None
+    cosent | {'margin': 0.5} | triplet | None | None
+    in_batch | {'positive_from': 5.5} | graded | (0.0, 5.0) | found labels from 0 to 5
+    in_batch | {'positive_from': 5.5} | binary | (0.0, 5.0) | found binary
+    cosent | {'contrast_anchors': True} | binary | None | contrast_anchors and contrast_positives
+    in_batch | {'contrast_anchors': True} | binary | None | None
+    """,
 )
-def test_options_and_kinds_of_data(wanted, kind, label_range, message):
+def test_options_and_kinds_of_data(part, options, kind, label_range, message):
+    wanted = only(part, **options)
     with refusal(message):
         check_objective(wanted, dim=8, kind=kind, label_range=label_range)
-    with refusal("odd embedding size 7" if "angle" in wanted.weights.active else message):
+    with refusal("odd embedding size 7" if part == "angle" else message):
         check_objective(wanted, dim=7, kind=kind, label_range=label_range)
 
 
@@ -131,19 +117,21 @@ def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
         )
 
 
-@cases(
+@table(
     "given, kind, labels, expected",
-    [
-        *(
-            (None, "binary", None, 0.5),
-            (None, "graded", RANGE, 4),
-            (None, "graded", (0.0, 1.0), 0.8),
-        ),
-        *((3, "graded", RANGE, 3), (3, "graded", None, 3), (5, "graded", RANGE, 5)),
-        (5, "graded", (5.0, 5.0), r"^positive_from: found labels from 5 to 5, expected"),
-        (None, "graded", None, r"^positive_from: the range of graded labels"),
-        *((given, "graded", RANGE, "found labels from 0 to 5") for given in (0.0, -1.0, 5.5)),
-    ],
+    """
+    None | binary | None | 0.5
+    None | graded | (0.0, 5.0) | 4
+    None | graded | (0.0, 1.0) | 0.8
+    3 | graded | (0.0, 5.0) | 3
+    3 | graded | None | 3
+    5 | graded | (0.0, 5.0) | 5
+    5 | graded | (5.0, 5.0) | ^positive_from: found labels from 5 to 5, expected
+    None | graded | None | ^positive_from: the range of graded labels
+    0.0 | graded | (0.0, 5.0) | found labels from 0 to 5
+    -1.0 | graded | (0.0, 5.0) | found labels from 0 to 5
+    5.5 | graded | (0.0, 5.0) | found labels from 0 to 5
+    """,
 )
 def test_positive_threshold(given, kind, labels, expected):
     with refusal(expected if isinstance(expected, str) else None):

@@ -10,7 +10,15 @@ from numpy.random import default_rng
 from aoe_train import Encoder, evaluate, index, sample_pairs, search
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    table,
+)
 from tests.aoe_train.tiny import WORDS, save_bert
 
 
@@ -257,10 +265,17 @@ def test_what_a_purpose_finds_is_what_its_index_finds(tmp_path):
     rows = sample_pairs(
         texts, model=str(bert), queries=asked, purpose=["group", "match"], top=2
     ).pairs
-    for purpose, named in ((None, ""), ("group", ", group"), ("match", ", match")):
+    for purpose, named in read_rows("""
+            None | ''
+            group | , group
+            match | , match
+            """):
         out = tmp_path / f"index{named}"
         index(sorted(texts), model=bert, out=out, purpose=purpose)
-        for words, by in (("", "model"), (", words", "both")):
+        for words, by in read_rows("""
+                '' | model
+                , words | both
+                """):
             name = f"rank of {bert}{named}{words}"
             for (query,), results in rows.group_by("text1"):
                 found = results.drop_nulls(name).sort(name)["text2"].to_list()

@@ -16,7 +16,15 @@ from aoe_train import Encoder, duplicates, open_index, search
 from aoe_train import index as build
 from aoe_train.searching.ranking import candidates
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    read_rows,
+    shared,
+    table,
+)
 from tests.aoe_train.tiny import WORDS, read_json, save_bert
 
 TEXTS = [
@@ -225,12 +233,12 @@ def test_filters_and_json_of_all_column_types(bert, out):
             for value, places in wanted.items():
                 hits = opened.search("dog", by="words", **{option: {column: value}})
                 assert [hit.place for hit in hits] == places, (option, column, value)
-    for column, words in (
-        ("count", "count=x: expected a number"),
-        ("day", "day=x: expected a time such as 2015"),
-        ("tags", "before tags: contains lists"),
-        ("german", "before german: dates such as 31.12.2023 don't sort as text"),
-    ):
+    for column, words in read_rows("""
+            count | count=x: expected a number
+            day | day=x: expected a time such as 2015
+            tags | before tags: contains lists
+            german | before german: dates such as 31.12.2023 don't sort as text
+            """):
         with config_error(words):
             opened.search("dog", by="words", before={column: "x"})
     newer = opened.search_every(before="cells", by="words")
@@ -255,10 +263,10 @@ def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch
     (hit, _) = search("../link/index", "8")
     assert (hit.score, hit.words) == (0.65, 0)
     shutil.rmtree(tmp_path / "model")
-    for folder, model in (
-        ("../link/index", r"(\.\./){3}model"),
-        ("../unnamed", "an Encoder in memory"),
-    ):
+    for folder, model in read_rows(r"""
+            ../link/index | (\.\./){3}model
+            ../unnamed | an Encoder in memory
+            """):
         with config_error(f"its model, {model}, isn't there; give it as model="):
             open_index(folder)
 
@@ -287,7 +295,10 @@ def test_search_by_both_fuses_vectors_and_words(opened):
     index = opened
     for asked in ("the compiler panics", sentences(60)[7], "nothing known"):
         wanted = np.zeros(len(index))
-        for by, weight in (("model", 0.65), ("words", 0.35)):
+        for by, weight in read_rows("""
+                model | 0.65
+                words | 0.35
+                """):
             scores = np.zeros(len(index))
             for hit in index.search(asked, by=by, top=len(index)):
                 scores[hit.place] = hit.score
@@ -327,18 +338,18 @@ def test_search_by_one_ranking_and_with_filters(made, opened):
 
 def test_search_errors(made, opened, other_bert, tmp_path):
     words_only = open_index(made, words_only=True)
-    for index, wrong, words in (
-        (opened, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
-        (words_only, {"by": "luck"}, "by = 'luck': expected 'both', 'model' or 'words'"),
-        (words_only, {}, "opened without its model"),
-        (opened, {"top": 0}, "top = 0: expected more than 0"),
-        (opened, {"text": None}, "text = None: expected text"),
-        (opened, {"weight": 2}, "weight = 2: expected at most 1"),
-        (
-            opened,
-            {"where": {"sha256": "x"}},
-            "where sha256: no such column; choose from number, title",
-        ),
+    for index, wrong, words in read_rows(
+        """
+            opened | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
+            words_only | {'by': 'luck'} | by = 'luck': expected 'both', 'model' or 'words'
+            words_only | {} | opened without its model
+            opened | {'top': 0} | top = 0: expected more than 0
+            opened | {'text': None} | text = None: expected text
+            opened | {'weight': 2} | weight = 2: expected at most 1
+            opened | {'where': {'sha256': 'x'}} | where sha256: no such column; choose from number, title
+            """,
+        opened=opened,
+        words_only=words_only,
     ):
         with config_error(words):
             index.search(**{"text": "a dog", **wrong})
@@ -439,10 +450,10 @@ def test_near_duplicates_equal_a_full_comparison(made, tmp_path):
         for row in written.to_dicts():
             assert {row["place1"], row["place2"]} <= {*found.groups[row["group"] - 1]}
     assert pl.read_parquet(tmp_path / "pairs.parquet").equals(found.rows())
-    for name, message in (
-        ("pairs.parquet", "already exists"),
-        ("pairs.txt", "expected the name of a .csv or .tsv or .jsonl or .parquet file"),
-    ):
+    for name, message in read_rows("""
+            pairs.parquet | already exists
+            pairs.txt | expected the name of a .csv or .tsv or .jsonl or .parquet file
+            """):
         with config_error(message):
             found.write(tmp_path / name)
 

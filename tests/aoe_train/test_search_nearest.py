@@ -21,7 +21,7 @@ from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
 from tests.aoe_train.tiny import WORDS, load
 
 
@@ -233,12 +233,12 @@ def test_search_every_on_the_command_line(bert, tmp_path, monkeypatch):
         printed = json.loads(aoe("search", "index", *flags))
         assert printed == {"texts": 39, "hits": pl.read_parquet("one.parquet").height, "undated": 1}
     assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
-    for wrong, words in (
-        (["--every"], "expected a TEXT to search for, or both every= and out="),
-        (["text", "--out", "x"], "expected a TEXT to search for, or both every= and out="),
-        (["--every", "--out", "one.parquet"], "already exists"),
-        (["--every", "--out", "hits.txt"], "hits.txt: expected the name of a .csv or .tsv or"),
-        (["--every", "--out", "x.parquet", "--before", "day=3"], "one before=COLUMN and no where="),
-    ):
+    for wrong, words in read_rows("""
+            ['--every'] | expected a TEXT to search for, or both every= and out=
+            ['text', '--out', 'x'] | expected a TEXT to search for, or both every= and out=
+            ['--every', '--out', 'one.parquet'] | already exists
+            ['--every', '--out', 'hits.txt'] | hits.txt: expected the name of a .csv or .tsv or
+            ['--every', '--out', 'x.parquet', '--before', 'day=3'] | one before=COLUMN and no where=
+            """):
         with config_error(words):
             aoe("search", "index", *wrong)

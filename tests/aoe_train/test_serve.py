@@ -19,7 +19,7 @@ import requests
 from numpy.testing import assert_allclose
 
 from aoe_train import Encoder, index, search, serve
-from tests.aoe_train.shorthand import cases, config_error, raises, shared, table
+from tests.aoe_train.shorthand import cases, config_error, raises, read_rows, shared, table
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"
@@ -125,25 +125,28 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
         api.embeddings.create(input="a dog", model="text-embedding-3-small")
 
 
-@cases(
+@table(
     "body, status, words",
-    [
-        (b'{"input": NaN}', 400, "JSON is malformed"),
-        (b'{"input": "a", "x": ' + b"[" * 200_000, 400, "nested too deep"),
-        (b'{"input": "\xff"}', 400, "utf-8"),
-        (b'{"input": "a\\uDC00 dog"}', 400, "invalid utf-16 surrogate pair"),
-        (b"[]", 400, "Expected `object`"),
-        ({"input": [1, 2, 3]}, 400, "token ids"),
-        ({"input": []}, 400, "input is empty"),
-        ({"input": ["a dog", " "]}, 400, r"text 1 \(from 0\) is empty"),
-        ({"input": ["a"] * 65}, 400, "65 texts in one request; send at most 64"),
-        ({"input": ["a"] * 10**6}, 413, "more than 1,048,576 bytes"),
-        ({"input": [True]}, 400, "got `bool`"),
-        ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format"),
-        ({"input": "a", "dimensions": 33}, 400, "expected 1 to 32"),
-        ({"input": "a", "prompt_name": "lost"}, 400, "lost"),
-        ({"input": "a", "model": "other"}, 404, "this server has 'm'"),
-    ],
+    r"""
+    b'{"input": NaN}' | 400 | JSON is malformed
+    NESTED | 400 | nested too deep
+    b'{"input": "\xff"}' | 400 | utf-8
+    b'{"input": "a\\uDC00 dog"}' | 400 | invalid utf-16 surrogate pair
+    b'[]' | 400 | Expected `object`
+    {'input': [1, 2, 3]} | 400 | token ids
+    {'input': []} | 400 | input is empty
+    {'input': ['a dog', ' ']} | 400 | text 1 \(from 0\) is empty
+    MANY | 400 | 65 texts in one request; send at most 64
+    LARGE | 413 | more than 1,048,576 bytes
+    {'input': [True]} | 400 | got `bool`
+    {'input': 'a', 'encoding_format': 'int8'} | 400 | encoding_format
+    {'input': 'a', 'dimensions': 33} | 400 | expected 1 to 32
+    {'input': 'a', 'prompt_name': 'lost'} | 400 | lost
+    {'input': 'a', 'model': 'other'} | 404 | this server has 'm'
+    """,
+    NESTED=b'{"input": "a", "x": ' + b"[" * 200_000,
+    MANY={"input": ["a"] * 65},
+    LARGE={"input": ["a"] * 10**6},
 )
 def test_errors_of_embedding_requests(server, body, status, words):
     answer = post(server, body)
@@ -219,13 +222,13 @@ def test_the_address_for_other_machines(encoder, monkeypatch):
 
 
 def test_invalid_options_of_serve(bert, monkeypatch):
-    for options, words in (
-        ({"host": "0.0.0.0"}, "other machines could use this server"),
-        ({"key_env": "NOWHERE_SET"}, "no key; set NOWHERE_SET"),
-        ({"max_texts": 0}, "texts"),
-        ({"host": "192.0.2.1", "no_key": True}, "can't be used"),
-        ({"index": "nowhere"}, "nowhere"),
-    ):
+    for options, words in read_rows("""
+            {'host': '0.0.0.0'} | other machines could use this server
+            {'key_env': 'NOWHERE_SET'} | no key; set NOWHERE_SET
+            {'max_texts': 0} | texts
+            {'host': '192.0.2.1', 'no_key': True} | can't be used
+            {'index': 'nowhere'} | nowhere
+            """):
         with config_error(words):
             serve(bert, port=0, **options)
     with socket.socket() as taken:
@@ -421,7 +424,13 @@ def test_the_page_asks_for_the_key_and_shows_short_columns(bert, out, browse, mo
     monkeypatch.setenv("KEY", KEY)
     with serve(index=out, key_env="KEY", port=0) as server:
         page = browse(f"{server.url}?q=boat")
-        for key, shown in (("wrong", "#trouble:visible"), (KEY, "summary")):
+        for key, shown in read_rows(
+            """
+                wrong | '#trouble:visible'
+                KEY | summary
+                """,
+            KEY=KEY,
+        ):
             page.fill("#key:visible", key)
             page.keyboard.press("Enter")
             page.wait_for_selector(shown)

@@ -49,24 +49,23 @@ def test_presets_and_paper_presets(preset):
             assert default_objective(one, kind) == of(kind, preset=one.preset).objective
 
 
-@cases(
-    "flags, depends",
-    [
-        *((flags, True) for flags in ({}, {"optim.batch_size": 8})),
-        *(
-            (flags, False)
-            for flags in ({"optim.lr": 1e-5}, {"optim.epochs": 2}, {"optim.interpolate": 0.5})
-        ),
-        *(
-            (flags, False)
-            for flags in ({"preset": "domain"}, {"preset": "angle-paper"}, {"lora": True})
-        ),
-        *((flags, False) for flags in ({"encoder.dense": "16"}, {"teacher.model": "minilm"})),
-    ],
-    ids=str,
+@table(
+    "setting, depends",
+    """
+    seed=1 | True
+    optim.batch_size=8 | True
+    optim.lr=1e-5 | False
+    optim.epochs=2 | False
+    optim.interpolate=0.5 | False
+    preset=domain | False
+    preset=angle-paper | False
+    lora={} | False
+    encoder.dense=16 | False
+    teacher.model=minilm | False
+    """,
 )
-def test_auc_is_ignored_if_training_is_configured(flags, depends):
-    assert depends_on_auc(load_settings(TrainSettings, flags=flags)) is depends
+def test_auc_is_ignored_if_training_is_configured(setting, depends):
+    assert depends_on_auc(load_settings(TrainSettings, assignments=[setting])) is depends
 
 
 @given(rows=st.integers(1, 10**9), dim=st.integers(2, 8192))
@@ -88,12 +87,16 @@ def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
     assert with_defaults(chosen, DatasetFacts(kind, 1000), dim=384) == chosen
 
 
-@cases(
+@table(
     "author, rows, epochs, interpolate",
-    [
-        *((None, 96, 1, 0.7), (None, 384, 1, 0.7), (None, 1536, 0.25, 0.7)),
-        *(("people", 768, 1.5, 1.0), ("people", 96, 2, 1.0), ("rules", 96, 1, 0.7)),
-    ],
+    """
+    None | 96 | 1 | 0.7
+    None | 384 | 1 | 0.7
+    None | 1536 | 0.25 | 0.7
+    people | 768 | 1.5 | 1.0
+    people | 96 | 2 | 1.0
+    rules | 96 | 1 | 0.7
+    """,
 )
 def test_domain_budget_by_rows_and_author(author, rows, epochs, interpolate):
     settings = load_settings(TrainSettings, flags={"preset": "domain"})

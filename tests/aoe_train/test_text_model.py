@@ -40,18 +40,18 @@ TOKENS = torch.tensor(
 )  # a text of two pieces (1 + 2), one of 2
 
 
-@cases(
+@table(
     "pooling, expected",
-    [
-        ("cls", [[2, 6], [7, 2]]),
-        ("last", [[3, 4], [9, 6]]),
-        ("avg", [[3, 4], [8, 4]]),
-        ("max", [[5, 8], [9, 6]]),
-        ("cls-avg", [[2.5, 5], [7.5, 3]]),
-        ("first-last-avg", [[4.5, 6], [12, 6]]),
-        # Indices 1, then 1 and 2; then 1 and 2.
-        ("weighted-mean", [[(1 + 3 + 2 * 5) / 4, (8 + 4) / 4], [(7 + 2 * 9) / 3, (2 + 2 * 6) / 3]]),
-    ],
+    """
+    cls | [[2, 6], [7, 2]]
+    last | [[3, 4], [9, 6]]
+    avg | [[3, 4], [8, 4]]
+    max | [[5, 8], [9, 6]]
+    cls-avg | [[2.5, 5], [7.5, 3]]
+    first-last-avg | [[4.5, 6], [12, 6]]
+    # Indices 1, then 1 and 2: (1 + 3 + 2 * 5) / 4 and (8 + 4) / 4; then 1 and 2: 25 / 3 and 14 / 3.
+    weighted-mean | [[3.5, 3], [8.3333333, 4.6666667]]
+    """,
 )
 def test_pooling_by_hand(pooling, expected):
     states = (torch.zeros(5, 2), TOKENS * 2, TOKENS)

@@ -165,46 +165,39 @@ def test_windows_are_even_and_as_few_as_possible(length, room, data):
     assert fewer == 0 or fewer * room - (fewer - 1) * overlap < length
 
 
-PAPERS = "Summarize sentence {text} in one word:"
-
-
-@cases(
-    "words, expected",
-    [
-        ("", Prompt("")),
-        ("query: ", Prompt("query: ")),
-        ("{text}", Prompt("")),
-        ("query: {text}", Prompt("query: ")),
-        (PAPERS, Prompt("Summarize sentence ", " in one word:")),
-        ("all of {this} and {{that}}", Prompt("all of {this} and {{that}}")),
-    ],
+@table(
+    "words, before, after",
+    """
+    '' | '' | ''
+    'query: ' | 'query: ' | ''
+    '{text}' | '' | ''
+    'query: {text}' | 'query: ' | ''
+    'Summarize sentence {text} in one word:' | 'Summarize sentence ' | ' in one word:'
+    all of {this} and {{that}} | all of {this} and {{that}} | ''
+    """,
 )
-def test_prompt_before_or_around_the_text(words, expected):
-    assert read_prompt(words) == expected
-    assert written_out(words, "{text} {0}") == expected.before + "{text} {0}" + expected.after
+def test_prompt_before_or_around_the_text(words, before, after):
+    assert read_prompt(words) == Prompt(before, after)
+    assert written_out(words, "{text} {0}") == before + "{text} {0}" + after
 
 
-@cases(
+@table(
     "own, default, query, document, around_all",
-    [
-        ({}, None, "", "", None),
-        ({"corpus": "c: "}, None, "", "c: ", None),
-        ({"query": "q: ", "corpus": "c: ", "passage": "p: "}, None, "q: ", "p: ", None),
-        ({"corpus": "c: ", "passage": "p: ", "document": "d: "}, None, "", "d: ", None),
-        (
-            {"passage": "p: ", "document": ""},
-            None,
-            "",
-            "p: ",
-            None,
-        ),  # as ST saves one that has none
-        ({"d": "d: "}, "d", "", "", None),  # as in sentence-transformers, not the default
-        # A default prompt with words after the text goes around queries, too.
-        ({"default": PAPERS}, "default", PAPERS, PAPERS, PAPERS),
-        ({"default": PAPERS}, None, "", "", None),
-        ({"default": PAPERS, "query": "q: "}, "default", "q: ", PAPERS, None),
-        ({"default": "q: {text}"}, "default", "", "", None),
-    ],
+    """
+    {} | None | '' | '' | None
+    {'corpus': 'c: '} | None | '' | 'c: ' | None
+    {'query': 'q: ', 'corpus': 'c: ', 'passage': 'p: '} | None | 'q: ' | 'p: ' | None
+    {'corpus': 'c: ', 'passage': 'p: ', 'document': 'd: '} | None | '' | 'd: ' | None
+    # as ST saves one that has none
+    {'passage': 'p: ', 'document': ''} | None | '' | 'p: ' | None
+    # as in sentence-transformers, not the default
+    {'d': 'd: '} | d | '' | '' | None
+    # A default prompt with words after the text goes around queries, too.
+    {'default': 'say {text}:'} | default | say {text}: | say {text}: | say {text}:
+    {'default': 'say {text}:'} | None | '' | '' | None
+    {'default': 'say {text}:', 'query': 'q: '} | default | 'q: ' | say {text}: | None
+    {'default': 'q: {text}'} | default | '' | '' | None
+    """,
 )
 def test_prompts_of_queries_and_documents(own, default, query, document, around_all):
     prompts = NamedPrompts(own, default)

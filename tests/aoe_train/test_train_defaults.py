@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from aoe_train import Encoder, plan, train
-from tests.aoe_train.shorthand import approx, cases, shared
+from tests.aoe_train.shorthand import approx, cases, shared, table
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
@@ -74,35 +74,18 @@ def test_rules_negatives_of_requests_are_reported(sources, bert, out, capsys):
     assert run.encoder.encode(TEXTS) == approx(unchanged, abs=1e-6)
 
 
-PROMPT = "Summarize sentence {text} in one word:"
-
-
-@cases(
+@table(
     "given, rank, prompt, told",
-    [
-        (
-            {},
-            32,
-            PROMPT,
-            "rank 32 are trained (lora=False trains all weights), and texts get the prompt",
-        ),
-        ({"lora": False, "prompts": "{text}"}, None, "{text}", ""),
-        (
-            {"settings": ["lora.rank=4"]},
-            4,
-            PROMPT,
-            "the backbone is a decoder: texts get the prompt",
-        ),
-        ({"top_layers": 1}, None, PROMPT, "the backbone is a decoder: texts get the prompt"),
-        (
-            {"pooling": "avg"},
-            32,
-            None,
-            "decoder: only adapters",
-        ),  # the prompt is for the last token
-        ({"preset": "angle-paper"}, None, None, ""),
-    ],
-    ids=str,
+    """
+    {} | 32 | PROMPT | rank 32 are trained (lora=False trains all weights), and texts get the prompt
+    {'lora': False, 'prompts': '{text}'} | None | {text} | ''
+    {'settings': ['lora.rank=4']} | 4 | PROMPT | the backbone is a decoder: texts get the prompt
+    {'top_layers': 1} | None | PROMPT | the backbone is a decoder: texts get the prompt
+    # the prompt is for the last token
+    {'pooling': 'avg'} | 32 | None | decoder: only adapters
+    {'preset': 'angle-paper'} | None | None | ''
+    """,
+    PROMPT="Summarize sentence {text} in one word:",
 )
 def test_decoders(given, rank, prompt, told, sources, llama, out, capsys):
     run = train(sources["graded"], backbone=llama, out=out, **{"epochs": 0.3, **given})

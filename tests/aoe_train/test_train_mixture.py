@@ -8,7 +8,7 @@ import yaml
 
 from aoe_train import plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import approx, config_error, data_error, shared
+from tests.aoe_train.shorthand import approx, config_error, data_error, read_rows, shared
 from tests.aoe_train.test_train import score
 from tests.aoe_train.tiny import card_of, same_weights, write_pairs, write_triplets
 
@@ -163,7 +163,10 @@ def test_dev_sets_without_a_dataset(files, shallow, out):
 def test_validation_splits_are_dev_sets(files, shallow, tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
-    for split, name in (("train", "stsb"), ("validation", "stsb-dev")):
+    for split, name in read_rows("""
+            train | stsb
+            validation | stsb-dev
+            """):
         (folder / f"{split}.tsv").write_text(Path(files[name]).read_text())
     run = train([folder, Path(files["nli"])], backbone=shallow, out=tmp_path / "m", **FAST)
     assert run.record["dev_sets"] == {"set": 30}

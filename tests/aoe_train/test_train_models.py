@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 import aoe_train
 from aoe_train import export
+from tests.aoe_train.shorthand import read_rows
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
@@ -72,7 +73,10 @@ def ran(tmp_path):
 
 
 def test_gradient_checkpointing_of_ran_keeps_the_weights(data, ran, tmp_path):
-    for name, again in (("kept", False), ("again", True)):
+    for name, again in read_rows("""
+            kept | False
+            again | True
+            """):
         run(data, ran, tmp_path / name, run__gradient_checkpointing=again)
     assert same_weights(tmp_path / "kept", tmp_path / "again")
     assert not same_weights(tmp_path / "kept", ran)

@@ -7,7 +7,7 @@ from transformers import TrainerCallback
 import aoe_train
 from aoe_train import Encoder
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import cases, config_error, raises, shared
+from tests.aoe_train.shorthand import cases, config_error, raises, read_rows, shared
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
@@ -117,11 +117,11 @@ def test_killed_run_continues_only_with_its_own_settings(sources, shallow, out, 
     kill_at(2)
     with raises(Killed):
         train()
-    for change, message in (
-        ({"prompts": "a "}, r"other settings: settings\.prompts"),
-        ({"prompts": None}, r"other settings: settings\.prompts"),
-        ({"lr": 2e-3}, r"m\.work: made from other inputs.*optim\.lr"),
-    ):
+    for change, message in read_rows(r"""
+            {'prompts': 'a '} | other settings: settings\.prompts
+            {'prompts': None} | other settings: settings\.prompts
+            {'lr': 0.002} | m\.work: made from other inputs.*optim\.lr
+            """):
         with refusal(message):
             train(**change)
     assert train(lr=2e-3, fresh=True).steps == 6

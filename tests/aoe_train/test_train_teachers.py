@@ -166,38 +166,23 @@ def test_invalid_vector_files_are_refused(columns, message, shallow, tmp_path):
 EMBED, SCORE = {"objective.weights.embed_distill": 1}, {"objective.weights.score_distill": 1}
 
 
-@cases(
+@table(
     "settings, message",
-    [
-        (EMBED, "embed_distill: needs a teacher"),
-        ({"teacher.model": "TEACHER"}, r"no part of the objective \(contrastive\) learns from one"),
-        (
-            {"teacher.model": "TEACHER", "objective.projection": "principal", **EMBED},
-            "the teacher's vectors have 16 numbers, fewer than the backbone's 32",
-        ),
-        ({"guide.model": "TEACHER", "preset": "cosent"}, "has in-batch negatives to filter"),
-        ({"guide.model": "DOT"}, "compared by dot; expected a model with cosine"),
-        ({"guide.model": "RERANKER"}, "is a classifier or reranker, .*teacher_scores="),
-        (
-            {"teacher.model": "DOT", **SCORE},
-            "by dot, the model's by cosine, but score_distill needs",
-        ),
-        (
-            {"teacher.model": "x.parquet", **EMBED},
-            "no such file; give a model, or a file of vectors",
-        ),
-        ({"teacher.model": "x.npy"}, "a .npy lacks the texts"),
-        ({"teacher.prompts": "q: "}, "teacher: has settings but no model; give teacher="),
-        ({"teacher.score_range": "0,1"}, "no effect without teacher_scores="),
-        (
-            {"teacher.model": "TEACHER", "teacher.prompts": {"text": "q: "}, **EMBED},
-            "teacher.prompts: no column",
-        ),
-        (
-            {"teacher.model": "x.parquet", "teacher.prompts": "q: "},
-            "have no effect on vectors from a file",
-        ),
-    ],
+    r"""
+    objective.weights.embed_distill=1 | embed_distill: needs a teacher
+    teacher.model=TEACHER | no part of the objective \(contrastive\) learns from one
+    teacher.model=TEACHER; objective.projection=principal; EMBED | vectors have 16 numbers, fewer than the backbone's 32
+    guide.model=TEACHER; preset=cosent | has in-batch negatives to filter
+    guide.model=DOT | compared by dot; expected a model with cosine
+    guide.model=RERANKER | is a classifier or reranker, .*teacher_scores=
+    teacher.model=DOT; SCORE | by dot, the model's by cosine, but score_distill needs
+    teacher.model=x.parquet; EMBED | no such file; give a model, or a file of vectors
+    teacher.model=x.npy | a .npy lacks the texts
+    teacher.prompts=q:  | teacher: has settings but no model; give teacher=
+    teacher.score_range=0,1 | no effect without teacher_scores=
+    teacher.model=TEACHER; teacher.prompts={text = "q: "}; EMBED | teacher.prompts: no column
+    teacher.model=x.parquet; teacher.prompts=q:  | have no effect on vectors from a file
+    """,
 )
 def test_invalid_combinations_are_refused_before_encoding(
     settings, message, shallow, teacher, tmp_path
@@ -205,10 +190,17 @@ def test_invalid_combinations_are_refused_before_encoding(
     load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
     reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
-    names = {"TEACHER": str(teacher), "DOT": str(tmp_path / "dot"), "RERANKER": str(reranker)}
-    given = {key: names.get(str(value), value) for key, value in settings.items()}
+    for name, value in {
+        "TEACHER": teacher,
+        "DOT": tmp_path / "dot",
+        "RERANKER": reranker,
+        "EMBED": "objective.weights.embed_distill=1",
+        "SCORE": "objective.weights.score_distill=1",
+    }.items():
+        settings = settings.replace(name, str(value))
+    given = ["preset=simcse", *settings.split("; ")]
     with config_error(message) as raised:
-        run(triplets(), shallow, tmp_path / "m", **given)
+        train(triplets(), backbone=shallow, out=tmp_path / "m", settings=given)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "cache" / "vectors").exists()
 

@@ -7,7 +7,7 @@ import torch
 
 import aoe_train
 from aoe_train import Encoder, TextObjective, plan
-from tests.aoe_train.shorthand import approx, cases, table
+from tests.aoe_train.shorthand import approx, cases, read_rows, table
 from tests.aoe_train.test_train_teachers import sentences
 from tests.aoe_train.tiny import card_of, save_bert
 
@@ -44,7 +44,10 @@ def test_plain_texts_become_a_model(shallow, out, tmp_path, arguments, smoothing
 
 def test_plain_texts_need_no_preset(tmp_path):
     """With enough layers the preset domain is the default; below that, SimCSE."""
-    for layers, preset in ((3, "domain"), (2, "auto")):
+    for layers, preset in read_rows("""
+            3 | domain
+            2 | auto
+            """):
         backbone = save_bert(tmp_path / f"bert{layers}", layers=layers)
         run = aoe_train.train(TEXTS, backbone=backbone, out=tmp_path / f"out{layers}")
         assert run.record["origin"]["settings"]["preset"] == preset

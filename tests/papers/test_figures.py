@@ -18,7 +18,7 @@ from pairkit import ConfigError, DataError
 from papers.figures.halves import Zone, distances, halves
 from papers.figures.make import Request, make_figures
 from papers.figures.numbers import Pairs, density, gold_scores, levels, nearest, read_curves
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
 from tests.aoe_train.tiny import WORDS
 
 SMALL = Zone(above=0.5, perplexity=5)
@@ -101,7 +101,10 @@ def test_figures_and_numbers_of_vectors(bert, pairs, tmp_path):
 
 def test_figures_of_a_dataset(tmp_path):
     (tmp_path / "data").mkdir()
-    for split, long in (("train", 600), ("test", 4)):
+    for split, long in read_rows("""
+            train | 600
+            test | 4
+            """):
         rows = [
             {
                 "text1": "a b c",
@@ -144,10 +147,10 @@ def test_curves_of_runs(tmp_path):
     assert read_curves(none).dev is None
     with config_error("only model folders of `aoe train` have curves"):
         read_curves("minilm")
-    for changes, message in (
-        ({"history": []}, "the history is empty"),
-        ({"history": 3}, "no readable"),
-    ):
+    for changes, message in read_rows("""
+            {'history': []} | the history is empty
+            {'history': 3} | no readable
+            """):
         with data_error(message):
             read_curves(write_run(tmp_path / "bad", **changes))
 

@@ -21,7 +21,7 @@ from papers.ran.masked_lm import RanForMaskedLM
 from papers.ran.masking import IGNORED, Vocabulary, mask_words
 from papers.ran.settings import MaskSettings, PretrainSettings
 from papers.ran.tokenizer import load_tokenizer
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, read_rows
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 TOKENIZER = wordpiece()
@@ -101,12 +101,12 @@ def test_lines_and_columns_are_texts(tmp_path):
     paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
     assert list(read_texts(paths, "text")) == ["the dog", "the cat", "a boat", "a car"]
     assert list(read_texts([tmp_path / "d.parquet"], "body")) == ["a road"]
-    for name, column, words in (
-        ("c.jsonl", "body", "no column 'body'; found text"),
-        ("latin.txt", "text", "latin.txt:1: is not UTF-8"),
-        ("plain.gz", "text", "plain.gz:1: not readable"),
-        ("missing.txt", "text", "missing.txt: no such"),
-    ):
+    for name, column, words in read_rows("""
+            c.jsonl | body | no column 'body'; found text
+            latin.txt | text | latin.txt:1: is not UTF-8
+            plain.gz | text | plain.gz:1: not readable
+            missing.txt | text | missing.txt: no such
+            """):
         with data_error(words):
             list(read_texts([tmp_path / name], column))
 

@@ -25,7 +25,15 @@ from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    table,
+)
 from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
@@ -295,12 +303,12 @@ def test_bad_recipes_fail_before_training(root, old, new, says):
 
 def test_errors_name_missing_recipes_rows_and_files(root, recipe):
     folders = Folders(root, root)
-    for given, words in (
-        ({"only": ["BERT"]}, "has the rows none, CoSENT, CT"),
-        ({"seeds": [0, 0]}, "--seeds 0,0: a seed is given twice"),
-        ({"assignments": ["seed=3"]}, "--set seed=3: rows and runs differ in it"),
-        ({"assignments": ["optim.lr"]}, "expected key=value"),
-    ):
+    for given, words in read_rows("""
+            {'only': ['BERT']} | has the rows none, CoSENT, CT
+            {'seeds': [0, 0]} | --seeds 0,0: a seed is given twice
+            {'assignments': ['seed=3']} | --set seed=3: rows and runs differ in it
+            {'assignments': ['optim.lr']} | expected key=value
+            """):
         with config_error(words):
             plan(recipe, "small", folders, **given)
     messages = []
@@ -391,13 +399,13 @@ def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
     papers(*given, "--only", "none", "--json")
     assert [row["row"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["none"]
     monkeypatch.chdir(root)
-    for arguments, words in (
-        ((), "name a recipe; `python -m papers reproduce --list` lists them"),
-        (("stsb", "--scale", "huge"), "--scale huge: expected smoke, small, full"),
-        (("stsb", "--seeds", "one"), "--seeds one: expected numbers"),
-        (("nothing",), "nothing: no such recipe; expected "),
-        (("stsb",), "needs --data-dir"),
-    ):
+    for arguments, words in read_rows("""
+            () | name a recipe; `python -m papers reproduce --list` lists them
+            ('stsb', '--scale', 'huge') | --scale huge: expected smoke, small, full
+            ('stsb', '--seeds', 'one') | --seeds one: expected numbers
+            ('nothing',) | 'nothing: no such recipe; expected '
+            ('stsb',) | needs --data-dir
+            """):
         with config_error(re.escape(words)):
             papers(*arguments)
 

@@ -27,7 +27,15 @@ from papers.suites.evaluate import compare_with_published
 from papers.suites.probe import ClassTask, Detection, JoinedTask, predict
 from papers.suites.retrieval import CaptionTask
 from tests.aoe_train.embeddings_server import serving
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, table
+from tests.aoe_train.shorthand import (
+    approx,
+    cases,
+    config_error,
+    data_error,
+    raises,
+    read_rows,
+    table,
+)
 from tests.published import REAL, real_data
 
 NARROW, WIDE = [2.0**t for t in range(-2, 4)], [2.0**t for t in range(-1, 6)]
@@ -159,7 +167,10 @@ def originals(folder):
     write(folder / "SUBJ/subj.objective", BAD)
     for part, some in SST.items():
         write(folder / f"SST/binary/sentiment-{part}", [f"{text}\t{label}" for text, label in some])
-    for part, name in (("train", "train_5500"), ("test", "TREC_10")):
+    for part, name in read_rows("""
+            train | train_5500
+            test | TREC_10
+            """):
         write(
             folder / f"TREC/{name}.label",
             [f"{kind}:x {text}" for kind, text in TREC[part]],
@@ -214,10 +225,10 @@ def test_all_layouts_give_the_same_examples(name, tmp_path):
 @pytest.mark.usefixtures("small")
 def test_damaged_and_missing_files_of_transfer(tmp_path):
     folder = tables(tmp_path)
-    for lines, words in (
-        (["1\tgood", "2\tbad"], r"CR\.tsv\.gz:3: class '2'; expected 0, 1"),
-        (["1\tgood"], r"CR\.tsv\.gz: 1 rows, expected 7"),
-    ):
+    for lines, words in read_rows(r"""
+            ['1\tgood', '2\tbad'] | CR\.tsv\.gz:3: class '2'; expected 0, 1
+            ['1\tgood'] | CR\.tsv\.gz: 1 rows, expected 7
+            """):
         write(folder / "senteval/CR.tsv.gz", ["label\ttext", *lines])
         with data_error(words):
             find_tasks("transfer", folder, ["CR"])
@@ -226,10 +237,10 @@ def test_damaged_and_missing_files_of_transfer(tmp_path):
     tasks, missing = find_tasks("transfer", folder)
     assert [task.name for task in tasks] == ["MR", "SUBJ", "MPQA", "TREC", "MRPC"]
     assert missing["SST2"].endswith("SST2-dev.tsv.gz")
-    for names, split, message in (
-        (["MR"], "validation", "has no validation split"),
-        (["GLUE"], "test", "no task 'GLUE'"),
-    ):
+    for names, split, message in read_rows("""
+            ['MR'] | validation | has no validation split
+            ['GLUE'] | test | no task 'GLUE'
+            """):
         with raises((DataError, ConfigError), match=message):
             find_tasks("transfer", folder, names, split)
     write(originals(tmp_path / "own") / "SST/binary/sentiment-dev", ["no class"])
@@ -279,7 +290,14 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     vectors = aoe_train.tasks.TaskVectors(hinted, [task.texts], separator=" [SEP] ")
     train, mismatched, matched = (part.features(vectors) for part in task.tests["matched"].parts)
     parts = task.measure(vectors).parts
-    for name, dev, test in (("matched", mismatched, matched), ("mismatched", matched, mismatched)):
+    for name, dev, test in read_rows(
+        """
+            matched | mismatched | matched
+            mismatched | matched | mismatched
+            """,
+        matched=matched,
+        mismatched=mismatched,
+    ):
         part, n = parts[name]
         assert n == len(test[1])
         assert part is not None
@@ -290,10 +308,10 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     assert re.search(
         r"\*\*hinted\*\* \| \d+\.\d\d \| – \| – \|", compare_with_published("nli", some)
     )
-    for suite, error, words in (
-        ("sts", DataError, "contains none of the tasks"),
-        ("glue", ConfigError, "--suite glue: expected sts, transfer, nli, retrieval"),
-    ):
+    for suite, error, words in read_rows("""
+            sts | DataError | contains none of the tasks
+            glue | ConfigError | --suite glue: expected sts, transfer, nli, retrieval
+            """):
         with raises(error, match=words):
             suites.evaluate(hinted, suite, tmp_path)
     with config_error("can't be combined with data_dir"):
@@ -400,7 +418,10 @@ def test_files_of_captions(tmp_path):
     rows = [
         "\t".join([f"{image}.jpg", *(f'"{image} {n}' for n in range(5))]) for image in range(1014)
     ]
-    for split, name, images in (("test", "test", 1000), ("validation", "val", 1014)):
+    for split, name, images in read_rows("""
+            test | test | 1000
+            validation | val | 1014
+            """):
         write(tmp_path / f"flickr30k/flickr30k-{name}.tsv.gz", [head, *rows[:images]])
         ((task,), _) = find_tasks("retrieval", tmp_path, split=split)
         assert (len(task.texts), task.texts[5]) == (5 * images, '"1 0')
