@@ -306,24 +306,29 @@ def test_ranges_of_a_calibration_set(lines, tmp_path, fake):
         assert np.array_equal(np.array(record(out)["ranges"], np.float32), expected)
 
 
-@cases(
-    "made, message",
-    [
-        (np.zeros((3, DIM + 1), np.float32), "have 33 dimensions, expected 32"),
-        (np.zeros((3, DIM), np.int8), "expected vectors .* of floats"),
-        (np.full((3, DIM), np.nan, np.float32), "NaN"),
-        (np.zeros((1, DIM), np.float32), "int8 of 1 vector"),
-        (b"no array", "give vectors in .npy"),
-        (b"\x93NUMPY\1\0\x0a\0{'descr': ", "give vectors in .npy"),
-        (np.zeros((3, 0), np.float32), "expected vectors .* of floats"),
-        (None, "no such file"),
-    ],
+@table(
+    "shape, kind, value, message",
+    """
+    (3, 33) | float32 | 0 | have 33 dimensions, expected 32
+    (3, 32) | int8 | 0 | expected vectors .* of floats
+    (3, 32) | float32 | nan | NaN
+    (1, 32) | float32 | 0 | int8 of 1 vector
+    (3, 0) | float32 | 0 | expected vectors .* of floats
+    """,
 )
-def test_invalid_calibration_sets(made, message, lines, tmp_path, fake):
+def test_invalid_calibration_sets(shape, kind, value, message, lines, tmp_path, fake):
     path = tmp_path / "given.npy"
-    if isinstance(made, bytes):
-        path.write_bytes(made)
-    elif made is not None:
-        np.save(path, made)
+    np.save(path, np.full(shape, value, kind))
     with raises((ConfigError, DataError), match=message):
         run(lines, tmp_path / "out.npy", fake, quantize="int8", calibration=path)
+
+
+def test_calibration_files_that_are_not_arrays(lines, tmp_path, fake):
+    path = tmp_path / "given.npy"
+    how = {"quantize": "int8", "calibration": path}
+    with config_error("no such file"):
+        run(lines, tmp_path / "out.npy", fake, **how)
+    for content in (b"no array", b"\x93NUMPY\1\0\x0a\0{'descr': "):
+        path.write_bytes(content)
+        with raises((ConfigError, DataError), match="give vectors in .npy"):
+            run(lines, tmp_path / "out.npy", fake, **how)

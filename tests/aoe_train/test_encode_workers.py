@@ -18,7 +18,7 @@ from aoe_train.encoding.on_ray import ActorPool, _plan_actors
 from pairkit import ConfigError
 from pairkit.base.system.cluster import Cluster
 from tests import forked
-from tests.aoe_train.shorthand import cases, config_error
+from tests.aoe_train.shorthand import config_error, table
 from tests.aoe_train.tiny import load, write_texts
 
 encode_file = partial(encode_run.encode_file, show=lambda _: None)
@@ -221,37 +221,44 @@ def test_errors_that_end_a_run(bert, tmp_path):
             ActorPool(Cluster(ray, "auto"), spec, 2, pytest.fail)
 
 
-@cases(
+@table(
     "nodes, device, workers, expected",
-    [
-        ([4, 4], None, None, (2, {"num_cpus": 4})),  # one a machine, with all of its cores
-        ([1, 64, 64], None, None, (3, {"num_cpus": 32})),
-        ([4, 4], None, 4, (4, {"num_cpus": 2})),
-        ([4, 4], None, 9, (9, {"num_cpus": 1})),  # one waits
-        ([GPUS, GPUS, {**GPUS, "Alive": False}], None, None, (4, {"num_gpus": 1})),
-        ([GPUS, GPUS], "cuda", 3, (3, {"num_gpus": 1})),
-        ([GPUS, GPUS], "cpu", None, (2, {"num_cpus": 8})),
-    ],
+    """
+    # one a machine, with all of its cores
+    [4, 4] | None | None | (2, {'num_cpus': 4})
+    [1, 64, 64] | None | None | (3, {'num_cpus': 32})
+    [4, 4] | None | 4 | (4, {'num_cpus': 2})
+    # one waits
+    [4, 4] | None | 9 | (9, {'num_cpus': 1})
+    ['GPU', 'GPU', 'dead'] | None | None | (4, {'num_gpus': 1})
+    ['GPU', 'GPU'] | cuda | 3 | (3, {'num_gpus': 1})
+    ['GPU', 'GPU'] | cpu | None | (2, {'num_cpus': 8})
+    """,
 )
 def test_resources_of_an_actor(nodes, device, workers, expected):
-    listed = nodes if isinstance(nodes[0], dict) else InOneProcess(nodes).nodes()
+    known = {"GPU": GPUS, "dead": {**GPUS, "Alive": False}}
+    listed = [known.get(node) or InOneProcess([node]).nodes()[0] for node in nodes]
     assert _plan_actors(SimpleNamespace(nodes=lambda: listed), device, workers) == expected
 
 
-def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path):
-    nobody = {"engine": "ray", "address": "127.0.0.1:1"}
-    for given, words in (
-        ({"engine": "ray"}, "needs address="),
-        ({"address": "127.0.0.1:1"}, "is for engine='ray'"),
-        ({"engine": "spark"}, "expected local or ray"),
-        (nobody, "no Ray cluster answers there"),
-        (
-            {**nobody, "device": "cuda:0,cuda:1"},
-            "device='cuda:0,cuda:1': on a cluster only the kind",
-        ),
-        ({**nobody, "model": load(bert)}, "engine='ray': each worker loads the model"),
-    ):
-        with config_error(words):
-            encode(texts, **{"model": bert, "out": tmp_path / "out.npy", **given})
+@table(
+    "given, words",
+    """
+    {'engine': 'ray'} | needs address=
+    {'address': '127.0.0.1:1'} | is for engine='ray'
+    {'engine': 'spark'} | expected local or ray
+    {'engine': 'ray', 'address': '127.0.0.1:1'} | no Ray cluster answers there
+    {'engine': 'ray', 'address': '127.0.0.1:1', 'device': 'cuda:0,cuda:1'} | 'cuda:0,cuda:1': on a cluster only the kind
+    """,
+)
+def test_options_that_conflict_with_a_cluster(bert, texts, tmp_path, given, words):
+    with config_error(words):
+        encode(texts, model=bert, out=tmp_path / "out.npy", **given)
+
+
+def test_each_worker_of_a_cluster_loads_the_model(bert, texts, tmp_path):
+    ray = {"engine": "ray", "address": "127.0.0.1:1"}
+    with config_error("engine='ray': each worker loads the model"):
+        encode(texts, model=load(bert), out=tmp_path / "out.npy", **ray)
     with config_error("engine ray: only for a file of texts"):
         encode(["a cat"], model=bert, engine="ray")

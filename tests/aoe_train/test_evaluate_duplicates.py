@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import evaluate
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
+from tests.aoe_train.shorthand import approx, config_error, data_error, table
 
 
 def at_angles(degrees):
@@ -40,20 +40,20 @@ def pairs_of(*pairs):
     return pl.DataFrame([[*pair] for pair in pairs], ["duplicate", "canonical"], orient="row")
 
 
-@cases(
+@table(
     "days, pairs, nearest, expected",
-    [
-        # a is the newest; c comes first, then b and d
-        ([5, 1, 3, 2], ["ba", "ad"], "acbd", {"n": 1, "mrr": 1 / 2, "map": (1 / 2 + 2 / 3) / 2}),
-        # b was written at the same time as c, so only a is a candidate
-        ([1, 2, 2, 3], ["cb", "ca"], "cbda", {"n": 1, "mrr": 1, "map": 1}),
-        # without times the duplicate is compared with all others
-        (None, ["af"], "abcdef", {"n": 1, "mrr": 1 / 5, "map": 1 / 5}),
-    ],
+    """
+    # a is the newest; c comes first, then b and d: map (1 / 2 + 2 / 3) / 2
+    [5, 1, 3, 2] | ba ad | acbd | {'n': 1, 'mrr': 0.5, 'map': 0.58333333}
+    # b was written at the same time as c, so only a is a candidate
+    [1, 2, 2, 3] | cb ca | cbda | {'n': 1, 'mrr': 1, 'map': 1}
+    # without times the duplicate is compared with all others
+    None | af | abcdef | {'n': 1, 'mrr': 0.2, 'map': 0.2}
+    """,
 )
 def test_newer_reports_are_queries_and_older_ones_candidates(days, pairs, nearest, expected):
     model = at_angles({text: 10 * place for place, text in enumerate(nearest)})
-    found = evaluated(pairs_of(*pairs), tracker_of(days), model=model)
+    found = evaluated(pairs_of(*pairs.split()), tracker_of(days), model=model)
     assert {name: found[name] for name in expected} == approx(expected)
 
 

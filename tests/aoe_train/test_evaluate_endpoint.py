@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from aoe_train import evaluate
-from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
+from pairkit import BadReply, ConfigError, DataError, RemoteError
 from tests.aoe_train.embeddings_server import listing, serving, vector
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises, table
+from tests.aoe_train.shorthand import config_error, data_error, raises, table
 
 
 def evaluated(texts, url, *, model="m", **options):
@@ -95,36 +95,28 @@ def test_temporary_failures_are_retried(server, monkeypatch):
         evaluated(TEXTS, "http://127.0.0.1:9/v1")
 
 
-def refused(status, **said):
-    return status, {"error": said}
-
-
-def vectors(*found):
-    entries = [{"index": place, "embedding": each} for place, each in enumerate(found)]
-    return 200, {"data": entries}
-
-
-@cases(
-    "answer, error, words",
-    [
-        (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
-        (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
-        (refused(404, message="no m"), ConfigError, "no such model or address (HTTP 404: no m)"),
-        (refused(429, message="slow down"), RateLimited, "rate limit (HTTP 429: slow down)"),
-        (refused(429, code="insufficient_quota", message="pay"), RemoteError, "HTTP 429: pay"),
-        (refused(400, message="8192 tokens at most"), DataError, "the longest has 4 characters"),
-        (refused(500, message="oops"), RemoteError, "HTTP 500: oops"),
-        (vectors([1.0]), BadReply, "isn't a list of 2 vectors"),
-        ((200, b'{"data": ' + b"[" * 200_000), BadReply, "isn't a list of 2 vectors"),
-        (vectors([1e300], [1e300]), BadReply, "infinite, NaN"),
-        ((200, listing(["a", "b", "c"])), BadReply, "returned 3 vectors for 2 texts"),
-        (vectors([1.0], [1.0, 1.0]), BadReply, "2 vectors of equal length"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+@table(
+    "status, answer, error, words",
+    """
+    401 | {'error': {'message': 'bad key'}} | AuthError | refused a request without a key (HTTP 401)
+    400 | {'error': {'message': 'Incorrect API key'}} | AuthError | (HTTP 400: Incorrect API key)
+    404 | {'error': {'message': 'no m'}} | ConfigError | no such model or address (HTTP 404: no m)
+    429 | {'error': {'message': 'slow down'}} | RateLimited | rate limit (HTTP 429: slow down)
+    429 | {'error': {'code': 'insufficient_quota', 'message': 'pay'}} | RemoteError | HTTP 429: pay
+    400 | {'error': {'message': '8192 tokens at most'}} | DataError | the longest has 4 characters
+    500 | {'error': {'message': 'oops'}} | RemoteError | HTTP 500: oops
+    200 | {'data': [{'index': 0, 'embedding': [1.0]}]} | BadReply | isn't a list of 2 vectors
+    200 | NESTED | BadReply | isn't a list of 2 vectors
+    200 | {'data': [{'index': 0, 'embedding': [1e300]}, {'index': 1, 'embedding': [1e300]}]} | BadReply | infinite, NaN
+    200 | THREE | BadReply | returned 3 vectors for 2 texts
+    200 | {'data': [{'index': 0, 'embedding': [1.0]}, {'index': 1, 'embedding': [1.0, 1.0]}]} | BadReply | equal length
+    """,
+    NESTED=b'{"data": ' + b"[" * 200_000,
+    THREE=listing(["a", "b", "c"]),
 )
-def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
+def test_errors_for_bad_replies(server, monkeypatch, status, answer, error, words):
     monkeypatch.setattr("asyncio.sleep", no_pause)
-    server.answer = lambda *_: answer
+    server.answer = lambda *_: (status, answer)
     with raises(error) as caught:
         evaluated(["a", "long"], server.url)
     assert type(caught.value) is error

@@ -149,35 +149,22 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@cases(
+@table(
     "kinds, pooling, message",
-    [
-        *(
-            (["Transformer", "Pooling", kind], None, f"use sentence-transformers for .*{kind}")
-            for kind in (
-                "sentence_transformers.util.misc.import_from_string",
-                "CLIPModel",
-                "os.system",
-            )
-        ),
-        (["Transformer", "Pooling", "Normalize", "Dense"], None, "Normalize, Dense"),
-        (["StaticEmbedding", "Pooling"], None, "StaticEmbedding, Pooling"),
-        (["Transformer"], None, "are Transformer;"),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_mean_sqrt_len_tokens": True},
-            "mean_sqrt_len_tokens",
-        ),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-            "cls_token.*mean_tokens",
-        ),
-        (["Transformer", "Pooling"], {"pooling_mode": "median"}, "median"),
-    ],
+    """
+    Transformer Pooling sentence_transformers.util.misc.import_from_string | None | for .*import_from_string
+    Transformer Pooling CLIPModel | None | use sentence-transformers for .*CLIPModel
+    Transformer Pooling os.system | None | use sentence-transformers for .*os.system
+    Transformer Pooling Normalize Dense | None | Normalize, Dense
+    StaticEmbedding Pooling | None | StaticEmbedding, Pooling
+    Transformer | None | are Transformer;
+    Transformer Pooling | {'pooling_mode_mean_sqrt_len_tokens': True} | mean_sqrt_len_tokens
+    Transformer Pooling | {'pooling_mode_cls_token': True, 'pooling_mode_mean_tokens': True} | cls_token.*mean_tokens
+    Transformer Pooling | {'pooling_mode': 'median'} | median
+    """,
 )
 def test_unlisted_modules_and_poolings_are_refused(copy, kinds, pooling, message):
-    write_modules(copy, *kinds, pooling=pooling)
+    write_modules(copy, *kinds.split(), pooling=pooling)
     refused(lambda: Encoder.load(copy), ConfigError, message)
 
 

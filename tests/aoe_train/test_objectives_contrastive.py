@@ -18,7 +18,7 @@ from aoe_train.objectives.objective_checks import TeacherInfo
 from aoe_train.objectives.objective_settings import Taus
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss, softmax_loss
 from aoe_train.objectives.training_rows import ABSENT
-from tests.aoe_train.shorthand import approx, cases
+from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.test_objectives_mix import only
 
 quick = settings(max_examples=25)
@@ -54,33 +54,23 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
     return sum(losses) / max(len(losses), 1)
 
 
-@cases(
+@table(
     "texts, positive, expected",
-    [
-        # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
-        (
-            [[0, 1], [0, 2], [3, 1], [4, 0], [0, 5]],
-            [1, 1, 1, 1, 0],
-            [  # candidates 1, 2, 1, 0, 5
-                [1, 1, 1, 1, 0],  # 0: both its partners, the copy of one, itself
-                [1, 1, 1, 1, 0],
-                [1, 0, 1, 0, 0],  # 3: its partner and the copy
-                [0, 0, 0, 1, 0],  # 4
-                [1, 1, 1, 1, 0],  # 0 again; being labelled "no", 5 stays a negative
-            ],
-        ),
-        # Rows 0-1 and 2-3; then a negative of each: 4 and 3 (the second row's own partner), and 2, the
-        # second anchor itself, and one that the second row lacks.
-        (
-            [[0, 1], [2, 3], [0, 4], [2, 3], [0, 2], [2, ABSENT]],
-            [1, 1],
-            [[1, 0, 0, 0, 0, 1], [0, 1, 0, 1, 1, 1]],
-        ),
-    ],
+    """
+    # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
+    # Of candidates 1, 2, 1, 0, 5 these are false: 0's partners, the copy of one and itself; again; 3's partner
+    # and the copy; 4's own; 0's again, of which 5, being labelled "no", stays a negative.
+    01 02 31 40 05 | 1 1 1 1 0 | 11110 11110 10100 00010 11110
+    # Rows 0-1 and 2-3; then a negative of each: 4 and 3 (the second row's own partner), and 2, the
+    # second anchor itself, and one that the second row lacks.
+    01 23 04 23 02 2- | 1 1 | 100001 010111
+    """,
 )
 def test_false_negatives_by_hand(texts, positive, expected):
-    found = false_negatives(torch.tensor(texts), torch.tensor(positive, dtype=torch.bool))
-    assert found.int().tolist() == expected
+    numbers = [[ABSENT if text == "-" else int(text) for text in pair] for pair in texts.split()]
+    is_positive = torch.tensor([label == "1" for label in positive.split()])
+    found = false_negatives(torch.tensor(numbers), is_positive)
+    assert ["".join(str(int(each)) for each in row) for row in found] == expected.split()
 
 
 @quick
@@ -254,28 +244,22 @@ def test_float32_is_accurate(seed, size, levels):
 
 
 MEASURES = [cosine, angle_reference]
-ROOT_HALF = math.sqrt(0.5)
 
 
-@cases(
+@table(
     "measure, x, y, expected",
-    [
-        (cosine, [3, 4], [4, 3], 24 / 25),
-        (angle_reference, [1, 0], [1, 0], 1.0),
-        (angle_reference, [1, 0], [0, 1], 1.0),  # 1 / i = -i
-        (
-            angle_reference,
-            [1, 0],
-            [ROOT_HALF, ROOT_HALF],
-            0.0,
-        ),  # turned by -45 degrees: parts cancel
-        (
-            angle_reference,
-            [ROOT_HALF, ROOT_HALF],
-            [1, 0],
-            math.sqrt(2),
-        ),  # its maximum, not at X = Y
-    ],
+    """
+    COSINE | [3, 4] | [4, 3] | 0.96
+    ANGLE | [1, 0] | [1, 0] | 1.0
+    # 1 / i = -i
+    ANGLE | [1, 0] | [0, 1] | 1.0
+    # turned by -45 degrees: parts cancel
+    ANGLE | [1, 0] | [0.70710678, 0.70710678] | 0.0
+    # its maximum, not at X = Y
+    ANGLE | [0.70710678, 0.70710678] | [1, 0] | 1.41421356
+    """,
+    COSINE=cosine,
+    ANGLE=angle_reference,
 )
 def test_by_hand(measure, x, y, expected):
     first, second = (torch.tensor([v], dtype=torch.float64) for v in (x, y))

@@ -16,7 +16,7 @@ from aoe_train.model.packing.layers import (
     train_used_rows,
 )
 from aoe_train.model.packing.packed_run import use_fast_layers
-from tests.aoe_train.shorthand import cases
+from tests.aoe_train.shorthand import cases, table
 
 
 def _both(bias):
@@ -53,26 +53,24 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
-@cases(
+@table(
     "capability, intel, bf16, products",
-    [
-        ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),
-        ("AVX512", True, False, {torch.float32: ("forward",)}),
-        (
-            "AVX512",
-            False,
-            True,
-            {torch.float32: ("forward", "gradients"), torch.bfloat16: ("forward",)},
-        ),
-        *((capability, False, True, {}) for capability in ("AVX2", "SVE256", "DEFAULT")),
-        ("AVX2", True, False, {}),
-    ],
+    """
+    AVX512 | True | True | {'float32': ('forward',), 'bfloat16': ('forward',)}
+    AVX512 | True | False | {'float32': ('forward',)}
+    AVX512 | False | True | {'float32': ('forward', 'gradients'), 'bfloat16': ('forward',)}
+    AVX2 | False | True | {}
+    SVE256 | False | True | {}
+    DEFAULT | False | True | {}
+    AVX2 | True | False | {}
+    """,
 )
 def test_which_products_are_onednns(capability, intel, bf16, products, monkeypatch):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(layers, "_is_intel", lambda: intel)
     monkeypatch.setattr(layers, "onednn_has_bf16", lambda: bf16)
-    assert layers._onednn_products.__wrapped__() == products
+    expected = {getattr(torch, dtype): kinds for dtype, kinds in products.items()}
+    assert layers._onednn_products.__wrapped__() == expected
 
 
 def test_linear_under_autocast_equals_torch():

@@ -177,15 +177,16 @@ def test_text_columns_of_a_table(bert, tmp_path, caplog):
     assert "left out the columns bytes, span, thing, image" in caplog.text
 
 
-@cases(
+@table(
     "rows, columns, words",
-    [
-        ([{"a": "x", "b": 1}, {"c": 2}], {}, "no known text column among a, b, c; name it"),
-        ([{"a": "x"}], {"text": "b"}, "no column 'b' for text; there are a"),
-        ([{"text": ["x"]}], {}, "contains lists"),
-        ([{"text": " "}], {}, "no row has a text in text"),
-        ([{"a": timedelta(1)}], {"text": "a"}, "the column 'a' contains Duration"),
-    ],
+    """
+    [{'a': 'x', 'b': 1}, {'c': 2}] | {} | no known text column among a, b, c; name it
+    [{'a': 'x'}] | {'text': 'b'} | no column 'b' for text; there are a
+    [{'text': ['x']}] | {} | contains lists
+    [{'text': ' '}] | {} | no row has a text in text
+    SPAN | {'text': 'a'} | the column 'a' contains Duration
+    """,
+    SPAN=[{"a": timedelta(1)}],
 )
 def test_tables_without_texts_are_refused(rows, columns, words):
     with data_error(words):

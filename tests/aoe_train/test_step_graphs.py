@@ -146,30 +146,32 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
     assert len(found_shapes) == 1  # at the second batch
 
 
-@cases(
-    "lengths, most, limit, expected",
-    [
-        ([5] * 16, 16, 512, (256, 21, 64)),
-        ([5] * 16, 16, 12, (256, 38, 12)),  # no longer than the longest text of the run
-        ([16] * 16, 16, 512, (384, 23, 64)),  # full: five padding texts need a token each
-        ([10] * 15 + [65], 16, 512, (256, 19, 128)),
-        ([100] * 127 + [400], 128, 512, (15_104, 158, 512)),
-        ([2] * 3, 128, 512, (256, 133, 64)),  # 130 padding texts
-    ],
+@table(
+    "numbers, most, limit, expected",
+    """
+    {5: 16} | 16 | 512 | (256, 21, 64)
+    # no longer than the longest text of the run
+    {5: 16} | 16 | 12 | (256, 38, 12)
+    # full: five padding texts need a token each
+    {16: 16} | 16 | 512 | (384, 23, 64)
+    {10: 15, 65: 1} | 16 | 512 | (256, 19, 128)
+    {100: 127, 400: 1} | 128 | 512 | (15104, 158, 512)
+    # 130 padding texts
+    {2: 3} | 128 | 512 | (256, 133, 64)
+    """,
 )
-def test_choice_of_a_shape(lengths, most, limit, expected):
-    shape = choose_shape(np.array(lengths), most, limit)
+def test_choice_of_a_shape(numbers, most, limit, expected):
+    lengths = np.repeat([*numbers], [*numbers.values()])
+    count = len(lengths)
+    shape = choose_shape(lengths, most, limit)
     assert tuple(shape) == expected
-    made = batch()
-    rest = shape.tokens - sum(lengths)
-    made |= {"input_ids": torch.ones(sum(lengths), dtype=torch.int64), "lengths": np.array(lengths)}
-    sizes = padded(made | {"texts": torch.arange(len(lengths))}, shape, 0)[shape.tokens :][
-        : shape.texts
-    ]
-    assert sizes[: len(lengths)].tolist() == lengths
-    assert sizes[len(lengths) :].sum() == rest
+    ids = torch.ones(lengths.sum(), dtype=torch.int64)
+    made = batch() | {"input_ids": ids, "lengths": lengths, "texts": torch.arange(count)}
+    sizes = padded(made, shape, 0)[shape.tokens : shape.tokens + shape.texts]
+    assert sizes[:count].tolist() == lengths.tolist()
+    assert sizes[count:].sum() == shape.tokens - lengths.sum()
     assert sizes.min() >= 1
-    assert sizes[len(lengths) :].max() <= min(limit, shape.longest)
+    assert sizes[count:].max() <= min(limit, shape.longest)
 
 
 def test_captures_change_no_random_number(captured):
