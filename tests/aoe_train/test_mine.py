@@ -231,7 +231,7 @@ def test_what_can_not_be_mined(data, options, words):
 
 
 def test_a_corpus_has_single_texts():
-    with config_error("expected single texts"):
+    with data_error("expected single texts"):
         mine(SHIPS, corpus=SHIPS)
 
 

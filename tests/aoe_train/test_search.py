@@ -193,6 +193,43 @@ def test_tables_without_texts_are_refused(rows, columns, words):
         build(rows, model="m", out="nowhere", columns=columns)
 
 
+FILTERS = """
+where | day | 2024-01-02 | [0]
+where | day | DAY | [0]
+where | at | 2024-01-02 | [0]
+where | at | AT | [0]
+where | kind | a | [0]
+where | kind | other | []
+where | none | x | []
+where | score | '1' | [2]
+where | score | 1 | [2]
+where | score | 2.5 | [1]
+where | count | '3' | [0]
+where | count | 3.5 | []
+where | count | BIG_AND_ONE | []
+where | price | '1.5' | [0]
+where | open | True | [0]
+where | open | 'False' | [1]
+where | tags | b | [0]
+where | tags | c | []
+before | day | '2024' | []
+before | day | 2024-02 | [0]
+before | day | 2024-01-03 | [0]
+before | day | DAY | []
+before | at | 2024-01-02T00:00:01Z | [0]
+before | at | AT | []
+before | score | 2 | [2]
+before | score | '2.5' | [2]
+before | count | 3.5 | [0]
+before | count | BIG | [0]
+before | count | BIG_AND_ONE | [0, 1]
+before | count | HUGE | [0, 1]
+before | price | '1.75' | [0]
+before | cells | '30' | [0]
+before | cells | 9.5 | []
+"""
+
+
 def test_filters_and_json_of_all_column_types(bert, out):
     columns = {
         "text": ["a dog"] * 3,
@@ -208,32 +245,17 @@ def test_filters_and_json_of_all_column_types(bert, out):
         "cells": ["9.50", "100", "n/a"],  # as in CSV
         "german": ["31.12.2023", "2024", None],
     }
-    opened = indexed(pl.DataFrame(columns), bert, out)
-    at = datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2)))
-    where = {
-        "day": {"2024-01-02": [0], date(2024, 1, 2): [0]},
-        "at": {"2024-01-02": [0], at: [0]},
-        "kind": {"a": [0], "other": []},
-        "none": {"x": []},
-        "score": {"1": [2], 1: [2], 2.5: [1]},
-        "count": {"3": [0], 3.5: [], 2**60 + 1: []},
-        "price": {"1.5": [0]},
-        "open": {True: [0], "False": [1]},
-        "tags": {"b": [0], "c": []},
+    index = indexed(pl.DataFrame(columns), bert, out)
+    values = {
+        "DAY": date(2024, 1, 2),
+        "AT": datetime(2024, 1, 2, 2, tzinfo=timezone(timedelta(hours=2))),
+        "BIG": 2**60,
+        "BIG_AND_ONE": 2**60 + 1,
+        "HUGE": 2**200,
     }
-    before = {
-        "day": {"2024": [], "2024-02": [0], "2024-01-03": [0], date(2024, 1, 2): []},
-        "at": {"2024-01-02T00:00:01Z": [0], at: []},
-        "score": {2: [2], "2.5": [2]},
-        "count": {3.5: [0], 2**60: [0], 2**60 + 1: [0, 1], 2**63: [0, 1], 2**200: [0, 1]},
-        "price": {"1.75": [0]},
-        "cells": {"30": [0], 9.5: []},
-    }
-    for option, columns in (("where", where), ("before", before)):
-        for column, wanted in columns.items():
-            for value, places in wanted.items():
-                hits = opened.search("dog", by="words", **{option: {column: value}})
-                assert [hit.place for hit in hits] == places, (option, column, value)
+    for option, column, value, places in read_rows(FILTERS, **values):
+        hits = index.search("dog", by="words", **{option: {column: value}})
+        assert [hit.place for hit in hits] == places, (option, column, value)
     for column, words in read_rows("""
             count | count=x: expected a number
             day | day=x: expected a time such as 2015
@@ -241,15 +263,14 @@ def test_filters_and_json_of_all_column_types(bert, out):
             german | before german: dates such as 31.12.2023 don't sort as text
             """):
         with config_error(words):
-            opened.search("dog", by="words", before={column: "x"})
-    newer = opened.search_every(before="cells", by="words")
+            index.search("dog", by="words", before={column: "x"})
+    newer = index.search_every(before="cells", by="words")
     assert (newer.undated, newer.hits.select("place1", "place2").rows()) == (1, [(1, 0)])
-    row = json.loads(json.dumps(opened.search("dog", by="words")[0].to_dict(), allow_nan=False))[
-        "row"
-    ]
+    hit = json.dumps(index.search("dog", by="words")[0].to_dict(), allow_nan=False)
+    row = json.loads(hit)["row"]
     assert (row["day"], row["score"], row["price"]) == ("2024-01-02", None, "1.50")
-    near = duplicates(out, min_cosine=-1).to_dict()
-    assert json.loads(json.dumps(near, allow_nan=False))["pairs"][0]["score_1"] is None
+    near = json.dumps(duplicates(out, min_cosine=-1).to_dict(), allow_nan=False)
+    assert json.loads(near)["pairs"][0]["score_1"] is None
 
 
 def test_the_recorded_model_is_relative_to_the_index(bert, tmp_path, monkeypatch):

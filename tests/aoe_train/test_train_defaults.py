@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from aoe_train import Encoder, plan, train
-from tests.aoe_train.shorthand import approx, cases, shared, table
+from tests.aoe_train.shorthand import approx, shared, table
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
@@ -30,38 +30,38 @@ def sources(tmp_path_factory):
     }
 
 
-# Rows, settings, parts of the objective, and learning rate, epochs and rows a batch.
-DEFAULTS = """
-binary | seed=1 | cosent in_batch angle | 5e-5 3 16
-graded | seed=1 | cosent in_batch angle | 5e-5 3 16
-graded | preset=aoe | angle contrastive | 5e-5 3 16
-triplet | seed=1 | angle contrastive | 5e-5 3 16
-positive | seed=1 | contrastive | 2e-5 8 16
-single | seed=1 | contrastive | 1e-5 1 16
-graded | lora={} | cosent in_batch angle | 3e-4 3 16
-graded of a wide model | seed=1 | cosent in_batch angle | 2e-5 3 16
-single | teacher.model=TEACHER | embed_distill | 3e-4 8 16
-triplet | teacher.model=TEACHER | angle contrastive embed_distill | 5e-5 3 16
-triplet | teacher.model=TEACHER; objective.weights.score_distill=1 | angle contrastive score_distill | 5e-5 3 16
-triplet | preset=domain | angle contrastive | 1e-4 1 32
-positive | preset=domain | contrastive | 1e-4 1 32
-triplet | preset=domain; data.author=people | angle contrastive | 1e-4 2 32
-requests | preset=domain; data.author=rules; optim.epochs=3 | angle contrastive | 1e-4 3 32
-graded | preset=cosent-paper | cosent | 5e-5 1 32
-binary | optim.lr=1e-6; optim.epochs=2; optim.batch_size=8 | cosent in_batch angle | 1e-6 2 8
-"""
-
-
-@cases("line", DEFAULTS.strip().splitlines())
-def test_defaults(line, sources, bert, tmp_path, monkeypatch):
-    kind, settings, parts, expected = line.split(" | ")
+# Learning rate, epochs and rows a batch are expected.
+@table(
+    "kind, settings, parts, lr, epochs, batch_size",
+    """
+    binary | seed=1 | cosent in_batch angle | 5e-5 | 3 | 16
+    graded | seed=1 | cosent in_batch angle | 5e-5 | 3 | 16
+    graded | preset=aoe | angle contrastive | 5e-5 | 3 | 16
+    triplet | seed=1 | angle contrastive | 5e-5 | 3 | 16
+    positive | seed=1 | contrastive | 2e-5 | 8 | 16
+    single | seed=1 | contrastive | 1e-5 | 1 | 16
+    graded | lora={} | cosent in_batch angle | 3e-4 | 3 | 16
+    graded of a wide model | seed=1 | cosent in_batch angle | 2e-5 | 3 | 16
+    single | teacher.model=TEACHER | embed_distill | 3e-4 | 8 | 16
+    triplet | teacher.model=TEACHER | angle contrastive embed_distill | 5e-5 | 3 | 16
+    triplet | teacher.model=TEACHER; objective.weights.score_distill=1 | angle contrastive score_distill | 5e-5 | 3 | 16
+    triplet | preset=domain | angle contrastive | 1e-4 | 1 | 32
+    positive | preset=domain | contrastive | 1e-4 | 1 | 32
+    triplet | preset=domain; data.author=people | angle contrastive | 1e-4 | 2 | 32
+    requests | preset=domain; data.author=rules; optim.epochs=3 | angle contrastive | 1e-4 | 3 | 32
+    graded | preset=cosent-paper | cosent | 5e-5 | 1 | 32
+    binary | optim.lr=1e-6; optim.epochs=2; optim.batch_size=8 | cosent in_batch angle | 1e-6 | 2 | 8
+    """,
+)
+def test_defaults(
+    kind, settings, parts, lr, epochs, batch_size, sources, bert, tmp_path, monkeypatch
+):
     monkeypatch.setattr("aoe_train.training.train_plan._PROBES", 1)  # no test of the time of steps
     backbone = save_bert(tmp_path / "wide", dim=768, layers=1) if "wide" in kind else bert
     teacher = save_bert(tmp_path / "teacher", layers=1, seed=7)
     settings = settings.replace("TEACHER", str(teacher)).split("; ")
     planned = plan(sources[kind], backbone=backbone, settings=settings).record
     assert {*planned["datasets"].popitem()[1]["objective"]} == {*parts.split()}
-    lr, epochs, batch_size = map(float, expected.split())
     assert planned["optim"] == {"lr": approx(lr), "epochs": epochs, "batch_size": batch_size}
 
 

@@ -20,7 +20,7 @@ from papers.reproduce.recipe import read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.scoring import Scoring
 from papers.suites.mteb import evaluate_mteb
-from tests.aoe_train.shorthand import cases, config_error, shared
+from tests.aoe_train.shorthand import cases, config_error, shared, table
 from tests.docs.test_commands_are_known import tree
 from tests.papers import hub
 
@@ -183,10 +183,9 @@ def resolved(name, scale="full"):
     return {run.row: run for run in reversed(runs)}
 
 
-@cases("line", SETTINGS.strip().splitlines())
-def test_settings_are_the_papers(line):
+@table("name, row, values", SETTINGS)
+def test_settings_are_the_papers(name, row, values):
     """The papers' values change nothing."""
-    name, row, values = line.split(" | ")
     given = resolved(name)[row].settings
     papers = load_settings(TrainSettings, below=given, assignments=values.split("; "))
     assert papers == TrainSettings.model_validate(given)
