@@ -108,7 +108,7 @@ def test_workers_from_python(bert, texts, tmp_path):
     with config_error("device nonsense isn't available"):
         encode(["a cat"], model=bert, device="nonsense")
     with config_error("the Encoder is already on cpu"):
-        encode(["a cat"], model=load(bert))
+        encode(["a cat"], model=load(bert), device="cpu")
 
 
 class _RayError(Exception):

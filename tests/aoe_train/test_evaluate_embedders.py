@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.linalg import norm
 
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
@@ -141,29 +140,26 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
             drawn = np.array(
                 [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
             )
-            return (drawn / norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+            return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
     rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
-    model, how = Wide(bert), {"data": rows, "cache": False, **FEW}
-    formats = ["float32", "int8", "ubinary"]
-    told = evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
-    assert [(one["dim"], one["bytes"]) for one in told] == [
-        (5, 20),
-        (5, 5),
-        (5, 1),
-        (3, 12),
-        (3, 3),
-        (3, 1),
-    ]
+    model = Wide(bert)
+    how = {"dim": [5, 3], "quantize": ["float32", "int8", "ubinary"], "cache": False, **FEW}
+    told = evaluate(model, data=rows, **how).to_dict()["sizes"]
+    sizes = [(one["dim"], one["bytes"]) for one in told]
+    assert sizes == [(5, 20), (5, 5), (5, 1), (3, 12), (3, 3), (3, 1)]
     assert [len(call) for call in model.calls] == [4]
     exact, rounded, bits, short, *_ = (one["tasks"]["the list given"]["pearson"] for one in told)
     vectors = Wide(bert).encode(TEXTS)
-    assert exact == approx(np.corrcoef(vectors @ vectors[0], range(4))[0, 1], abs=1e-6)
+
+    def correlation(vectors):
+        return np.corrcoef(vectors @ vectors[0], range(4))[0, 1]
+
+    assert exact == approx(correlation(vectors), abs=1e-6)
     assert rounded == approx(exact, abs=0.01)
-    signs = np.sign(vectors)
-    assert bits == approx(np.corrcoef(signs @ signs[0], range(4))[0, 1], abs=1e-6)
-    cut = vectors[:, :3] / norm(vectors[:, :3], axis=1, keepdims=True)
-    assert short == approx(np.corrcoef(cut @ cut[0], range(4))[0, 1], abs=1e-6)
+    assert bits == approx(correlation(np.sign(vectors)), abs=1e-6)
+    cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1, keepdims=True)
+    assert short == approx(correlation(cut), abs=1e-6)
 
 
 def test_functions(cache):

@@ -155,32 +155,35 @@ def test_too_few_pairs_show_nothing():
 def test_gains_of_an_evaluation(tmp_path, capsys):
     """With labels 0 and 1, and with the probabilities of `label judge`."""
     rows = [
-        {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}
-        for word in ("man", "dog", "plane")
+        {"text1": f"a {one}", "text2": f"the {other}", "label": int(one == other)}
+        for one in ("man", "dog", "plane")
         for other in ("man", "dog", "plane", "cat")
     ]
-    bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
-    how = {"against": str(copy), "resamples": 100}
-    plain = evaluate(str(bert), data=rows, **how)
+    model = save_bert(tmp_path / "bert", seed=1)
+    against = save_bert(tmp_path / "other", seed=2)
+
+    def compared(rows, resamples=100):
+        return evaluate(model, data=rows, against=against, resamples=resamples)
+
+    def gain_of(rows):
+        (found,) = compared(rows).gains.values()
+        return found
+
+    told = compared(rows).to_dict()["the list given"]
     assert "using AUC, F1 and accuracy (suite='binary')" in capsys.readouterr().err
-    (found,) = plain.gains.values()
-    told = plain.to_dict()["the list given"]
+    found = gain_of(rows)
     assert told["gain"] == json.loads(json.dumps(found.to_dict()))
     assert {"pearson", "spearman", "roc_auc", "best_accuracy"} <= told.keys()
     assert (found.reliability, found.pairs, found.after) == (1, 12, told["roc_auc"])
     judged = [
         {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
     ]
-    (doubted,) = evaluate(str(bert), data=judged, **how).gains.values()
+    doubted = gain_of(judged)
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
-    strange = [{**row, "probability": 7.5} for row in judged]
-    (taken,) = evaluate(str(bert), data=strange, **how).gains.values()
-    assert taken.reliability == 1
-    scores = [{**row, "label": 0.5 + row["label"]} for row in rows]
-    (by_rank,) = evaluate(str(bert), data=scores, **how).gains.values()
-    assert by_rank.metric == "spearman"
-    assert not evaluate(str(bert), data=rows, **{**how, "resamples": 0}).gains
+    assert gain_of([{**row, "probability": 7.5} for row in judged]).reliability == 1
+    assert gain_of([{**row, "label": 0.5 + row["label"]} for row in rows]).metric == "spearman"
+    assert not compared(rows, resamples=0).gains
 
 
 once = np.ones((1, 4))

@@ -120,8 +120,8 @@ def modified(root, old, new):
 def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
     given = ["optim.epochs=2", "optim.scheduler=cosine"]
     runs, skipped = plan(recipe, "small", FOLDERS, assignments=given)
-    rows = [("none", 0), ("CoSENT", 0), ("CT", 0), ("CoSENT", 1), ("CT", 1)]
-    assert [(run.row, run.seed) for run in runs] == rows
+    names = [f"{run.row} {run.seed}" for run in runs]
+    assert names == ["none 0", "CoSENT 0", "CT 0", "CoSENT 1", "CT 1"]
     assert not skipped
     assert runs[3].settings == {
         "preset": "cosent-paper",
@@ -161,46 +161,40 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     assert found.labels == {"yes": 1}
 
 
-def write_rows(path, *rows):
-    path.write_text("\n".join(rows) + "\n")
-
-
 def test_samples_of_rows_and_single_texts(root):
-    data, folders = root / "data", Folders(root / "data", root / "work")
+    data = root / "data"
+
+    def read(source, texts=None):
+        return training_data(source, Folders(data, root / "work"), texts)
+
+    def trained_on(*given):
+        return pl.read_parquet(read(*given).train)
+
     source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
-    found = training_data(source, folders)
-    rows = pl.read_parquet(found.train)
+    rows = trained_on(source)
     assert (rows.columns, rows.height) == (["text1", "text2", "label"], 10)
-    assert found.dev == str(data / "dev.tsv")
-    assert training_data(source, folders) == found
+    assert read(source).dev == str(data / "dev.tsv")
+    assert read(source) == read(source)
     whole = source.model_copy(update={"rows": None})
-    assert training_data(whole, folders) == TrainingData(
-        str(data / "train.tsv"), str(data / "dev.tsv")
-    )
-    assert pl.read_parquet(training_data(whole, folders, Texts()).train)["text"].is_unique().all()
-    write_rows(data / "own.csv", "body,more", "first text,x", "second text,y", "third text,z")
-    chosen = training_data(
-        whole, folders, Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
-    ).train
-    assert pl.read_parquet(chosen)["text"].to_list() == ["first text", "second text"]
-    write_rows(
-        data / "triplets.jsonl",
-        json.dumps({"anchor": "a", "positive": "b", "negatives": ["c", "d"]}),
-    )
-    bare = training_data(Source(train="{data}/triplets.jsonl"), folders, Texts()).train
-    assert sorted(pl.read_parquet(bare)["text"]) == ["a", "b", "c", "d"]
+    assert read(whole) == TrainingData(str(data / "train.tsv"), str(data / "dev.tsv"))
+    assert trained_on(whole, Texts())["text"].is_unique().all()
+    (data / "own.csv").write_text("body,more\nfirst text,x\nsecond text,y\nthird text,z\n")
+    first = Texts(of="{data}/own.csv", columns={"text": "body"}, first=2)
+    assert trained_on(whole, first)["text"].to_list() == ["first text", "second text"]
+    row = '{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}\n'
+    (data / "triplets.jsonl").write_text(row)
+    bare = trained_on(Source(train="{data}/triplets.jsonl"), Texts())
+    assert sorted(bare["text"]) == ["a", "b", "c", "d"]
     for name in ("words", "held"):  # words for labels, which are replaced in held-out rows too
-        rows_ = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}" for n in range(8)]
-        write_rows(data / f"{name}.tsv", "text1\ttext2\tlabel", *rows_)
+        rows = [f"a {name} {n}\tb {n}\t{'yes' if n % 2 else 'no'}\n" for n in range(8)]
+        (data / f"{name}.tsv").write_text("text1\ttext2\tlabel\n" + "".join(rows))
     source = Source(train="{data}/words.tsv", dev="{data}/held.tsv", labels={"yes": 1, "no": 0})
-    assert training_data(source, folders).labels == {"yes": 1, "no": 0}
-    cut = training_data(source.model_copy(update={"rows": 4}), folders)
+    assert read(source).labels == {"yes": 1, "no": 0}
+    cut = read(source.model_copy(update={"rows": 4}))
     assert cut.labels is None
-    assert set(pl.read_parquet(str(cut.dev))["label"]) == {0, 1}
-    both = training_data(
-        source.model_copy(update={"train": ("{data}/words.tsv", "{data}/held.tsv")}), folders
-    )
-    assert pl.read_parquet(both.train).height == 16
+    assert {*pl.read_parquet(cut.dev)["label"]} == {0, 1}
+    both = {"train": ("{data}/words.tsv", "{data}/held.tsv")}
+    assert trained_on(source.model_copy(update=both)).height == 16
 
 
 def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypatch):
