@@ -79,7 +79,7 @@ async def is_async(vectors, labels):
     three | mix={epoch = "once", temperature = 2} | mix\.temperature = 2: .* once an epoch
     three | mix.epoch=once; datasets.nli.weight=2 | datasets\.nli\.weight: has no effect
     three | datasets.qa.preset=cosent | dataset qa: objective cosent: found positive data
-    three | datasets.nli.preset=x | 'datasets\.nli\.preset' = 'x': expected one of auto, angle
+    three | datasets.nli.preset=x | nli\.preset' = 'x': expected one of auto, angle
     three | datasets.nli.wieght=2 | unknown setting 'datasets\.nli\.wieght'; known here: .*weight
     three | datasets.nli.objective.layers=[1] | objective.layers: differs between datasets
     """,
