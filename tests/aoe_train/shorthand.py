@@ -49,3 +49,8 @@ def config_error(words: str) -> pytest.RaisesExc[ConfigError]:
 def data_error(words: str) -> pytest.RaisesExc[DataError]:
     """Expect this error with these words."""
     return raises(DataError, match=words)
+
+
+def stderr(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was printed to stderr, in one line."""
+    return " ".join(capsys.readouterr().err.split())

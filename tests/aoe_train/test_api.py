@@ -14,7 +14,7 @@ from torch import nn
 
 from aoe_train import encode, evaluate, losses, plan, train
 from pairkit import ConfigError, PairDataset, Progress
-from tests.aoe_train.shorthand import cases, config_error, data_error, raises, shared
+from tests.aoe_train.shorthand import cases, config_error, data_error, raises, shared, stderr
 from tests.aoe_train.tiny import WORDS, card_of, load, read_json, same_weights, write_pairs
 
 HOW = {"lr": 1e-3, "epochs": 1, "batch_size": 16, "settings": {"log.steps": 2}}
@@ -122,14 +122,14 @@ def test_arguments_override_settings_and_settings_override_the_file(
     run = train(train_file, lr=1e-3, settings=settings, progress=True, **how)
     optim = run.record["origin"]["settings"]["optim"]
     assert (optim["lr"], optim["batch_size"], optim["epochs"]) == (1e-3, 24, 2.0)
-    assert "compares vectors by dot, but cosent, in_batch, angle train" in capsys.readouterr().err
+    assert "compares vectors by dot, but cosent, in_batch, angle train" in stderr(capsys)
 
 
 def test_custom_loss_is_used_and_recorded(train_file, shallow, out, tmp_path, capsys):
     how = {"backbone": shallow, **HOW}
     run = train(train_file, out=out, objective=squared, **how)
     name = f"{__name__}.squared"
-    assert f"graded rows: {name}, learning rate" in capsys.readouterr().err
+    assert f"graded rows: {name}, learning rate" in stderr(capsys)
     assert run.record["origin"]["objective"] == [name]
     assert "cosine" not in run.record["history"][0]
     assert not same_weights(run.out, shallow)
@@ -154,7 +154,7 @@ def test_evaluation_pairs_are_read_like_training_pairs(suite, train_file, shallo
         pairs = [{**row, "score": int(row["score"] > 2)} for row in pairs]
     how = {"suite": suite, "resamples": 0}
     expected = evaluate(shallow, data=pairs, **how).to_dict()
-    told = capsys.readouterr().err
+    told = stderr(capsys)
     both = r"1 pairs have different labels, .* list given:4, .* list given:49\); they are"
     assert re.search(both, told)
     named = pl.DataFrame(pairs).rename({"sentence1": "a", "sentence2": "b", "score": "says"})
@@ -219,7 +219,7 @@ def test_bad_rows_are_written_next_to_the_model(train_file, shallow, out, tmp_pa
     with data_error(r"train\.tsv:2: .*bad_rows='skip'"):
         train(data, **how)
     assert train(data, bad_rows="skip", **how).pairs == 8
-    assert f"{data}: rows left out: empty" in " ".join(capsys.readouterr().err.split())
+    assert f"{data}: rows left out: empty" in stderr(capsys)
     assert read_json(tmp_path / "m.bad-rows.jsonl")["row"] == 2
 
 

@@ -1,7 +1,6 @@
 """Decoders as encoders: adapters, bidirectional attention and padding."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -67,7 +66,7 @@ def test_sentence_transformers_loads_adapters_and_damaged_ones_are_refused(tuned
     expected = load(tuned).encode(TEXTS)
     theirs = SentenceTransformer(str(tuned)).encode(TEXTS)
     assert abs(theirs - expected).max() < 1e-5
-    damaged = Path(shutil.copytree(tuned, tmp_path / "damaged"))
+    damaged = shutil.copytree(tuned, tmp_path / "damaged")
     weights = load_file(damaged / "adapter_model.safetensors")
     del weights[min(weights)]
     save_file(weights, damaged / "adapter_model.safetensors")
@@ -123,7 +122,7 @@ def test_the_padding_token_is_an_existing_token(llama, out):
     tokenizer = load(llama).tokenizer
     assert tokenizer.pad_token == "</s>"
     assert tokenizer.pad_token_id < len(tokenizer)
-    folder = Path(shutil.copytree(llama, out))
+    folder = shutil.copytree(llama, out)
     edit(folder / "tokenizer_config.json", eos_token=None, bos_token=None)
     with config_error("no padding token"):
         load(folder)

@@ -6,7 +6,6 @@ import json
 import shutil
 import tracemalloc
 import zlib
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -248,7 +247,7 @@ def test_a_bad_command(lines, path, out, options, message, fake):
 
 
 def test_a_reranker_has_no_vectors(lines, tmp_path, bert):
-    reranker = Path(shutil.copytree(bert, tmp_path / "reranker"))
+    reranker = shutil.copytree(bert, tmp_path / "reranker")
     config = read_json(reranker / "config.json")
     config["architectures"] = ["BertForSequenceClassification"]
     (reranker / "config.json").write_text(json.dumps(config))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aoe_train import evaluate
-from tests.aoe_train.shorthand import approx, config_error, data_error, table
+from tests.aoe_train.shorthand import approx, config_error, data_error, stderr, table
 
 
 def at_angles(degrees):
@@ -143,7 +143,7 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
 
     assert evaluated(**files, model=model)["n"] == 2
     assert {"the car panics\n\nwhen opening a file", "slow boat"} < {*seen}
-    told = capsys.readouterr().err
+    told = stderr(capsys)
     lost = (
         "pairs: left out of 4 pairs of test: 1 that contain a report without text, 1 that contain"
     )
@@ -160,7 +160,7 @@ def test_a_file_without_times(tmp_path, capsys):
     file = {**files, "data": files["data"] / "test.tsv"}
     assert evaluated(**file, progress=True)["n"] == 2
     note = "test.tsv: no times (a column created), so candidates include newer reports"
-    assert note in capsys.readouterr().err
+    assert note in stderr(capsys)
     with config_error("has no splits; leave split= out"):
         evaluated(**file, split="validation")
 
@@ -188,7 +188,7 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
     file.write_text("text1\ttext2\tlabel\na\tb\t1\nc\ta\t0\nd\td\t1\n")
     found = evaluated(file, model=at_angles({"a": 0, "c": 10, "b": 20}), progress=True)
     assert (found["n"], found["mrr"]) == (1, 1 / 2)
-    told = capsys.readouterr().err
+    told = stderr(capsys)
     assert "pairs.tsv: no reports=, so only the 4 texts of the pairs are searched" in told
     assert "1 that contain one report twice" in told
 

@@ -6,6 +6,7 @@ import pytest
 from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
 from tests.aoe_train.shorthand import approx, cases, config_error, data_error, raises, read_rows
+from tests.aoe_train.vectors import unit
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
 FEW = {"resamples": 0, "suite": "sts"}
@@ -140,7 +141,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
             drawn = np.array(
                 [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
             )
-            return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+            return unit(drawn).astype(np.float32)
 
     rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
     model = Wide(bert)
@@ -158,7 +159,7 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     assert exact == approx(correlation(vectors), abs=1e-6)
     assert rounded == approx(exact, abs=0.01)
     assert bits == approx(correlation(np.sign(vectors)), abs=1e-6)
-    cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1, keepdims=True)
+    cut = unit(vectors[:, :3])
     assert short == approx(correlation(cut), abs=1e-6)
 
 

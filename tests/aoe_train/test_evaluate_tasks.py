@@ -23,8 +23,10 @@ from tests.aoe_train.shorthand import (
     data_error,
     read_rows,
     shared,
+    stderr,
     table,
 )
+from tests.aoe_train.vectors import unit
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 
@@ -94,9 +96,7 @@ def test_missing_tasks_have_a_reason(published, tmp_path, capsys):
         path.write_bytes((published / "stsb/stsb-test.tsv").read_bytes())
     table = evaluate(data_dir=tmp_path, progress=True)
     assert list(table.missing) == ["STS12", "STS13", "STS14", "STS15", "STS16", "SICK-R"]
-    assert (
-        f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in capsys.readouterr().err
-    )
+    assert f"left out SICK-R: no file {tmp_path / 'sick' / 'sick-test.tsv'}" in stderr(capsys)
     for options, error, words in (
         ({"data_dir": tmp_path / "sick"}, DataError, "contains none of the tasks"),
         (
@@ -195,7 +195,7 @@ def test_no_threshold_metrics_without_validation(dataset, capsys):
     write(dataset / "data/validation.jsonl", [row for row in DEV if row[2]])
     assert [*scores_of(dataset, progress=True)][:-1] == WITHOUT_THRESHOLDS
     note = f"{dataset}: validation has only one label, so it can't choose thresholds"
-    assert note in capsys.readouterr().err
+    assert note in stderr(capsys)
 
 
 def test_splits_of_a_folder(tmp_path, capsys):
@@ -206,7 +206,7 @@ def test_splits_of_a_folder(tmp_path, capsys):
         scores_of(tmp_path / "train.jsonl", split="validation")
     for note in ("using its only split, train", "has no test split, using validation"):
         assert scores_of(tmp_path, progress=True)["subsets"]["<128"]["n"] == 4
-        assert f"{tmp_path}: {note}" in capsys.readouterr().err
+        assert f"{tmp_path}: {note}" in stderr(capsys)
         write(tmp_path / "validation.jsonl", TEST)
     for split, label in read_rows("""
             train | 1
@@ -248,7 +248,7 @@ def test_overlap_with_training_texts(pairs, expected, is_known, trained, capsys)
     overlap = found["overlap"]
     assert [overlap[name] for name in ("texts", "of_texts", "rows", "of_rows")] == expected
     told = "trained on 2 of its 4 examples (all their texts) and on 4 of its 7 texts"
-    assert (told in capsys.readouterr().err) == is_known
+    assert (told in stderr(capsys)) == is_known
     assert (f"model was {told}" in table.to_markdown()) == is_known
     (shown,) = table.tables()
     assert (shown.headings[-1] == "trained on") == is_known
@@ -325,7 +325,7 @@ def test_metrics_equal_those_of_a_sorted_list(tmp_path):
     rows = [f"{query}\t{d}\t{gain}" for query, of in gains.items() for d, gain in of.items()]
     found = scores(write_beir(tmp_path, rows))
     vectors = encode([f"{n} of {n}" if n % 2 else f"of {n}" for n in range(DOCUMENTS)])
-    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit(vectors)
     figures = []
     for query, of in gains.items():
         kept = [n for n in range(DOCUMENTS) if f"d{n}" != query]
@@ -374,9 +374,9 @@ def test_a_relevant_document_may_have_the_id_of_its_query(tmp_path, capsys):
         return encode(["7 of 7" if text == "query 3" else text for text in texts])
 
     assert aoe_train.evaluate(same, data=folder, resamples=0).to_dict()["own"]["mrr@10"] == 1
-    assert "isn't ranked" not in capsys.readouterr().err
+    assert "isn't ranked" not in stderr(capsys)
     aoe_train.evaluate(same, data=write_beir(folder, ["d7\td8\t1"]), resamples=0)
-    assert "isn't ranked, as in BEIR: 1" in capsys.readouterr().err
+    assert "isn't ranked, as in BEIR: 1" in stderr(capsys)
     with config_error("BEIR's layout of own sets them; leave it out"):
         aoe_train.evaluate(same, data=folder, columns={"text1": "text"})
 
@@ -390,7 +390,7 @@ def test_ties_count_against_relevant_documents(tmp_path):
 def test_splits_and_unusable_rows(tmp_path, capsys):
     folder = write_beir(tmp_path, ["q0\td5\t1", "q0\tx\t1", "x\td5\t1", "q1\td1\t0"], "dev")
     aoe_train.evaluate(encode, data=folder, split="validation", resamples=0)
-    assert "left out 2 judgements of unknown queries or documents" in capsys.readouterr().err
+    assert "left out 2 judgements of unknown queries or documents" in stderr(capsys)
     for rows, split, message in read_rows(r"""
             ['q0\td5\t1'] | test | no judgements of test, found validation; choose with split=
             ['q0\td5\tyes'] | validation | dev\.tsv:2: expected a number as score

@@ -6,7 +6,7 @@ import random
 import polars as pl
 
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import approx, config_error, shared
+from tests.aoe_train.shorthand import approx, config_error, shared, stderr
 from tests.aoe_train.tiny import WORDS, card_of, same_weights, save_bert
 from tests.conftest import command_line
 
@@ -123,7 +123,7 @@ def test_changed_judged_pairs_are_refused(few, bert, out, tmp_path, capsys):
 
 
 def told(capsys):
-    return " ".join(capsys.readouterr().err.split())
+    return stderr(capsys)
 
 
 def test_notes_on_rows_and_missing_comparison(few, bert, out, tmp_path, capsys):

@@ -253,7 +253,7 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
 
 def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
     assert Encoder.load("minilm").dim == 384
-    copy = Path(shutil.copytree(minilm, tmp_path / "model"))
+    copy = shutil.copytree(minilm, tmp_path / "model")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
     for name in (
@@ -287,7 +287,7 @@ def saved(shallow, tmp_path_factory):
         "pooling": "avg",
     }
     Encoder.load(shallow, dense=[4], **options).save(theirs)
-    ours = Path(shutil.copytree(theirs, theirs.parent / "ours"))
+    ours = shutil.copytree(theirs, theirs.parent / "ours")
     (theirs / "aoe.json").unlink()
     return theirs, ours
 

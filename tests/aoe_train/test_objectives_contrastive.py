@@ -20,6 +20,7 @@ from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss, s
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.test_objectives_mix import only
+from tests.aoe_train.tiny import seeded
 
 quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -27,7 +28,7 @@ seeds = st.integers(0, 10**6)
 
 def draw(seed, rows=6, dim=5, distinct=7):
     """A batch with repeated texts; equal texts have equal vectors."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     table = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)
     texts = torch.randint(distinct, (rows, 2), generator=generator)
     positive = torch.rand(rows, generator=generator) < 0.6
@@ -111,7 +112,7 @@ theirs = pytest.importorskip("sentence_transformers.sentence_transformer.losses"
 
 def test_equal_texts_are_not_extra_candidates():
     """Rows 0 and 1 share their anchor, rows 1 and 2 their positive, so there are no negatives."""
-    vectors = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0))
+    vectors = torch.randn(3, 2, 4, generator=seeded(0))
     texts = torch.tensor([[0, 1], [0, 2], [3, 2]])
     positive = torch.ones(3, dtype=torch.bool)
     every = {"contrast_anchors": True, "contrast_positives": True}
@@ -126,7 +127,7 @@ def test_equal_texts_are_not_extra_candidates():
 
 def drawn(seed, negatives, rows=6):
     """The model's and the guide's vectors (row, column, dim) of distinct texts."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     shape = rows, 2 + negatives
     return (
         torch.randn(*shape, 5, generator=generator, dtype=torch.float64),
@@ -206,7 +207,7 @@ def ranking_plain(scores, labels, scale, margin=0.0):
 
 def draw_scores(seed, size, levels):
     """Scores in [-1, 1] and labels of at most `levels` values, in float64."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     scores = torch.rand(size, generator=generator, dtype=torch.float64) * 2 - 1
     return scores, torch.randint(levels, (size,), generator=generator).double()
 

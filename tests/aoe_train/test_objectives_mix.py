@@ -28,7 +28,7 @@ from aoe_train.objectives.objective_settings import (
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.shorthand import approx, cases, table
-from tests.aoe_train.tiny import refusal
+from tests.aoe_train.tiny import refusal, seeded
 
 
 def only(part, **others):
@@ -147,7 +147,7 @@ seeds = st.integers(0, 10**6)
 
 def draw(seed, kind, rows=6, dim=6, distinct=9, columns=None):
     """Vectors, labels and numbers of a batch with repeated texts."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
     if kind == "single":
         texts = texts[:, :1].expand(-1, 2)
@@ -205,7 +205,7 @@ def test_margin_spans_the_label_range(kind, unit):
 @given(seed=seeds, negatives=st.integers(1, 4))
 def test_absent_negatives_are_no_pairs(preset, seed, negatives):
     vectors, _, texts = draw(seed, "triplet", columns=2 + negatives)
-    lacks = torch.rand(6, negatives, generator=torch.Generator().manual_seed(seed)) < 0.4
+    lacks = torch.rand(6, negatives, generator=seeded(seed)) < 0.4
     texts[:, 2:][lacks] = ABSENT
     cells = [(row, column) for column in range(1, 2 + negatives) for row in range(6)]
     there = [cell for cell in cells if texts[cell] != ABSENT]

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from pathlib import Path
 
 import gguf
 import pytest
@@ -94,7 +93,7 @@ def write_gguf(path, model):
 @pytest.fixture
 def installed(tiny, tmp_path, monkeypatch):
     """An installed copy of the package whose file counts as the published one."""
-    package = Path(shutil.copytree(tiny, tmp_path / "site" / tiny.name))
+    package = shutil.copytree(tiny, tmp_path / "site" / tiny.name)
     monkeypatch.syspath_prepend(str(package.parent))
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(packaged, "_GGUF_SHA256", sha256(package / packaged._GGUF))

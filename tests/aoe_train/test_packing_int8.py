@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +21,7 @@ from aoe_train.model.precision import (
     weights_dtype,
 )
 from aoe_train.model.quantization import quantized, restored, value_ranges
-from tests.aoe_train.shorthand import cases, config_error, table
+from tests.aoe_train.shorthand import approx, cases, config_error, table
 
 TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "x", "a cat " * 20]
 
@@ -38,7 +37,7 @@ TEXTS = ["the man is playing", "a dog", "the old city and the small red boat", "
 def test_codes_of_a_row_by_hand(rows, least, zero, expected, scale):
     codes, found, scales, shape = to_codes(torch.tensor(rows), **least)
     assert (found, (codes.int() - found).tolist()) == (zero, expected)
-    assert scales[0, 0].item() == pytest.approx(scale, rel=1e-5)
+    assert scales[0, 0].item() == approx(scale, rel=1e-5)
     assert shape == (len(rows),)
 
 

@@ -1,7 +1,6 @@
 """Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
@@ -16,7 +15,7 @@ from aoe_train.model.packing.layers import (
     train_used_rows,
 )
 from aoe_train.model.packing.packed_run import use_fast_layers
-from tests.aoe_train.shorthand import cases, table
+from tests.aoe_train.shorthand import approx, cases, table
 
 
 def _both(bias):
@@ -104,7 +103,7 @@ def test_dropout_scales_values_and_gradients():
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
     values = y.detach().unique().tolist()
-    assert values == pytest.approx([0, 256 / 230])
+    assert values == approx([0, 256 / 230])
     assert abs(y.detach().mean() - 1) < 0.01
     assert torch.equal(layer.eval()(x), x)
 

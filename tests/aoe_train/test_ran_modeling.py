@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from aoe_train import ran as network
-from tests.aoe_train.shorthand import cases, table
+from tests.aoe_train.shorthand import approx, cases, table
 
 WINDOW = 8
 
@@ -106,7 +106,7 @@ def work(model, texts):
 
 def test_work_is_linear_in_length_without_padding():
     one, two = (work(MODEL, [text(length)]) for length in (160, 320))
-    assert two / one == pytest.approx(2, rel=0.05)
+    assert two / one == approx(2, rel=0.05)
     texts = [text(160, 0), *(text(8, n) for n in range(1, 5))]
     assert work(MODEL, texts) < 1.25 * work(MODEL, texts[:1])  # there are 1.2 times as many tokens
 

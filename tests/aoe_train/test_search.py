@@ -435,7 +435,7 @@ DAMAGES = [
 
 @cases("damage, file", [(damage, file) for damage, files in DAMAGES for file in files.split()])
 def test_damaged_indexes(bert, quantized, tmp_path, damage, file):
-    copied = Path(shutil.copytree(quantized, tmp_path / "index"))
+    copied = shutil.copytree(quantized, tmp_path / "index")
     damage(copied / file)
     with data_error(r"index.*: .*build the index again"):
         search(copied, sentences(60)[7], model=bert)

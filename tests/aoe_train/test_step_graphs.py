@@ -273,7 +273,7 @@ def test_nothing_waits(flash, monkeypatch):
 
 @pytest.fixture
 def pairs(tmp_path):
-    return {"data": str(write_pairs(tmp_path / "train.tsv", 70, 1))}
+    return {"data": write_pairs(tmp_path / "train.tsv", 70, 1)}
 
 
 def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeypatch):

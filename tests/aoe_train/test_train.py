@@ -13,7 +13,7 @@ from transformers.integrations import integration_utils
 
 import aoe_train
 from aoe_train import Encoder, evaluate, train
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, stderr
 from tests.aoe_train.tiny import (
     WORDS,
     card_of,
@@ -32,8 +32,8 @@ ROWS = 90
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     return {
-        "data": str(write_pairs(folder / "train.tsv", ROWS, 1)),
-        "dev_data": str(write_pairs(folder / "dev.tsv", 30, 2)),
+        "data": write_pairs(folder / "train.tsv", ROWS, 1),
+        "dev_data": write_pairs(folder / "dev.tsv", 30, 2),
     }
 
 
@@ -99,13 +99,13 @@ def test_other_settings_or_inputs_are_refused(data, shallow, finished, tmp_path)
     refused(r"settings\.seed \(42 there, 7 now\).*fresh=True", seed=7)
     refused("dev_data", {**data, "dev_data": data["data"]})
     refused("backbone", backbone=save_bert(tmp_path / "heavier", seed=3))
-    other = Path(shutil.copytree(shallow, tmp_path / "other"))
+    other = shutil.copytree(shallow, tmp_path / "other")
     text = (other / "tokenizer.json").read_text()
     assert '"lowercase": true' in text
     (other / "tokenizer.json").write_text(text.replace('"lowercase": true', '"lowercase": false'))
     refused("other settings: tokenizer ", backbone=other)
     assert not finished.with_name("m.work").exists()
-    again = Path(shutil.copytree(finished, tmp_path / "m"))
+    again = shutil.copytree(finished, tmp_path / "m")
     run(data, shallow, again, seed=7, fresh=True)
     assert not same_weights(finished, again)
 
@@ -245,7 +245,7 @@ def test_unusable_dev_rows(data, shallow, tmp_path, capsys, lines, words):
     held_out.write_text(lines)
     found = train(tmp_path / "set", backbone=shallow, out=tmp_path / "m", epochs=0.2, max_length=8)
     assert found.dev is None
-    told = " ".join(capsys.readouterr().err.split())
+    told = stderr(capsys)
     assert "validation split is left out" in told
     assert "texts are truncated to 8 tokens" in told
     assert words in told
@@ -280,7 +280,7 @@ def test_learning_rate_depends_on_the_backbones_auc(flags, top, line, lr, shallo
     ]
     given = {"batch_size": 32, "dev_data": rows[:8]} | flags
     found = train(rows, backbone=shallow, out=out, **given)
-    told = capsys.readouterr().err
+    told = stderr(capsys)
     assert "warning: 8 of the 8 dev rows of data-1 have only training texts" in " ".join(
         told.split()
     )

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from aoe_train import Encoder, plan, train
-from tests.aoe_train.shorthand import approx, shared, table
+from tests.aoe_train.shorthand import approx, shared, stderr, table
 from tests.aoe_train.tiny import WORDS, save_bert, write_pairs, write_triplets
 
 TEXTS = [" ".join(WORDS[n : n + 5]) for n in range(40)]
@@ -68,7 +68,7 @@ def test_defaults(
 def test_rules_negatives_of_requests_are_reported(sources, bert, out, capsys):
     given = {"preset": "domain", "settings": ["data.author=rules"]}
     run = train(sources["requests"], backbone=bert, out=out, **given)
-    told = capsys.readouterr().err
+    told = stderr(capsys)
     assert "warning: rules wrote the negatives of these first-person texts" in told
     unchanged = Encoder.load(bert).encode(TEXTS)
     assert run.encoder.encode(TEXTS) == approx(unchanged, abs=1e-6)
@@ -92,7 +92,7 @@ def test_decoders(given, rank, prompt, told, sources, llama, out, capsys):
     found = run.record["origin"]["settings"]
     assert (found["lora"] and found["lora"]["rank"]) == rank
     assert found["prompts"] == prompt
-    said = " ".join(capsys.readouterr().err.split())
+    said = stderr(capsys)
     assert told in said
     assert ("the backbone is a decoder" in said) == bool(told)
 

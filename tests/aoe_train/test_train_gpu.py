@@ -22,8 +22,8 @@ TEXTS = [" ".join(WORDS[start : start + count]) for start in range(4) for count 
 @pytest.fixture
 def data(tmp_path):
     return {
-        "data": str(write_pairs(tmp_path / "train.tsv", 60, 1)),
-        "dev_data": str(write_pairs(tmp_path / "dev.tsv", 20, 2)),
+        "data": write_pairs(tmp_path / "train.tsv", 60, 1),
+        "dev_data": write_pairs(tmp_path / "dev.tsv", 20, 2),
     }
 
 

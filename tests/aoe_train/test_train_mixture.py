@@ -24,11 +24,11 @@ def files(tmp_path_factory):
     ]
     (folder / "positives.jsonl").write_text("".join(json.dumps(row) + "\n" for row in positives))
     return {
-        "stsb": str(write_pairs(folder / "stsb.tsv", 90, 1)),
-        "nli": str(write_triplets(folder / "nli.jsonl", 40, 3)),
+        "stsb": write_pairs(folder / "stsb.tsv", 90, 1),
+        "nli": write_triplets(folder / "nli.jsonl", 40, 3),
         "qa": str(folder / "positives.jsonl"),
-        "stsb-dev": str(write_pairs(folder / "stsb-dev.tsv", 30, 2)),
-        "nli-dev": str(write_triplets(folder / "nli-dev.jsonl", 20, 4)),
+        "stsb-dev": write_pairs(folder / "stsb-dev.tsv", 30, 2),
+        "nli-dev": write_triplets(folder / "nli-dev.jsonl", 20, 4),
     }
 
 

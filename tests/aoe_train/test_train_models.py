@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import aoe_train
 from aoe_train import export
-from tests.aoe_train.shorthand import read_rows
+from tests.aoe_train.shorthand import approx, read_rows, stderr
 from tests.aoe_train.test_train import Watch, run
 from tests.aoe_train.tiny import (
     WORDS,
@@ -46,7 +46,7 @@ BY_COLUMN = {"anchor": "the man: ", "positive": "a road "}
 def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
     """With prompts, which the pooling leaves out."""
     backbone = save_bert(tmp_path / "bert", dropout=0.0)
-    data = {"data": str(write_columns(tmp_path / "data.tsv", 32, 1))}
+    data = {"data": write_columns(tmp_path / "data.tsv", 32, 1)}
     flags = {"optim__lr": 1e-4, "prompts": BY_COLUMN, "encoder__include_prompt": False}
     run(data, backbone, tmp_path / "plain", **flags)
     plain, begun = weights(tmp_path / "plain"), weights(backbone)
@@ -64,7 +64,7 @@ def test_recomputation_chunks_and_padding_keep_the_weights(tmp_path):
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
-    return {"data": str(write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1))}
+    return {"data": write_pairs(tmp_path_factory.mktemp("pairs") / "train.tsv", 90, 1)}
 
 
 @pytest.fixture
@@ -166,11 +166,11 @@ def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     from sentence_transformers import SentenceTransformer
 
     backbone = save_bert(tmp_path / "bert", spread=0.2)  # so that rounding decides no row
-    data = str(write_columns(tmp_path / "data.tsv", 24, 1))
+    data = write_columns(tmp_path / "data.tsv", 24, 1)
     dev = write_columns(tmp_path / "dev.tsv", 8, 2)
     record = run({"data": data, "dev_data": str(dev)}, backbone, out, prompts=BY_COLUMN)
     aoe_train.train(PAIRS, backbone=out, out=tmp_path / "again", epochs=0.1)
-    told = " ".join(capsys.readouterr().err.split())
+    told = stderr(capsys)
     assert "texts get none of the model's prompts (document, query)" in told
     expected = {"query": "the man: ", "document": "a road "}
     ours, theirs = load(out), SentenceTransformer(str(out))
@@ -186,7 +186,7 @@ def test_trained_model_stores_its_prompts(out, tmp_path, capsys):
     )
     nearer = (anchor * (positive - negative)).sum(1) / np.linalg.norm(anchor, axis=1)
     assert np.abs(nearer).min() > 1e-4
-    assert record["result"]["dev"] == pytest.approx(np.mean(nearer > 0))
+    assert record["result"]["dev"] == approx(np.mean(nearer > 0))
 
 
 def test_interpolate_averages_backbone_and_trained_weights(tmp_path):

@@ -6,7 +6,7 @@ from transformers import TrainerCallback
 
 from aoe_train import Encoder, train
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.shorthand import cases, config_error, raises, read_rows, shared, table
+from tests.aoe_train.shorthand import approx, cases, config_error, raises, read_rows, shared, table
 from tests.aoe_train.test_keep_if_better import judged_rows
 from tests.aoe_train.test_train import run, score
 from tests.aoe_train.test_train_teachers import PARTS, sentences, triplets
@@ -121,12 +121,12 @@ SIGN = r"training diverged at step \d+: embeddings have collapsed .* lower lr= \
 
 @pytest.fixture
 def data(tmp_path):
-    return {"data": str(write_pairs(tmp_path / "train.tsv", 90, 1))}
+    return {"data": write_pairs(tmp_path / "train.tsv", 90, 1)}
 
 
 @pytest.fixture
 def with_dev(data, tmp_path):
-    return {**data, "dev_data": str(write_pairs(tmp_path / "dev.tsv", 30, 2))}
+    return {**data, "dev_data": write_pairs(tmp_path / "dev.tsv", 30, 2)}
 
 
 @cases(
@@ -155,7 +155,7 @@ def test_best_weights_are_saved_as_a_model(with_dev, bert, out, tmp_path):
     assert f"the best weights of step {max(scores, key=scores.__getitem__)} are" in str(
         caught.value
     )
-    assert score(kept, with_dev["dev_data"]) == pytest.approx(max(scores.values()), abs=1e-4)
+    assert score(kept, with_dev["dev_data"]) == approx(max(scores.values()), abs=1e-4)
 
     with config_error(r"m\.work: training diverged at step \d+: .*before-divergence$"):
         run(with_dev, bert, out, **flags)  # not gone on with

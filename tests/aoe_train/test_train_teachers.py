@@ -3,14 +3,13 @@
 import json
 import random
 import shutil
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from aoe_train import Encoder, plan, train
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shorthand import cases, config_error, data_error, shared, table
+from tests.aoe_train.shorthand import approx, cases, config_error, data_error, shared, table
 from tests.aoe_train.tiny import WORDS, card_of, edit, load, save_bert
 
 PARTS = ("embed_distill", "score_distill", "margin_mse")
@@ -104,7 +103,7 @@ def test_learning_from_oneself_costs_nothing(tmp_path, data):
         "preset": "auto",
     }
     found = run(data, still, tmp_path / "m", **given)
-    assert found.history[0]["embed_distill"] == pytest.approx(0, abs=1e-5)
+    assert found.history[0]["embed_distill"] == approx(0, abs=1e-5)
 
 
 def test_guide_and_teacher_are_recorded(shallow, teacher, out, tmp_path):
@@ -188,7 +187,7 @@ def test_invalid_combinations_are_refused_before_encoding(
     settings, message, shallow, teacher, tmp_path
 ):
     load(teacher, similarity_fn_name="dot").save(tmp_path / "dot")
-    reranker = Path(shutil.copytree(teacher, tmp_path / "reranker"))
+    reranker = shutil.copytree(teacher, tmp_path / "reranker")
     edit(reranker / "config.json", architectures=["BertForSequenceClassification"])
     for name, value in {
         "TEACHER": teacher,

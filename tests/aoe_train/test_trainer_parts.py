@@ -38,7 +38,7 @@ from aoe_train.training.training_arguments import (
     start_processes,
 )
 from pairkit.base.settings import load_settings
-from tests.aoe_train.shorthand import cases, table
+from tests.aoe_train.shorthand import approx, cases, table
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
@@ -99,7 +99,7 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
     """,
 )
 def test_spread_is_the_mean_distance_of_cosines_from_1(vectors, expected):
-    assert spread(np.array(vectors, np.float32)) == pytest.approx(expected, abs=1e-7, nan_ok=True)
+    assert spread(np.array(vectors, np.float32)) == approx(expected, abs=1e-7, nan_ok=True)
 
 
 def check_sign(found, sign):

@@ -40,6 +40,10 @@ WORDS = _WORDS.split()
 load = Encoder.load
 
 
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
 def read_json(path):
     return json.loads(path.read_text())
 

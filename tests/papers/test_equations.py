@@ -14,13 +14,14 @@ from aoe_train.objectives.objective import Objective
 from aoe_train.objectives.objective_settings import ObjectiveSettings, Taus, Weights
 from aoe_train.objectives.ranking_losses import angle_reference, ranking_loss
 from tests.aoe_train.shorthand import approx
+from tests.aoe_train.tiny import seeded
 
 PAGE = (Path(__file__).parents[2] / "papers" / "equations.md").read_text(encoding="utf-8")
 TAU = 0.05
 
 
 def pairs(count=6, dim=8):
-    generator = torch.Generator().manual_seed(3)
+    generator = seeded(3)
     first, second = torch.randn(2, count, dim, generator=generator, dtype=torch.float64)
     return first, second
 
@@ -127,7 +128,7 @@ def test_copies_of_a_positive():
 
 
 def test_hard_negatives_are_candidates_beyond_equation_4():
-    generator = torch.Generator().manual_seed(4)
+    generator = seeded(4)
     vectors = torch.randn(5, 3, 8, generator=generator, dtype=torch.float64)
     numbers = torch.arange(15).reshape(5, 3)
     first, positives = vectors[:, 0], vectors[:, 1]

@@ -13,6 +13,7 @@ from papers.methods.flow import Flow, fit_flow, negative_log_likelihood, with_fl
 from papers.methods.whitening import whitened, whitening
 from papers.methods.word_vectors import WordVectors, is_word_vectors, read_word_vectors
 from tests.aoe_train.shorthand import approx, cases, config_error, data_error, table
+from tests.aoe_train.vectors import unit
 
 
 def drawn(count=400, dim=6):
@@ -29,7 +30,7 @@ def test_whitened_vectors_have_unit_covariance_and_keep_the_largest_directions()
     assert np.cov(white.T, bias=True) == approx(np.eye(6), abs=1e-3)
     weight, _ = whitening(vectors, 2)
     directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)[2][:2]
-    cosines = np.abs((weight / np.linalg.norm(weight, axis=1, keepdims=True)) @ directions.T)
+    cosines = np.abs(unit(weight) @ directions.T)
     assert cosines == approx(np.eye(2), abs=1e-3)
     with config_error("expected 1 to 6, the dimension"):
         whitening(vectors, 7)
