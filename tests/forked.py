@@ -21,21 +21,17 @@ from pathlib import Path
 
 # Without polars, which must not be forked.
 LIBRARIES = [
-    *(
-        "torch",
-        "scipy.stats",
-        "sklearn",
-        "transformers.masking_utils",
-        "peft",
-        "transformers.trainer",
-    ),
-    *(
-        "transformers.models.bert.modeling_bert",
-        "safetensors.torch",
-        "pydantic.main",
-        "typer",
-        "rich.markdown",
-    ),
+    "torch",
+    "scipy.stats",
+    "sklearn",
+    "transformers.masking_utils",
+    "peft",
+    "transformers.trainer",
+    "transformers.models.bert.modeling_bert",
+    "safetensors.torch",
+    "pydantic.main",
+    "typer",
+    "rich.markdown",
 ]
 
 

@@ -72,10 +72,8 @@ def lay_out(home: Path, package: str) -> None:
     """Writes the files that examples use: `pairs.tsv`, `sentences.txt`, a small `model`, a `tracker`."""
     home.mkdir()
     rows = ["text1\ttext2\tlabel", *("\t".join(map(str, row)) for row in PAIRS)]
-    (home / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    (home / "sentences.txt").write_text(
-        "".join(f"{row[0]}\n" for row in PAIRS[::2]), encoding="utf-8"
-    )
+    (home / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
+    (home / "sentences.txt").write_text("".join(f"{row[0]}\n" for row in PAIRS[::2]))
     if package == "aoe_train":
         from tests.aoe_train.tiny import save_bert
 

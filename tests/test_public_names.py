@@ -24,7 +24,7 @@ RENEW = "python -m tests.test_public_names"
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_names_are_those_of_the_list(package: str) -> None:
-    lines = FILE.read_text(encoding="utf-8").splitlines()
+    lines = FILE.read_text().splitlines()
     expected = [line for line in lines if line.startswith(f"{package}.")]
     assert [*lines_of(package)] == expected, (
         f"the public names changed: if this is intended, run `{RENEW}`"
@@ -106,7 +106,7 @@ def renew() -> None:
     lines: list[str] = []
     for package in PACKAGES:
         lines += lines_of(package)
-    FILE.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    FILE.write_text("".join(f"{line}\n" for line in lines))
 
 
 if __name__ == "__main__":

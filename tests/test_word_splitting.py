@@ -26,6 +26,6 @@ def test_nothing_else_splits_words(package: str) -> None:
     found = {
         str(path.relative_to(ROOT))
         for path in (ROOT / package).rglob("*.py")
-        if SPLITS.search(path.read_text(encoding="utf-8"))
+        if SPLITS.search(path.read_text())
     }
     assert found <= ALLOWED

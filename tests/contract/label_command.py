@@ -34,7 +34,7 @@ def llms_file(path: Path, urls: Mapping[str, str], **more: Any) -> Path:
         lines += [f"[llm.{name}]", 'kind = "openai_compatible"']
         entry = {"base_url": url, "model": name, **settings}
         lines += [f"{key} = {json.dumps(value)}" for key, value in entry.items()]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -75,7 +75,7 @@ def sentences(path: Path, number: int) -> Path:
         f"{things[n % 7]} {deeds[n // 7 % 6]} {times[n // 42 % 6]} for {n // 252 + 2} weeks."
         for n in range(number)
     ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.contract.train_command import (
     fill,
     run,
 )
+from tests.support.tables import text_table
 
 
 @pytest.fixture(scope="module")
@@ -31,22 +33,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("given", "arguments", "code", "words"),
-    [
-        ({}, ("--set", "optim.warmup=hot"), 2, "setting 'optim.warmup' = 'hot'"),
-        ({}, ("--prompts", "{text} {text}"), 2, "{text}"),
-        ({"data": "missing.tsv"}, (), 3, "missing.tsv"),
-        ({"data": "empty.tsv"}, (), 3, "empty.tsv"),
-        ({"backbone": "no/such-model"}, (), 4, "no/such-model"),
-    ],
-    ids=str,
+    ("code", "words", "arguments"),
+    text_table("""
+        2 | setting 'optim.warmup' = 'hot' | --set optim.warmup=hot
+        2 | {text} | --prompts '{text} {text}'
+        3 | missing.tsv | --data missing.tsv
+        3 | empty.tsv | --data empty.tsv
+        4 | no/such-model | --backbone no/such-model
+    """),
 )
-def test_bad_input(
-    folder: Path, given: dict[str, str], arguments: tuple[str, ...], code: int, words: str
-) -> None:
+def test_bad_input(folder: Path, code: str, words: str, arguments: str) -> None:
     (folder / "empty.tsv").write_text("sentence1\tsentence2\tscore\n")
-    done = run(folder, *arguments, out="refused", **given)
-    assert (done.code, words in done.error) == (code, True), done.err
+    option, *values = shlex.split(arguments)
+    given = {option.removeprefix("--"): values[0]} if option in ("--data", "--backbone") else {}
+    done = run(folder, *([] if given else [option, *values]), out="refused", **given)
+    assert (done.code, words in done.error) == (int(code), True), done.err
     assert not (folder / "refused").exists()
     assert not (folder / "refused.work").exists()
 

@@ -12,6 +12,7 @@ import pytest
 from tests.contract.conftest import Done, Gis
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import serve
+from tests.support.tables import text_table
 
 ONE = "quarryhq/quarry"
 
@@ -58,8 +59,12 @@ def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write_repo(folder, "odd/empty", {})
     write_repo(folder, "odd/new-name", plain, previous_names=["odd/old-name"])
     bodies = (
-        *(None, "", "\U0001f980 " * 50, "long line " * 6000),
-        *("one\r\ntwo\r\n" * 30, "nul \u0000 in it " * 20),
+        None,
+        "",
+        "\U0001f980 " * 50,
+        "long line " * 6000,
+        "one\r\ntwo\r\n" * 30,
+        "nul \u0000 in it " * 20,
     )
     odd = dict(enumerate(bodies, 1))
     targets = {number: lorem(number) for number in range(51, 60)}
@@ -75,43 +80,31 @@ def build(
 
 
 @pytest.mark.parametrize(
-    ("flags", "token", "code", "says"),
-    [
-        ((), None, 2, "set GITHUB_TOKEN"),
-        ((), "bad", 4, "rejects the token"),
-        ((), "noaccess", 2, "no repository can be crawled (good/one"),
-        (("--repos", "good/onne"), "any", 2, "good/onne"),
-        (("--repos", "good/calm"), "any", 3, "no duplicates found"),
-        (
-            ("--api-url", "http://127.0.0.1:9", "--set", "crawl.backoff_s=0.01"),
-            "any",
-            4,
-            "can't be reached",
-        ),
-        (("--split-sizes", "5000,10,10"), "any", 2, "largest possible sizes"),
-        (("--split-sizes", "nan,nan,nan"), "any", 2, "finite number"),
-        (("--split-sizes", "0.5,0.1", "--dry-run"), "any", 2, "expected three numbers"),
-        (("--split-sizes", "a,b,c", "--dry-run"), "any", 2, "three numbers"),
-        (("--split-sizes", "0.5,0.1,0.1", "--dry-run"), "any", 2, "add up to 1"),
-        (("--split-sizes", "-1,2,3", "--dry-run"), "any", 2, "negative"),
-        (("--split-sizes", "0,1,0", "--dry-run"), "any", 2, "train"),
-        (("--strategy", "fast"), "any", 2, "'search' or 'all'"),
-        (("--set", "pair.rato=1"), "any", 2, "unknown setting 'pair.rato'"),
-        (("--config", "nosuch.toml"), "any", 2, "no such configuration file"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+    ("code", "says", "token", "flags"),
+    text_table("""
+        2 | set GITHUB_TOKEN | |
+        4 | rejects the token | bad |
+        2 | no repository can be crawled (good/one | noaccess |
+        2 | good/onne | any | --repos good/onne
+        3 | no duplicates found | any | --repos good/calm
+        4 | can't be reached | any | --api-url http://127.0.0.1:9 --set crawl.backoff_s=0.01
+        2 | largest possible sizes | any | --split-sizes 5000,10,10
+        2 | finite number | any | --split-sizes nan,nan,nan
+        2 | expected three numbers | any | --split-sizes 0.5,0.1 --dry-run
+        2 | three numbers | any | --split-sizes a,b,c --dry-run
+        2 | add up to 1 | any | --split-sizes 0.5,0.1,0.1 --dry-run
+        2 | negative | any | --split-sizes -1,2,3 --dry-run
+        2 | train | any | --split-sizes 0,1,0 --dry-run
+        2 | 'search' or 'all' | any | --strategy fast
+        2 | unknown setting 'pair.rato' | any | --set pair.rato=1
+        2 | no such configuration file | any | --config nosuch.toml
+    """),
 )
 def test_invalid_builds_end_with_a_message(
-    gis: Gis,
-    odd_url: str,
-    tmp_path: Path,
-    flags: tuple[str, ...],
-    token: str | None,
-    code: int,
-    says: str,
+    gis: Gis, odd_url: str, tmp_path: Path, code: str, says: str, token: str, flags: str
 ) -> None:
-    done = build(gis, odd_url, tmp_path / "o", *flags, token=token)
-    assert done.code == code, done.err
+    done = build(gis, odd_url, tmp_path / "o", *flags.split(), token=token or None)
+    assert done.code == int(code), done.err
     assert says in done.error
     assert not (tmp_path / "o").exists()
     assert token or not (tmp_path / "o.work").exists()

@@ -61,25 +61,6 @@ def test_judging_without_an_unavailable_llm_exits_with_4(tmp_path: Path) -> None
     assert sum(split["pairs"] for split in kept.result["splits"].values()) > 0
 
 
-@pytest.mark.parametrize("aggregation", [pytest.param("vote", marks=pytest.mark.slow), "weighted"])
-def test_aggregations(tmp_path: Path, aggregation: str) -> None:
-    source = sentences(tmp_path / "s.txt", 40)  # enough to estimate accuracies
-    with ensemble(tmp_path) as (flags, servers):
-        done = generate(source, tmp_path / "out", *flags, "--aggregation", aggregation)
-        assert done.code == 0, done.err
-        asked = requests(servers)
-        assert asked > 240  # including judging
-        # Another aggregation needs no call.
-        places = ("--work", tmp_path / "out.work", "--out", tmp_path / "union")
-        parsed = run_label("parse", *places, "--aggregation", "union", "--json")
-        assert parsed.code == 0, parsed.err
-        assert parsed.result["calls"] == 0
-        assert parsed.result["pairs"] >= done.result["pairs"] > 0
-        assert requests(servers) == asked
-    labels = pl.concat(pairkit.read(tmp_path / "out").splits.values())["label"]
-    assert labels.dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
-
-
 def test_show_and_report(tmp_path: Path) -> None:
     source = sentences(tmp_path / "s.txt", 8)
     with ensemble(tmp_path) as (flags, _):
@@ -89,6 +70,9 @@ def test_show_and_report(tmp_path: Path) -> None:
         assert path.name == "lock" or stat.S_IMODE(path.stat().st_mode) == 0o600, path
     shown = run_label("show", "row:3", "--work", work)
     assert shown.code == 0, shown.err
+    places = ("--work", work, "--out", tmp_path / "union")
+    parsed = run_label("parse", *places, "--aggregation", "union", "--json")
+    assert (parsed.code, parsed.result["calls"]) == (0, 0), parsed.err
     sentence = source.read_text().splitlines()[2]
     for words in (
         sentence,
@@ -145,7 +129,7 @@ def test_a_budget_is_kept_over_sessions(tmp_path: Path, limit: str, most: float)
 
 def test_rejected_questions_are_repeated_on_request(tmp_path: Path) -> None:
     source = tmp_path / "s.txt"
-    source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n", encoding="utf-8")
+    source.write_text("The nurse is kind.\n" + "A very long story. " * 40 + "\n")
     with serve(Options(context_chars=500)) as server:
         flags = one_llm(tmp_path, server.base_url, concurrency=1)
         for more, asked in (((), 4), ((), 0), (("--retry-failed",), 2)):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas
 import polars as pl
 import pytest
 
@@ -18,7 +17,7 @@ from tests.aoe_train.tiny import WORDS, save_bert, write_pairs
 from tests.contract.conftest import SAMPLE
 from tests.pairkit.review_material import judge_all
 
-quiet: dict[str, Any] = {"progress": False}
+quiet: dict[str, Any] = {}
 SENTENCES = [f"the {one} is near a {other}" for one in WORDS[5:25] for other in WORDS[25:30]]
 
 
@@ -48,16 +47,9 @@ def reviewed(place: Path) -> pairkit.Review:
     return review
 
 
-def datasets(place: Path) -> Any:
-    return pytest.importorskip("datasets").Dataset.from_list(in_memory(place).to_dicts())
-
-
 PAIRS: dict[str, Callable[[Path], Any]] = {
     "path": lambda place: place / "pairs.tsv",
-    "dicts": lambda place: in_memory(place).to_dicts(),
     "polars": in_memory,
-    "pandas": lambda place: in_memory(place).to_pandas(),
-    "datasets": datasets,
     "read": lambda place: pairkit.read(place / "pairs.tsv"),
     "write": lambda place: pairkit.write(in_memory(place), place / "written"),
     "split": lambda place: pairkit.split(place / "pairs.tsv", split_sizes=(1, 0, 0)),
@@ -92,9 +84,7 @@ def test_pairs_are_read_trained_on_and_evaluated(place: Path, tmp_path: Path, ki
 TEXTS: dict[str, Callable[[Path], Any]] = {
     "path": lambda place: place / "sentences.txt",
     "list": lambda _: SENTENCES,
-    "dicts": lambda _: [{"text": text} for text in SENTENCES],
     "polars": lambda _: pl.DataFrame({"text": SENTENCES}),
-    "pandas": lambda _: pandas.DataFrame({"text": SENTENCES}),
     "render": lambda place: gis_builder.render(
         place / "gis.work", place / "issues.parquet", **quiet
     ),

@@ -11,7 +11,7 @@ from tests import forked
 from tests.aoe_train.tiny import save_bert, write_pairs, write_triplets
 from tests.contract.conftest import Done, environment, run_here
 
-FLAGS = (
+FLAGS = [
     "--preset",
     "angle-paper",
     "--lr",
@@ -22,7 +22,7 @@ FLAGS = (
     "3",
     "--seed",
     "5",
-)
+]
 DEV = ("--dev-data", "dev.tsv")
 # In addition to train.tsv; sbert has weights that batches of the other dataset don't use.
 MIXTURE = ("--data", "other=triplets.jsonl", "--set", "datasets.other.preset=sbert")

@@ -10,19 +10,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 _DOCS = ROOT / "docs"
 RUN = (
-    *(
-        ROOT / "README.md",
-        _DOCS / "start.md",
-        _DOCS / "howto" / "duplicates.md",
-        _DOCS / "howto" / "extend.md",
-        _DOCS / "howto" / "faq.md",
-        _DOCS / "howto" / "groups.md",
-        _DOCS / "howto" / "python.md",
-        _DOCS / "howto" / "mixtures.md",
-        _DOCS / "howto" / "objectives.md",
-        _DOCS / "howto" / "search.md",
-        _DOCS / "howto" / "vector-databases.md",
-    ),
+    ROOT / "README.md",
+    _DOCS / "start.md",
+    _DOCS / "howto" / "duplicates.md",
+    _DOCS / "howto" / "extend.md",
+    _DOCS / "howto" / "faq.md",
+    _DOCS / "howto" / "groups.md",
+    _DOCS / "howto" / "python.md",
+    _DOCS / "howto" / "mixtures.md",
+    _DOCS / "howto" / "objectives.md",
+    _DOCS / "howto" / "search.md",
+    _DOCS / "howto" / "vector-databases.md",
     *sorted((_DOCS / "tutorials").glob("*.md")),
 )
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

@@ -167,9 +167,7 @@ def test_documents_reach_libraries_for_rag(package: str, home: Path) -> None:
     lay_out(home / "tiny", "aoe_train")
     os.chdir(home / "tiny")
     howto = ROOT / "docs" / "howto"
-    aoe_train.index(
-        howto, model="./model", out="handbook", link="https://example.org/{page}", progress=False
-    )
+    aoe_train.index(howto, model="./model", out="handbook", link="https://example.org/{page}")
     (text,) = (
         block.text
         for block in to_run(howto / "rag.md", "python")

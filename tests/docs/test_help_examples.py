@@ -13,7 +13,9 @@ from tests.docs.blocks import ROOT
 from tests.docs.test_commands_are_known import SCRIPTS, tree
 
 SOURCES = {"DATA", "DATASET", "DATASETS", "DIR", "DOCUMENTS", "DUMP", "FILE", "FILE|NAMES"} | {
-    *("INDEX", "INPUT", "MODEL")
+    "INDEX",
+    "INPUT",
+    "MODEL",
 }
 WRITTEN = {"out", "work", "html", "markdown"}
 # From a package, the Hub, an API, the network, or downloaded first.

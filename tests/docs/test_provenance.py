@@ -31,28 +31,6 @@ def test_named_scripts_exist() -> None:
     assert {path: names for path, names in missing.items() if names} == {}
 
 
-@pytest.mark.parametrize(
-    ("page", "text", "expected"),
-    [
-        (
-            "aoe_train/x.py",
-            "# `benchmarks/domain.py` and benchmarks/gone.py chose it",
-            ["benchmarks/gone.py"],
-        ),
-        ("benchmarks/results/x.csv", "# Seconds: benchmarks/gone.py --all", ["benchmarks/gone.py"]),
-        ("benchmarks/README.md", "by `domain.py --out F` and `gone.py`", ["gone.py"]),
-        ("docs/concepts.md", "your own `gone.py`", []),
-        (
-            "benchmarks/README.md",
-            "`python -m papers.gone` and `python -m tests.forked`",
-            ["papers.gone"],
-        ),
-    ],
-)
-def test_missing_scripts_are_found(page: str, text: str, expected: list[str]) -> None:
-    assert [*missing_scripts(ROOT / page, text)] == expected
-
-
 def missing_scripts(page: Path, text: str) -> Iterator[str]:
     """Yields the scripts and results that a text names and the repository lacks."""
     yield from (name for name in _PATH.findall(text) if not (ROOT / name).is_file())

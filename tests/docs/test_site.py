@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT
+from tests.support.tables import text_table
 
 pytest.importorskip("zensical")
 _LOADED = re.compile(
@@ -84,24 +85,24 @@ def test_every_picture_exists(site: Path) -> None:
 
 @pytest.mark.parametrize(
     ("query", "page"),
-    [
-        ("RAG", "howto/rag"),
-        ("clustering", "howto/groups"),
-        ("topic model", "howto/groups"),
-        ("8 GPUs", "howto/slurm"),
-        ("cite", "howto/reproduce"),
-        ("duplicates", "howto/duplicates"),
-        ("LangChain", "howto/rag"),
-        ("cost", "howto/cost"),
-        ("Windows", "howto/machines"),
-        ("proxy", "howto/machines"),
-        ("out of memory", "howto/machines"),
-        ("quantization", "howto/small-vectors"),
-        ("semantic search", "howto/search"),
-        ("custom loss", "howto/extend"),
-        ("hyperparameter", "howto/objectives"),
-        ("Optuna", "howto/objectives"),
-    ],
+    text_table("""
+        RAG | howto/rag
+        clustering | howto/groups
+        topic model | howto/groups
+        8 GPUs | howto/slurm
+        cite | howto/reproduce
+        duplicates | howto/duplicates
+        LangChain | howto/rag
+        cost | howto/cost
+        Windows | howto/machines
+        proxy | howto/machines
+        out of memory | howto/machines
+        quantization | howto/small-vectors
+        semantic search | howto/search
+        custom loss | howto/extend
+        hyperparameter | howto/objectives
+        Optuna | howto/objectives
+    """),
 )
 def test_words_that_readers_search_for_are_in_a_heading(site: Path, query: str, page: str) -> None:
     """Words in headings rank first in the search, which compares beginnings of words."""

@@ -188,7 +188,7 @@ def times(work: Path) -> dict[str, int]:
 def threads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Thread]]:
     """The threads of two sample trackers."""
     work = tmp_path_factory.mktemp("archive") / "gis.work"
-    gis_builder.import_tracker(SOURCES, work, progress=False)
+    gis_builder.import_tracker(SOURCES, work)
     return dict(sorted(saved_threads(work).items())[:2])
 
 
@@ -209,7 +209,7 @@ def world(threads: dict[str, list[Thread]]) -> list[bytes]:
 
 
 def build(source: Path, out: Path, **more: Any) -> Any:
-    return gis_builder.archive(RANGE, source, out, **{"workers": 1, "progress": False, **more})
+    return gis_builder.archive(RANGE, source, out, **{"workers": 1, **more})
 
 
 def command(source: Path, out: Path, *more: str) -> list[str]:

@@ -25,6 +25,7 @@ from tests.gis_builder.archive_world import (
     times,
     write_hours,
 )
+from tests.support.tables import text_table
 
 
 def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
@@ -51,9 +52,9 @@ def test_verdicts_and_pairs_equal_those_of_a_build(
     for repo, own in threads.items():
         save_dump(tmp_path / "dump" / repo, own)
     work = tmp_path / "gis.work"
-    gis_builder.import_tracker(tmp_path / "dump", work, progress=False)
-    gis_builder.detect(work, progress=False)
-    other = gis_builder.pair(work, tmp_path / "gis", progress=False)
+    gis_builder.import_tracker(tmp_path / "dump", work)
+    gis_builder.detect(work)
+    other = gis_builder.pair(work, tmp_path / "gis")
     mine = {(row["url1"], row["url2"]): row for row in built.pairs.rows.to_dicts() if row["label"]}
     theirs = {
         (row["url1"], row["url2"]): row for row in other.pairs.rows.to_dicts() if row["label"]
@@ -74,7 +75,7 @@ def test_hours_can_be_read_and_deleted_one_by_one(
         shutil.copy(
             source / f"{hour}.json.gz", folder / f"{hour[:11]}0{hour[11:]}.json.gz"
         )  # two digits
-        read = gis_builder.read_hours(hour, folder, work=work, workers=1, progress=False)
+        read = gis_builder.read_hours(hour, folder, work=work, workers=1)
         assert isinstance(read, gis_builder.HoursRead)
         assert "in 1 hours; 0 hours missing" in read.notes()[0]
         shutil.rmtree(folder)
@@ -137,20 +138,20 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [
-        ("2014-12-31..2015-01-01", "have no texts"),
-        ("2015-01-02..2015-01-01", "ends before"),
-        ("0001-01-01..9999-12-31", "have no texts"),
-        ("2015-01-01..9999-12-31", "ends after today"),
-        ("2015-02-30", "expected days"),
-        ("2015-01-01-24", "expected days"),
-        ("yesterday", "expected days"),
-        ("..2015-01-01", "expected days"),
-    ],
+    text_table("""
+        2014-12-31..2015-01-01 | have no texts
+        2015-01-02..2015-01-01 | ends before
+        0001-01-01..9999-12-31 | have no texts
+        2015-01-01..9999-12-31 | ends after today
+        2015-02-30 | expected days
+        2015-01-01-24 | expected days
+        yesterday | expected days
+        ..2015-01-01 | expected days
+    """),
 )
 def test_invalid_ranges_of_hours(words: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        gis_builder.read_hours(words, "none", progress=False)
+        gis_builder.read_hours(words, "none")
 
 
 def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
     cards = []
     for last in ("2025-05-23-23", "2025-05-24-1"):
         made = gis_builder.archive(
-            f"2025-05-23-23..{last}", tmp_path / "hours", tmp_path / last, workers=1, progress=False
+            f"2025-05-23-23..{last}", tmp_path / "hours", tmp_path / last, workers=1
         )
         cards.append((made.out / "README.md").read_text())
     sparse = "**After 2025-05-23 the archive lacks most events.**"

@@ -69,7 +69,7 @@ STARTED = event(60, "WatchEvent", {"action": "started"})
 def extracted(folder: Path) -> Hour:
     """The rows of the only hour of a folder, and its counts."""
     work = folder / f"work-{len(list(folder.glob('work-*')))}"
-    read = gis_builder.read_hours(HOUR, folder, work=work, workers=1, progress=False)
+    read = gis_builder.read_hours(HOUR, folder, work=work, workers=1)
     (rows,) = work.glob("hours/*.parquet")
     return pl.read_parquet(rows).rows(named=True), read.months["2015-01"]
 
@@ -137,7 +137,10 @@ def test_pushers_are_kept_if_events_lack_associations(tmp_path: Path) -> None:
 def test_malformed_lines_are_counted_by_reason(tmp_path: Path) -> None:
     good, deep = comment(1, 3), b"[" * 100_000 + b"]" * 100_000
     broken = [
-        *(good[:-20], b"not json", b'{"id":"8","type":"IssuesEvent","payload":7}', b"\xff\xfe}"),
+        good[:-20],
+        b"not json",
+        b'{"id":"8","type":"IssuesEvent","payload":7}',
+        b"\xff\xfe}",
         good.replace(b'"public":true', b'"public":' + deep),
         comment(4, 3, user=[1]),
         opened(6, issue(0)),
@@ -206,7 +209,9 @@ def test_a_truncated_file_is_read_to_its_end(tmp_path: Path) -> None:
     assert "not readable" in counts["hours_broken_off"][HOUR]
     for data, why in (
         (whole[:-4] + b"\0\0\0\0", ""),  # a wrong checksum
-        *((b"no gzip at all", ""), (b"", "no line"), (gzip.compress(b"\n"), "no line")),
+        (b"no gzip at all", ""),
+        (b"", "no line"),
+        (gzip.compress(b"\n"), "no line"),
     ):
         path.write_bytes(data)
         rows, counts = extracted(tmp_path)

@@ -69,9 +69,7 @@ def test_workers_and_buckets_do_not_change_the_dataset(
 def test_file_names_hash_all_imported_code(parts: Sequence[str], own: list[str]) -> None:
     # Settings are hashed separately; `runners` does not affect contents.
     known = {part.removesuffix(".py") for part in parts} | {"settings", "gh_archive/runners"}
-    trees = [
-        ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text(encoding="utf-8")) for name in own
-    ]
+    trees = [ast.parse((PACKAGE / f"gh_archive/{name}.py").read_text()) for name in own]
     imported = {
         f"{path}/{alias.name}" if (PACKAGE / path / f"{alias.name}.py").exists() else path
         for tree in trees

@@ -37,9 +37,8 @@ def test_an_invalid_argument_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    quiet = {} if name in ("status", "explain") else {"progress": False}
     with pytest.raises((ConfigError, DataError)) as raised:
-        getattr(gis_builder, name)(*arguments, **given, **quiet)
+        getattr(gis_builder, name)(*arguments, **given)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 

@@ -55,7 +55,7 @@ def write_tickets(path: Path, projects: Sequence[str] = ("alpha", "beta")) -> Pa
         times = f"2024-01-{number:02} 10:00,2024-02-01 09:00"
         rows.append(f"ALPHA-{number},{title},{body} see {original},{times},alpha,{link},{remark}")
     kept = [row for row in rows if any(f",{project}," in row for project in projects)]
-    path.write_text(header + "\n".join(kept) + "\n", encoding="utf-8")
+    path.write_text(header + "\n".join(kept) + "\n")
     return path
 
 
@@ -87,7 +87,7 @@ STRATEGIES = [*product(("random", "hard", "mixed", next_texts), ("time", "none")
 
 def check_pairs(work: Path, out: Path, first: str, second: str, settings: dict[str, Any]) -> None:
     """All ten duplicates are positives, and each negative is within one repository; both are used."""
-    built = gis_builder.pair(work, out, settings=settings, progress=False)
+    built = gis_builder.pair(work, out, settings=settings)
     rows = pl.concat(built.pairs.splits.values())
     ends = (
         {(row["repo"], row["number1"]), (row["repo2"], row["number2"])}
@@ -112,7 +112,7 @@ def tickets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_projects_of_one_import_are_one_tracker(
     tickets: Path, tmp_path: Path, negatives: Any, match: str
 ) -> None:
-    detected = gis_builder.detect(tickets / "work", progress=False)
+    detected = gis_builder.detect(tickets / "work")
     assert (detected.duplicates, detected.notes()) == (10, [])
     settings = {"pair.negatives": negatives, "pair.match": match}
     check_pairs(tickets / "work", tmp_path / "out", "tickets/alpha", "tickets/beta", settings)
@@ -151,7 +151,7 @@ def test_comments_name_tickets_of_other_projects(tmp_path: Path, said: str) -> N
     ]
     rows[1] |= {"state": "closed", "closed_at": "2024-02-01", "notes": [note]}
     path = tmp_path / "t.json"
-    path.write_text(json.dumps(rows), encoding="utf-8")
+    path.write_text(json.dumps(rows))
     imported(path, tmp_path / "work")
     assert verdicts(tmp_path / "work")["g/web#1"][:2] == ("duplicate", ["g/api#1"])
 
@@ -159,23 +159,23 @@ def test_comments_name_tickets_of_other_projects(tmp_path: Path, said: str) -> N
 def test_a_project_that_is_imported_later_changes_the_verdicts(tmp_path: Path) -> None:
     work = tmp_path / "work"
     imported(write_tickets(tmp_path / "t.csv", ["alpha"]), work)
-    assert gis_builder.detect(work, progress=False).duplicates == 0
+    assert gis_builder.detect(work).duplicates == 0
     imported(write_tickets(tmp_path / "t.csv"), work)
-    assert gis_builder.detect(work, progress=False).duplicates == 10
+    assert gis_builder.detect(work).duplicates == 10
 
 
 @pytest.mark.parametrize(("negatives", "match"), STRATEGIES)
 def test_repositories_of_github_on_request(tmp_path: Path, negatives: Any, match: str) -> None:
     work = tmp_path / "work"
     imported(write_repositories(tmp_path / "dump"), work)
-    detected = gis_builder.detect(work, progress=False)
+    detected = gis_builder.detect(work)
     assert detected.duplicates == 0
     assert detected.notes() == [
         "10 closed issues name an original in another repository, so they are uncertain;"
         " --set detect.allow_cross_repository=true makes them duplicates"
     ]
     accepted = {"detect.allow_cross_repository": True}
-    assert gis_builder.detect(work, settings=accepted, progress=False).notes() == []
+    assert gis_builder.detect(work, settings=accepted).notes() == []
     settings = accepted | {"pair.negatives": negatives, "pair.match": match}
     check_pairs(work, tmp_path / "out", "o/a", "o/b", settings)
 
@@ -199,8 +199,8 @@ def test_a_dataset_within_repositories_has_no_second_one(tmp_path: Path) -> None
         for n in (1, 2, 3, 4)
     ]
     rows[1] |= {"duplicate_of": 1, "closed_at": "2024-02-01"}
-    path.write_text(json.dumps(rows), encoding="utf-8")
+    path.write_text(json.dumps(rows))
     imported(path, tmp_path / "work")
-    gis_builder.detect(tmp_path / "work", progress=False)
-    built = gis_builder.pair(tmp_path / "work", tmp_path / "out", progress=False)
+    gis_builder.detect(tmp_path / "work")
+    built = gis_builder.pair(tmp_path / "work", tmp_path / "out")
     assert "repo2" not in next(iter(built.pairs.splits.values())).columns

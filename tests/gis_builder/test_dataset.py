@@ -12,6 +12,7 @@ import pytest
 
 import gis_builder
 from pairkit import DataError
+from tests.support.tables import text_table
 
 from .conftest import closed, comment, issue, write_tracker
 from .working_folder import imported
@@ -81,25 +82,13 @@ def test_counts_are_those_of_the_rows(demo: Any) -> None:
 
 @pytest.mark.parametrize(
     ("body", "remark", "message"),
-    [
-        ("It dies at once, always.", "Thanks.", "no duplicates found"),
-        (
-            "",
-            "Duplicate of #1",
-            r"every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl",
-        ),
-        (
-            "It dies.",
-            "Duplicate of #1",
-            r"\(text_too_short 1; .*\); lower text.min_words and text.min_chars",
-        ),
-        (
-            "It dies at once, always.",
-            "Duplicate of #1",
-            r"\(same_text 1; see dropped.parquet\); crawl or",
-        ),
-        ("It dies at once, always.", "Merged into #1.", r"relations='duplicate,superseded'"),
-    ],
+    text_table(r"""
+        It dies at once, always. | Thanks. | no duplicates found
+         | Duplicate of #1 | every duplicate was rejected \(text_empty 1; see dropped.parquet\); crawl
+        It dies. | Duplicate of #1 | \(text_too_short 1; .*\); lower text.min_words and text.min_chars
+        It dies at once, always. | Duplicate of #1 | \(same_text 1; see dropped.parquet\); crawl or
+        It dies at once, always. | Merged into #1. | relations='duplicate,superseded'
+    """),
     ids=["none", "empty", "short", "identical", "merged"],
 )
 def test_no_dataset_without_positives(tmp_path: Path, body: str, remark: str, message: str) -> None:
@@ -112,7 +101,7 @@ def test_no_dataset_without_positives(tmp_path: Path, body: str, remark: str, me
     )
     work = tmp_path / "work"
     imported(tmp_path / "dump", work)
-    gis_builder.detect(work, progress=False)
+    gis_builder.detect(work)
     with pytest.raises(DataError, match=message):
-        gis_builder.pair(work, tmp_path / "out", progress=False)
+        gis_builder.pair(work, tmp_path / "out")
     assert not (tmp_path / "out").exists()

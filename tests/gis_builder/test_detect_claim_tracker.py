@@ -130,28 +130,29 @@ LONG = (
     "of the slower screen, so that nothing tears."
 )
 REASONS = [
-    *("Actually, this is a bug in the Cairo bindings.", "It's a problem with your `fontconfig`."),
-    *(
-        "That's an upstream bug, I told them.",
-        "I reported it upstream.",
-        "Turns out the menu draws twice.",
-    ),
-    *("This is by design: frames are dropped below the fold.", "It works as intended."),
-    *("This is expected on two screens.", "We decided long ago that this isn't a bug."),
-    *("Not a bug, the docs say so.", "It was my own mistake, the file was empty."),
-    *(
-        "It turned out to be a misconfiguration.",
-        "I misread the manual.",
-        "Sorry, I forgot to call `flush`.",
-    ),
-    *(
-        "User error.",
-        "The actual cause was a stale cache.",
-        "This is just because the buffer is shared.",
-    ),
-    *("It's due to the compositor's clock.", "Updating the driver fixed it."),
-    *("It went away after upgrading to 2.1.", "I can't reproduce it any more."),
-    *("I could not reproduce this on main.", "It no longer happens here."),
+    "Actually, this is a bug in the Cairo bindings.",
+    "It's a problem with your `fontconfig`.",
+    "That's an upstream bug, I told them.",
+    "I reported it upstream.",
+    "Turns out the menu draws twice.",
+    "This is by design: frames are dropped below the fold.",
+    "It works as intended.",
+    "This is expected on two screens.",
+    "We decided long ago that this isn't a bug.",
+    "Not a bug, the docs say so.",
+    "It was my own mistake, the file was empty.",
+    "It turned out to be a misconfiguration.",
+    "I misread the manual.",
+    "Sorry, I forgot to call `flush`.",
+    "User error.",
+    "The actual cause was a stale cache.",
+    "This is just because the buffer is shared.",
+    "It's due to the compositor's clock.",
+    "Updating the driver fixed it.",
+    "It went away after upgrading to 2.1.",
+    "I can't reproduce it any more.",
+    "I could not reproduce this on main.",
+    "It no longer happens here.",
     "It works fine with the new release.",
 ]
 
@@ -165,19 +166,19 @@ def test_another_explanation_revokes_a_guess(reason: str) -> None:
 @pytest.mark.parametrize(
     "comment",
     [
-        *("I see it too, on two screens.", "Does it happen with one screen?", "Is this by design?"),
-        *("Could it be an upstream bug?", "I don't think this is by design."),
+        "I see it too, on two screens.",
+        "Does it happen with one screen?",
+        "Is this by design?",
+        "Could it be an upstream bug?",
+        "I don't think this is by design.",
         "Here is a smaller example. It takes three windows and a menu.",
-        *("If it turns out to be the menu I'll say so.", "It is caused by the same loop as #1."),
-        *(
-            "This is a bug in the loop that #1 speaks of.",
-            "This is not a bug that we will have in 2.1.",
-        ),
+        "If it turns out to be the menu I'll say so.",
+        "It is caused by the same loop as #1.",
+        "This is a bug in the loop that #1 speaks of.",
+        "This is not a bug that we will have in 2.1.",
         "It never works as intended.",
-        *(
-            "Here is the log; the driver is 1.2, the system was updated in May.",
-            "Thanks for the log!",
-        ),
+        "Here is the log; the driver is 1.2, the system was updated in May.",
+        "Thanks for the log!",
     ],
 )
 def test_other_comments_leave_a_guess_valid(comment: str) -> None:

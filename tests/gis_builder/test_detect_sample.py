@@ -34,7 +34,7 @@ def still_open(work: Path) -> set[str]:
 def labels() -> Iterator[Any]:
     for path in sorted(SAMPLE.glob("*/*/truth.jsonl")):
         repo = "/".join(path.parts[-3:-1])
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text().splitlines():
             row = json.loads(line)
             row["targets"] = [
                 t if isinstance(t, str) else f"{repo}#{t}" for t in row.get("targets", ())

@@ -12,22 +12,23 @@ from unicodedata import normalize
 import pytest
 
 from gis_builder.detection import lexicon
+from tests.support.tables import text_table
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
 
 @pytest.mark.parametrize(
     ("words", "relation"),
-    [
-        ("Closing as a duplicate of #12.", "duplicate"),
-        ("This is the same issue as #12, closing.", "same"),
-        ("This has already been reported as #12.", "reported"),
-        ("This is a known issue, see #12.", "reported"),
-        ("Closing in favour of #12.", "superseded"),
-        ("This is tracked in #12.", "tracked"),
-        ("This is part of #12.", "part-of"),
-        ("This is merely a special case of #12.", "part-of"),
-    ],
+    text_table("""
+        Closing as a duplicate of #12. | duplicate
+        This is the same issue as #12, closing. | same
+        This has already been reported as #12. | reported
+        This is a known issue, see #12. | reported
+        Closing in favour of #12. | superseded
+        This is tracked in #12. | tracked
+        This is part of #12. | part-of
+        This is merely a special case of #12. | part-of
+    """),
 )
 def test_relation(words: str, relation: str) -> None:
     verdict = decided(said("mia", words, 0))
@@ -42,13 +43,13 @@ def test_an_explanation() -> None:
     )
     text = explained(*talk(*others, "mia: Closing as a duplicate of #1.", "!closed 0"))
     parts = [
-        *(
-            "bob (other) asks about",
-            "disputed",
-            "ann (author) denies",
-            "max (maintainer) refers to other",
-        ),
-        *("mia (closer)", "event closed", "verdict: duplicate of o/n#1"),
+        "bob (other) asks about",
+        "disputed",
+        "ann (author) denies",
+        "max (maintainer) refers to other",
+        "mia (closer)",
+        "event closed",
+        "verdict: duplicate of o/n#1",
     ]
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
@@ -127,9 +128,7 @@ WIDE = {
 
 @pytest.mark.parametrize("language", sorted(path.name for path in LANGUAGES.glob("*.toml")))
 def test_the_form_of_letters_does_not_matter(language: str) -> None:
-    phrases = set(
-        re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text(encoding="utf-8"))
-    )
+    phrases = set(re.findall(r"[^\W\d_][\w' ]+", (LANGUAGES / language).read_text()))
     for text in (f"{phrase} #1" for phrase in phrases):
         forms = [normalize("NFD", text), text.translate(WIDE), f"\ufeff{text}", "\u200b".join(text)]
         verdicts = [decided(said("mia", form, 0)) for form in [text, *forms]]

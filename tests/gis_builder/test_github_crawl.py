@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 import gis_builder
-from pairkit import AuthError, BadReply, Progress, RateLimited, RemoteError
+import pairkit
+from pairkit import AuthError, Progress, RateLimited, RemoteError
 from tests.contract.conftest import SAMPLE
 from tests.support.github import FaultPlan, Options, Rule, Server, resolvers, serve
+from tests.support.tables import text_table
 
 from .conftest import closed, comment, issue, write_tracker
 from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
@@ -242,65 +245,23 @@ def test_a_crawl_continues_after_the_network_was_lost(
 
 
 @pytest.mark.parametrize(
-    ("kind", "plan", "settings", "error", "message"),
-    [
-        (
-            "dropped",
-            {},
-            {"attempts": 3},
-            RemoteError,
-            "can't be reached .the connection failed .*again",
-        ),
-        (
-            "truncated",
-            {},
-            {"attempts": 3},
-            BadReply,
-            "failed 3 consecutive times.*not a GraphQL resp",
-        ),
-        (
-            "504",
-            {},
-            {"attempts": 4},
-            RemoteError,
-            "too heavy for the server .*even for a single item",
-        ),
-        (
-            "stalled",
-            {"stall_s": 9},
-            {"attempts": 1, "timeout_s": 0.2},
-            RemoteError,
-            "no response in time",
-        ),
-        (
-            "too_many_429",
-            {"retry_after_s": 0},
-            {"attempts": 2},
-            RateLimited,
-            "still .* after 2 waits",
-        ),
-        (
-            "too_many_429",
-            {"retry_after_s": 999},
-            {"max_wait_s": 5},
-            RateLimited,
-            "for 999 s more; run",
-        ),
-    ],
+    ("kind", "error", "message", "plan", "settings"),
+    text_table("""
+        dropped | RemoteError | can't be reached .the connection failed .*again | {} | {"attempts": 3}
+        truncated | BadReply | failed 3 consecutive times.*not a GraphQL resp | {} | {"attempts": 3}
+        504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
+        stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
+        too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
+        too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
+    """),
 )
 def test_a_fault_that_never_ends(
-    *,
-    tiny_dump: Path,
-    work: Path,
-    kind: str,
-    plan: dict[str, Any],
-    settings: dict[str, Any],
-    error: type[RemoteError],
-    message: str,
+    *, tiny_dump: Path, work: Path, kind: Any, error: str, message: str, plan: str, settings: str
 ) -> None:
-    faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **plan)
-    quick = {"secondary_wait_s": 0.0, **settings}
-    with serve(tiny_dump, faults=faults) as server, pytest.raises(error, match=message):
+    faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **json.loads(plan))
+    quick = {"secondary_wait_s": 0.0, **json.loads(settings)}
+    expected = getattr(pairkit, error)
+    with serve(tiny_dump, faults=faults) as server, pytest.raises(expected, match=message):
         crawled(server, work, ROCKET, **quick)
 
 
@@ -367,7 +328,6 @@ def test_logs_have_requests_and_verdicts_but_no_token(
         access: Any = {
             "api_url": server.url,
             "token": secret,
-            "progress": False,
             "work": tmp_path / "w",
         }
         gis_builder.crawl([QUARRY], **access)
@@ -375,7 +335,7 @@ def test_logs_have_requests_and_verdicts_but_no_token(
         caplog.set_level(logging.INFO, "gis_builder")
         usage = gis_builder.crawl([QUARRY], update=True, **access).status.usage
         requests = [said for said in caplog.messages if said.startswith("200 ok in ")]
-        gis_builder.detect(tmp_path / "w", progress=False)
+        gis_builder.detect(tmp_path / "w")
     assert usage.requests > len(requests) > 0  # also those of the first crawl
     assert all(" points, " in said and " left: {" in said for said in requests)
     assert any(said.startswith(f"{QUARRY}: stored threads ") for said in caplog.messages)

@@ -108,7 +108,7 @@ def test_sources_without_a_token(
     (tmp_path / "tokens").write_bytes(file or b"")
     tokens = None if file is None else tmp_path / "tokens"
     with pytest.raises((ConfigError, AuthError), match=message) as error:
-        gis_builder.plan("a/b", api_url="http://127.0.0.1:9", token_file=tokens, progress=False)
+        gis_builder.plan("a/b", api_url="http://127.0.0.1:9", token_file=tokens)
     trace = "".join(traceback.format_exception(error.value))
     assert SECRET not in trace
     assert "tök" not in str(error.value)

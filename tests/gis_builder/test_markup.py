@@ -227,7 +227,7 @@ def test_comments_in_a_table_of_jira(tmp_path: Path) -> None:
         [f"AB-{n}", "Crash", DAY, CLOSED, "Closed", f"{CLOSED};bo;{text}"]
         for n, text in enumerate(comments, 31)
     ]
-    with (tmp_path / "jira.csv").open("w", newline="", encoding="utf-8") as file:
+    with (tmp_path / "jira.csv").open("w", newline="") as file:
         csv.writer(file).writerows([header, ["AB-30", "Crash", DAY, "", "Open", ""], *rows])
     imported(tmp_path / "jira.csv", tmp_path / "work")
     assert [targets for _, targets, _ in verdicts(tmp_path / "work").values()] == [
@@ -356,56 +356,46 @@ def test_bodies_become_markdown(tmp_path: Path, make: Ticket) -> None:
 def test_the_dataset_has_words_and_code_without_markup(tmp_path: Path) -> None:
     body = "h2. Steps\n{color:red}Open{color} !a.png!\n{code}\nrun()\n{code}\n{quote}Slow; see APP-30.{quote}"
     work = bulk(tmp_path, jira, [body], ["Fixed."])
-    texts = pl.read_parquet(
-        gis_builder.render(work, tmp_path / "texts.parquet", progress=False).out
-    )
+    texts = pl.read_parquet(gis_builder.render(work, tmp_path / "texts.parquet").out)
     (text,) = texts.filter(number=101)["text"]
     assert text == "Crash 101\n\n## Steps\nOpen\n```\nrun()\n```\n> Slow."
 
 
 UNITS = [
-    *(
-        "{quote}a",
-        "{quote",
-        "{code}\n",
-        "{code:a",
-        "{noformat}x ",
-        "bq. x\n",
-        "bc. x\n\n",
-        "{panel:title=",
-    ),
-    *(
-        "[quote]",
-        "[quote][/quote]",
-        "[code]x",
-        "[url=https://x.y/",
-        "[b]x[/",
-        "{{{\n",
-        "{{{#!div\n",
-    ),
-    *(
-        "<a href='http://x'>a",
-        "<a href ",
-        "<pre>",
-        "<blockquote>",
-        "<blockquote></blockquote>",
-        '<img alt="a',
-    ),
-    *(
-        "[a|http://x",
-        "[^a",
-        "!a",
-        "-a b- ",
-        " -a",
-        '"a":http://',
-        "@a ",
-        "= a ",
-        "=" + " " * 200,
-        "<a " + "href=http://" * 110 + "x" * 1500,
-        "{{a",
-        "comment:1:",
-        "{html}<p>",
-    ),
+    "{quote}a",
+    "{quote",
+    "{code}\n",
+    "{code:a",
+    "{noformat}x ",
+    "bq. x\n",
+    "bc. x\n\n",
+    "{panel:title=",
+    "[quote]",
+    "[quote][/quote]",
+    "[code]x",
+    "[url=https://x.y/",
+    "[b]x[/",
+    "{{{\n",
+    "{{{#!div\n",
+    "<a href='http://x'>a",
+    "<a href ",
+    "<pre>",
+    "<blockquote>",
+    "<blockquote></blockquote>",
+    '<img alt="a',
+    "[a|http://x",
+    "[^a",
+    "!a",
+    "-a b- ",
+    " -a",
+    '"a":http://',
+    "@a ",
+    "= a ",
+    "=" + " " * 200,
+    "<a " + "href=http://" * 110 + "x" * 1500,
+    "{{a",
+    "comment:1:",
+    "{html}<p>",
 ]
 
 

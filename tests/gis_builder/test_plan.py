@@ -18,7 +18,7 @@ SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
 NAMES = sorted(
     f"{path.parent.parent.name}/{path.parent.name}" for path in SAMPLE.glob("*/*/repo.json")
 )
-ACCESS: dict[str, Any] = {"token": "t", "progress": False}
+ACCESS: dict[str, Any] = {"token": "t"}
 
 
 def cost(issues: int, max_number: int, strategy: str, **changes: Any) -> dict[str, Any]:
@@ -134,9 +134,7 @@ def look_up(*answers: Any, **changes: Any) -> gis_builder.Plan:
 
     settings = {f"crawl.{name}": value for name, value in ({"backoff_s": 0.001} | changes).items()}
     with serving(respond) as url:
-        return gis_builder.plan(
-            "acme/vault", api_url=url, token="t", settings=settings, progress=False
-        )
+        return gis_builder.plan("acme/vault", api_url=url, token="t", settings=settings)
 
 
 @pytest.mark.parametrize(

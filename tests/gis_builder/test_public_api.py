@@ -34,9 +34,7 @@ def test_a_build_from_lists_and_keywords(tmp_path: Path) -> None:
             settings={"pair.cluster_cap": 5},
             progress=reported.append,
         )
-        plan = gis_builder.plan(
-            [REPO], api_url=server.url, token="any", strategy="all", progress=False
-        )
+        plan = gis_builder.plan([REPO], api_url=server.url, token="any", strategy="all")
     assert built.work == tmp_path / "gis.work"
     assert [row.name for row in built.repositories] == [REPO, "northbeam/ferry"]
     assert built.positives + built.negatives == sum(
@@ -84,9 +82,7 @@ def by_length(texts: Sequence[str]) -> list[list[int]]:
 
 def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
     work = demo.work
-    built = gis_builder.pair(
-        work, tmp_path / "own", negatives=by_length, match="none", progress=False
-    )
+    built = gis_builder.pair(work, tmp_path / "own", negatives=by_length, match="none")
     name = f"{by_length.__module__}.by_length"
     assert json.loads((built.out / "run.json").read_text())["settings"]["pair"]["negatives"] == name
     assert built.statistics["negative_kinds"][name] > 0.8 * built.negatives
@@ -95,9 +91,9 @@ def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
     gaps = (lengths[0] - lengths[1]).abs()
     assert gaps.filter(train["label"] == 0).median() < gaps.filter(train["label"] == 1).median()
     with pytest.raises(ConfigError, match="other settings"):
-        gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none", progress=False)
+        gis_builder.pair(work, tmp_path / "own", negatives="hard", match="none")
     with pytest.raises(ConfigError, match=r"expected random, mixed, hard, or in Python a function"):
-        gis_builder.pair(work, tmp_path / "own", negatives="os:system", progress=False)
+        gis_builder.pair(work, tmp_path / "own", negatives="os:system")
 
 
 @pytest.mark.parametrize(
@@ -110,15 +106,15 @@ def test_negatives_from_a_function(demo: Any, tmp_path: Path) -> None:
 )
 def test_an_invalid_ranking_is_refused(demo: Any, tmp_path: Path, rank: Any, message: str) -> None:
     with pytest.raises(DataError, match=f"negatives by .*{message}"):
-        gis_builder.pair(demo.work, tmp_path / "gis", negatives=rank, progress=False)
+        gis_builder.pair(demo.work, tmp_path / "gis", negatives=rank)
 
 
 def test_issues_are_rendered_as_in_a_dataset(tmp_path: Path) -> None:
     work, file = tmp_path / "gis.work", tmp_path / "issues.parquet"
-    gis_builder.import_tracker(SAMPLE / "quarryhq", work, progress=False)
-    gis_builder.detect(work, progress=False)
-    pairs = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
-    counts = gis_builder.render(work, file, progress=False).counts
+    gis_builder.import_tracker(SAMPLE / "quarryhq", work)
+    gis_builder.detect(work)
+    pairs = gis_builder.pair(work, tmp_path / "gis").pairs.rows
+    counts = gis_builder.render(work, file).counts
     rows = pl.read_parquet(file)
     assert rows.columns == ["id", "repo", "number", "url", "text", "created_at", "state", "labels"]
     assert rows.height == counts["written"] == rows["id"].n_unique()
@@ -137,14 +133,14 @@ def test_issues_without_text_are_counted(tmp_path: Path) -> None:
         *(issue("ann/tool", n, title="", body=body) for n, body in empty.items()),
     ]
     write_tracker(tmp_path / "saved", "ann/tool", issues=issues)
-    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work", progress=False)
-    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    gis_builder.import_tracker(tmp_path / "saved", tmp_path / "work")
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet")
     assert rendered.to_dict() == {"out": str(rendered.out), "written": 1, "text_empty": 3}
 
 
 def test_a_renamed_repository_is_rendered_once(tiny: Server, tmp_path: Path) -> None:
     crawled(tiny, tmp_path / "work", ["acme/missile", "acme/rocket"], strategy="all")
-    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet", progress=False)
+    rendered = gis_builder.render(tmp_path / "work", tmp_path / "issues.parquet")
     assert sum(rendered.counts.values()) == 6
     assert pl.read_parquet(rendered.out)["id"].is_unique().all()
 
@@ -158,7 +154,7 @@ def sun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tracker(
         root / "dump", SUN, issues=[issue(SUN, 1, title="...", body="edit:"), issue(SUN, 4)]
     )
-    gis_builder.import_tracker(root / "dump", root / "sun", progress=False)
+    gis_builder.import_tracker(root / "dump", root / "sun")
     return root / "sun"
 
 

@@ -150,15 +150,15 @@ def work(tmp_path: Path) -> Path:
         ("4", other, "open", "", ""),
     ]
     path = tmp_path / "tickets.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["id", "title", "body", "created_at", "state", "closed_at", "duplicate_of"])
         for id_, text, state, closed_at, target in tickets:
             title, _, body = text.partition("\n\n")
             rows.writerow([id_, title, body, f"2024-01-0{id_}T00:00:00Z", state, closed_at, target])
     folder = tmp_path / "work"
-    gis_builder.import_tracker(path, folder, progress=False)
-    gis_builder.detect(folder, progress=False)
+    gis_builder.import_tracker(path, folder)
+    gis_builder.detect(folder)
     return folder
 
 
@@ -171,7 +171,7 @@ def numbers(out: Path) -> dict[frozenset[int], float]:
 
 
 def test_the_option_drops_and_counts_unlikely_pairs(work: Path, tmp_path: Path) -> None:
-    gis_builder.pair(work, tmp_path / "all", progress=False)
+    gis_builder.pair(work, tmp_path / "all")
     every = numbers(tmp_path / "all")
     assert every.keys() == {frozenset((1, 2)), frozenset((1, 3))}
     threshold = str(every[frozenset((1, 2))])
@@ -180,14 +180,14 @@ def test_the_option_drops_and_counts_unlikely_pairs(work: Path, tmp_path: Path) 
     ran = CliRunner().invoke(app, command)
     assert ran.exit_code == 0, ran.output
     assert numbers(out).keys() == {frozenset((1, 2))}
-    counts = json.loads((out / "statistics.json").read_text("utf-8"))
+    counts = json.loads((out / "statistics.json").read_text())
     assert counts["dropped_positives"] == {"low_same_probability": 1}
     dropped = pl.read_parquet(work / "dropped.parquet").filter(pl.col("label") == 1)
     assert dropped.select("reason").rows() == [("low_same_probability",)]
-    settings = json.loads((out / "run.json").read_text("utf-8"))["settings"]["pair"]
+    settings = json.loads((out / "run.json").read_text())["settings"]["pair"]
     assert settings["min_same_probability"] == float(threshold)
 
 
 def test_dropping_every_pair_names_the_option(work: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"low_same_probability 2.*lower min_same_probability"):
-        gis_builder.pair(work, tmp_path / "out", min_same_probability=1, progress=False)
+        gis_builder.pair(work, tmp_path / "out", min_same_probability=1)

@@ -24,6 +24,7 @@ from gis_builder.store.issue_records import (
     VerdictOutcome,
 )
 from pairkit import ConfigError
+from tests.support.tables import text_table
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
@@ -57,23 +58,22 @@ def sizes_of(splits: Splits) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("clusters", "sizes", "expected"),
-    [
-        (100, "0.8,0.1,0.1", {"train": 80, "validation": 10, "test": 10}),
-        (
-            7,
-            "0.5,0.25,0.25",
-            {"train": 3, "validation": 2, "test": 2},
-        ),  # the largest remainders round up
-        (11, "0.75,0.15,0.1", {"train": 8, "validation": 2, "test": 1}),
-        (5, "0.9,0.05,0.05", {"train": 3, "validation": 1, "test": 1}),  # no split is empty
-        (3, None, {"train": 1, "validation": 1, "test": 1}),
-        (3, "1,0,0", {"train": 3}),
-        (20, "0.9,0,0.1", {"train": 18, "test": 2}),
-        (100, "160,20,20", {"train": 80, "validation": 10, "test": 10}),
-    ],
+    text_table("""
+        100 | 0.8,0.1,0.1 | train 80 validation 10 test 10
+        # the largest remainders round up
+        7 | 0.5,0.25,0.25 | train 3 validation 2 test 2
+        11 | 0.75,0.15,0.1 | train 8 validation 2 test 1
+        # no split is empty
+        5 | 0.9,0.05,0.05 | train 3 validation 1 test 1
+        3 | | train 1 validation 1 test 1
+        3 | 1,0,0 | train 3
+        20 | 0.9,0,0.1 | train 18 test 2
+        100 | 160,20,20 | train 80 validation 10 test 10
+    """),
 )
-def test_sizes(clusters: int, sizes: str | None, expected: dict[str, int]) -> None:
-    assert sizes_of(split(*tracker(clusters), sizes)) == expected
+def test_sizes(clusters: str, sizes: str, expected: str) -> None:
+    found = sizes_of(split(*tracker(int(clusters)), sizes or None))
+    assert " ".join(f"{name} {count}" for name, count in found.items()) == expected
 
 
 def test_an_impossible_size_names_the_largest_possible_ones() -> None:

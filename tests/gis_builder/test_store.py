@@ -103,7 +103,7 @@ def test_lists_of_repositories(tmp_path: Path) -> None:
 )
 def test_invalid_lists_of_repositories(source: str) -> None:
     with pytest.raises(ConfigError, match="neither an existing file nor owner/name"):
-        gis_builder.plan(source, token="t", progress=False)
+        gis_builder.plan(source, token="t")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_invalid_lists_of_repositories(source: str) -> None:
 def test_invalid_files_of_repositories(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "repos.txt").write_bytes(content)
     with pytest.raises(DataError, match=message):
-        gis_builder.plan(tmp_path / "repos.txt", token="t", progress=False)
+        gis_builder.plan(tmp_path / "repos.txt", token="t")
 
 
 def test_sites_of_api_hosts() -> None:
@@ -141,8 +141,8 @@ def test_urls_belong_to_the_server(tmp_path: Path) -> None:
     imported(saved, work)
     imported(SAMPLE / "quarryhq", tmp_path / "github")
     assert verdicts(work) == verdicts(tmp_path / "github")
-    rows = gis_builder.pair(work, tmp_path / "gis", progress=False).pairs.rows
-    rendered = gis_builder.render(work, tmp_path / "issues.parquet", progress=False)
+    rows = gis_builder.pair(work, tmp_path / "gis").pairs.rows
+    rendered = gis_builder.render(work, tmp_path / "issues.parquet")
     evidence = rows.filter(pl.col("label") == 1)["evidence"].struct.field("url")
     links = [rows["url1"], rows["url2"], evidence, pl.read_parquet(rendered.out)["url"]]
     found = pl.concat([link.alias("url") for link in links])

@@ -45,7 +45,7 @@ def changed(saved: Path, work: Path, stem: str, change: Callable[[dict[str, Any]
 
 def judged_anew(work: Path, **settings: Any) -> int:
     dotted = {f"detect.{name}": value for name, value in settings.items()}
-    return gis_builder.detect(work, settings=dotted, progress=False).judged_anew
+    return gis_builder.detect(work, settings=dotted).judged_anew
 
 
 def test_duplicates_below_the_minimum_confidence_are_uncertain(work: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_thread_is_judged_again_if_its_target_changes(saved: Path, work: Path)
 def test_a_build_judges_each_thread_once(tmp_path: Path) -> None:
     """Detection reuses the verdicts that the crawl needed to find further issues."""
     with serve(SAMPLE) as server:
-        access: dict[str, Any] = {"api_url": server.url, "token": "any", "progress": False}
+        access: dict[str, Any] = {"api_url": server.url, "token": "any"}
         gis_builder.crawl(REPO, tmp_path, strategy="all", **access)
     kept = (tmp_path / "kept.parquet").read_bytes()
     assert judged_anew(tmp_path) == 0
@@ -110,11 +110,11 @@ def test_only_issues_can_be_explained(work: Path, name: str) -> None:
 
 def test_pairs_need_verdicts_on_the_current_crawl_and_settings(saved: Path, work: Path) -> None:
     def pair(**settings: Any) -> None:
-        gis_builder.pair(work, work.with_name("gis"), settings=settings, progress=False)
+        gis_builder.pair(work, work.with_name("gis"), settings=settings)
 
     with pytest.raises(DataError, match="run `gis detect` first"):
         pair()
-    gis_builder.detect(work, progress=False)
+    gis_builder.detect(work)
     with pytest.raises(DataError, match="judged with other settings"):
         pair(**{"detect.min_confidence": 0.9})
     pair()
@@ -127,7 +127,7 @@ def test_a_crawl_keeps_its_settings(tmp_path: Path) -> None:
     with serve(SAMPLE) as server:
 
         def crawl(*, update: bool = False, **given: Any) -> None:
-            given = {"api_url": server.url, "token": "t", "progress": False, **given}
+            given = {"api_url": server.url, "token": "t", **given}
             gis_builder.crawl(REPO, tmp_path, update=update, **given)
 
         crawl()

@@ -20,8 +20,8 @@ _CONTENT = {
 
 
 def imported(source: Path, work: Path, **options: Any) -> gis_builder.Crawled:
-    """Import a saved tracker without output."""
-    return gis_builder.import_tracker(source, work, **{"progress": False, **options})
+    """Import a saved tracker."""
+    return gis_builder.import_tracker(source, work, **options)
 
 
 def stored(work: Path, sql: str) -> list[Any]:
@@ -39,7 +39,7 @@ def contents(work: Path) -> dict[str, list[Any]]:
 def verdicts(work: Path, **settings: Any) -> Verdicts:
     """Outcome, targets and reason of each issue."""
     dotted = {f"detect.{name}": value for name, value in settings.items()}
-    rows = gis_builder.detect(work, settings=dotted, progress=False).verdicts.iter_rows(named=True)
+    rows = gis_builder.detect(work, settings=dotted).verdicts.iter_rows(named=True)
     return {
         f"{row['repo']}#{row['number']}": (
             row["verdict"],

@@ -32,7 +32,7 @@ class Format:
 
 def read(name: str) -> Iterator[Format]:
     """Read the formats of one file."""
-    chunks = ("\n" + (FOLDER / f"{name}.txt").read_text(encoding="utf-8")).split("\n%% ")[1:]
+    chunks = ("\n" + (FOLDER / f"{name}.txt").read_text()).split("\n%% ")[1:]
     for head, answer, expected in zip(chunks[::3], chunks[1::3], chunks[2::3], strict=True):
         title, text = head.split("\n", 1)
         label, polarity, size = title.split(" | ")

@@ -44,7 +44,7 @@ def add_pending_batch(work: Path, llm: str) -> None:
 def by_rules(out: Path, texts: Sequence[str], **options: Any) -> RuleAnswers:
     """The rules' sentences by text and polarity, the best first."""
     settings = {"input.max_chars": 10_000}
-    given = {"size": 100, "progress": False, "settings": settings, **options}
+    given = {"size": 100, "settings": settings, **options}
     result = llm_labeler.generate(texts, llm="wordnet", out=out, **given)
     return {
         asked: [line.partition(". ")[2] for line in raw.splitlines()]

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import llm_labeler
+from tests.support.tables import text_table
 
 WORDS = {"s": "same", "o": "opposite", "u": "unrelated", "?": "unsure"}
 JUDGES = 5
@@ -18,13 +19,15 @@ VOTED = [  # polarity, a letter per judge (the others are unsure), and why `vote
     ("positive", "s", None),
     ("positive", "sso", None),
     ("positive", "s??", None),
-    ("positive", "so", "undecided"),
-    ("positive", "sou", "undecided"),
-    ("positive", "??", "undecided"),
-    ("positive", "u", "outvoted"),
-    ("positive", "suu", "outvoted"),
-    ("positive", "o", "outvoted"),
-    ("positive", "ou", "undecided"),
+    *text_table("""
+    positive | so | undecided
+    positive | sou | undecided
+    positive | ?? | undecided
+    positive | u | outvoted
+    positive | suu | outvoted
+    positive | o | outvoted
+    positive | ou | undecided
+"""),
     ("negative", "o", None),
     ("negative", "u", None),
     ("negative", "ou", None),  # neither is `same`
@@ -68,7 +71,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
         aggregation="vote",
         out=tmp_path_factory.mktemp("votes") / "out",
         settings={"filters.min_length_ratio": 0},
-        progress=False,
     )
     assert result.problem is None
     return result.work
@@ -84,9 +86,11 @@ def aggregate(
         aggregation: str, **ensemble: Any
     ) -> dict[tuple[str, str], tuple[str, float] | str]:
         settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
-        given = {"aggregation": aggregation, "settings": settings, "fresh": True, "progress": False}
+        given = {"aggregation": aggregation, "settings": settings, "fresh": True}
         result = llm_labeler.parse(work, out=tmp_path / "out", **given)
-        pairs = pl.concat(result.pairs.splits.values()).select("text1", "polarity", "label").rows()
+        found = result.pairs.rows
+        assert found["label"].dtype == (pl.Float32 if aggregation == "weighted" else pl.Int64)
+        pairs = found.select("text1", "polarity", "label").rows()
         kept = {text: (polarity, label) for text, polarity, label in pairs}
         reasons = dict(
             pl.read_parquet(work / "candidates.parquet").select("text", "reason").iter_rows()

@@ -36,7 +36,7 @@ def counting(asked: list[str]) -> Asked:
 def generate(
     source: Any, out: Path, asked: list[str] | None = None, **more: Any
 ) -> llm_labeler.Labelled:
-    arguments = {"llm": counting([] if asked is None else asked), "progress": False, **more}
+    arguments = {"llm": counting([] if asked is None else asked), **more}
     return llm_labeler.generate(source, out=out, **arguments)
 
 
@@ -106,7 +106,6 @@ def test_the_report_says_what_a_drop_reason_means(tmp_path: Path) -> None:
     how: dict[str, Any] = {
         "llm": {"me": lambda _: reply},
         "polarity": "positive",
-        "progress": False,
     }
     result = llm_labeler.generate([text], out=tmp_path / "o", **how)
     assert re.search(r"echo +1 +a repetition of the prompt", repr(llm_labeler.report(result.work)))
@@ -117,7 +116,7 @@ def test_run_json_has_the_qualified_name_of_a_function(tmp_path: Path) -> None:
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run["llms"]["first"]["kind"] == "function"
     assert run["llms"]["first"]["model"] == f"python:{__name__}.counting.<locals>.mine"
-    again = llm_labeler.parse(result.work, out=tmp_path / "again", progress=False)
+    again = llm_labeler.parse(result.work, out=tmp_path / "again")
     assert tree(again.out) == tree(result.out)
 
 
@@ -205,7 +204,7 @@ def test_plain_functions_are_called_one_after_another_unless_configured(tmp_path
     assert three.positives == 6
 
 
-QUIET = {"llm": "wordnet", "progress": False}
+QUIET = {"llm": "wordnet"}
 ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"llm": lambda prompt: prompt}, "'<lambda>' is not a name; .* llm={'mine': …}"),
     ({"llm": [answer, answer]}, "two functions have the same name"),

@@ -39,7 +39,7 @@ def generate(
     out: Path, *failures: CallFailed, texts: list[str] = TEXTS, **more: Any
 ) -> llm_labeler.Labelled:
     llms = {"ann": answering("ann", *failures), "bob": answering("bob")}
-    given = {"polarity": "positive", "progress": False, **more}
+    given = {"polarity": "positive", **more}
     return llm_labeler.generate(texts, llm=llms, out=out, aggregation="vote", **given)
 
 
@@ -79,7 +79,7 @@ def test_part_of_the_budget_is_kept_for_judges(tmp_path: Path) -> None:
 @pytest.mark.parametrize("aggregation", ["vote", "weighted"])
 def test_llms_that_write_the_same_sentence_confirm_it(tmp_path: Path, aggregation: str) -> None:
     llms = {name: answering("she") for name in ("ann", "bob")}
-    given = {"out": tmp_path / "out", "aggregation": aggregation, "progress": False}
+    given = {"out": tmp_path / "out", "aggregation": aggregation}
     result = llm_labeler.generate(TEXTS, llm=llms, polarity="positive", **given)
     assert (result.positives, dict(result.dropped)) == (4, {})
     assert result.statistics["judges"]["by_name"] == {}  # no one judged
@@ -110,9 +110,7 @@ def test_questions_in_a_pending_batch_are_not_asked(tmp_path: Path) -> None:
 
 def of_ensemble(out: Path, *members: str, **more: Any) -> llm_labeler.Labelled:
     settings = {"ensemble.members": [*members], "llm.llama.base_url": "http://127.0.0.1:9/v1"}
-    return llm_labeler.generate(
-        TEXTS, llm="ensemble", out=out, settings=settings, progress=False, **more
-    )
+    return llm_labeler.generate(TEXTS, llm="ensemble", out=out, settings=settings, **more)
 
 
 def test_the_ensemble_leaves_out_unavailable_members(
@@ -139,7 +137,7 @@ def test_only_private_servers_are_advised_to_be_started(
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     far = {"kind": "openai_compatible", "model": "m", "base_url": "https://llm.example/v1"}
     with pytest.raises(RemoteError, match="check the network, or set base_url"):
-        llm_labeler.generate(TEXTS, llm={"far": far}, out=tmp_path / "out", progress=False)
+        llm_labeler.generate(TEXTS, llm={"far": far}, out=tmp_path / "out")
 
 
 def test_an_ensemble_without_enough_members_is_refused(
@@ -163,7 +161,7 @@ def test_an_error_of_one_llm_is_reported_after_the_others_ended(tmp_path: Path) 
         raise ZeroDivisionError("of mine")
 
     with pytest.raises(ZeroDivisionError, match="of mine"):
-        llm_labeler.generate(TEXTS, llm=[waits, breaks], out=tmp_path / "out", progress=False)
+        llm_labeler.generate(TEXTS, llm=[waits, breaks], out=tmp_path / "out")
 
 
 TEXT = "x" * 40

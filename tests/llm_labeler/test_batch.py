@@ -292,18 +292,15 @@ def test_result_lines_are_matched_by_custom_id() -> None:
     quota = {"error": {"code": "insufficient_quota", "message": "You exceeded your quota"}}
     output = [
         *(line(name, 200, completion) for name in ("f", "unknown")),
-        *(line("b", 200, []), line("f", 500, {})),
-        *(
-            "{",
-            "[]",
-            '{"custom_id": "c"}',
-            '{"custom_id": "d", "response": 3}',
-            "\ufffd",
-        ),  # not result lines
-        *(
-            line("g", 500, {}),
-            line("g", 200, completion),
-        ),  # an answer replaces a failure in any order
+        line("b", 200, []),
+        line("f", 500, {}),
+        "{",
+        "[]",
+        '{"custom_id": "c"}',
+        '{"custom_id": "d", "response": 3}',
+        "\ufffd",  # not result lines
+        line("g", 500, {}),
+        line("g", 200, completion),  # an answer replaces a failure in any order
     ]
     output.append(line("h", 200, empty))
     errors = [line("e", 429, quota), line("c", 429, quota), line("a", 503, "busy")]

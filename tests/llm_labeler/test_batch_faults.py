@@ -20,7 +20,7 @@ def batch(
 ) -> llm_labeler.Labelled:
     """One question about each text; the first one is asked directly."""
     llm = {"kind": "openai", "model": "emulated", "base_url": server.base_url, **fields}
-    given: Any = {"polarity": "positive", "keep_going": True, "fresh": True, "progress": False}
+    given: Any = {"polarity": "positive", "keep_going": True, "fresh": True}
     return llm_labeler.generate(texts, llm={"llama": llm}, out=out, batch=True, **given)
 
 

@@ -36,7 +36,7 @@ def bob(prompt: str) -> str:
 
 
 def generate(out: Path, texts: Sequence[str] = TEXTS, **options: Any) -> llm_labeler.Labelled:
-    given = {"llm": [ann], "out": out, "progress": False, **options}
+    given = {"llm": [ann], "out": out, **options}
     return llm_labeler.generate(texts, **given)
 
 
@@ -260,7 +260,7 @@ def test_run_json_has_the_settings_without_credentials(tmp_path: Path) -> None:
 def test_a_moved_file_is_the_same_input_and_another_prompt_another_dataset(tmp_path: Path) -> None:
     for file in (tmp_path / "s.txt", tmp_path / "moved.txt"):
         file.write_text("\n".join(TEXTS[:3]))
-        llm_labeler.generate(file, llm=[ann], out=tmp_path / "out", progress=False)
+        llm_labeler.generate(file, llm=[ann], out=tmp_path / "out")
     for change in ({"size": 9}, {"llm": {"ann": bob}}, {"prompt": "paper"}):
         with pytest.raises(ConfigError, match="fresh=True"):
             generate(tmp_path / "out", TEXTS[:3], **change)

@@ -19,21 +19,36 @@ DEEP: Any = "deep"
 for _ in range(150):  # can still be copied when nested twice
     DEEP = [DEEP] if _ % 2 else {"text": DEEP}
 JUNK: list[Any] = [
-    *(None, True, False, 0, -1, 1, 2**63, -(2**63), 10**4000, 1e308, -0.5),
-    *(
-        "",
-        "x",
-        "\ud800",
-        "\udfff\ud800",
-        "\0",
-        "\n\r\x1b[2J",
-        "9" * 400,
-        "[" * 5000,
-        "é" * 3000,
-        "NaN",
-        "-1",
-    ),
-    *([], [None], [[]], {}, {"": None}, {"message": []}, [{"text": ["a"]}], DEEP),
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**63,
+    -(2**63),
+    10**4000,
+    1e308,
+    -0.5,
+    "",
+    "x",
+    "\ud800",
+    "\udfff\ud800",
+    "\0",
+    "\n\r\x1b[2J",
+    "9" * 400,
+    "[" * 5000,
+    "é" * 3000,
+    "NaN",
+    "-1",
+    [],
+    [None],
+    [[]],
+    {},
+    {"": None},
+    {"message": []},
+    [{"text": ["a"]}],
+    DEEP,
 ]
 FAULT = {"message": "m", "type": "t", "param": "p", "code": 400, "metadata": {"raw": "r"}}
 MESSAGE = {
@@ -101,7 +116,6 @@ def test_mutated_responses_end_in_a_dataset_or_a_known_error(runs: int, tmp_path
                 "llm": {"a": llm},
                 "polarity": "positive",
                 "keep_going": True,
-                "progress": False,
             }
             try:
                 result = llm_labeler.generate(

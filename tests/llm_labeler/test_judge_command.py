@@ -50,7 +50,7 @@ def judged(out: Path, source: Any = ROWS, **changes: Any) -> llm_labeler.JudgedP
         name: judge_of(word)
         for name, word in zip("abc", ("same", "related", "different"), strict=True)
     }
-    return llm_labeler.judge(source, **{"llm": llms, "out": out, "progress": False} | changes)
+    return llm_labeler.judge(source, **{"llm": llms, "out": out} | changes)
 
 
 def test_decided_pairs_get_labels_and_others_are_counted(tmp_path: Path) -> None:

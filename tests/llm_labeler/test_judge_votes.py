@@ -14,77 +14,89 @@ import pytest
 import llm_labeler
 from llm_labeler.parsing.special_tokens import split_thought
 from tests.support.llm import Options, reply, serve
+from tests.support.tables import text_table
 
 TEXT = "The drug lowers blood pressure."
 LETTERS = {"same": "s", "related": "r", "different": "d", "unsure": "?"}
 
 # Answers on two sentences, all of which say "same" of the first and "related" of the second.
 FORMATS = [
-    '{"1": "same", "2": "related"}',
-    '{"2": "Related", "1": " SAME. "}',
-    '[{"id": 1, "verdict": "same"}, {"id": 2, "verdict": "related"}]',
-    '[{"number": "2", "label": "related", "why": "same topic"}, {"number": "1", "label": "same"}]',
-    '{"verdicts": [{"id": 1, "verdict": "same"}, {"id": 2, "verdict": "related"}]}',
-    '{"answer": {"1": "same", "2": "related"}}',
-    '{"1": {"verdict": "same", "reason": "x"}, "2": {"verdict": "related"}}',
-    '[{"1": "same"}, {"2": "related"}]',
-    '[[1, "same"], [2, "related"]]',
-    '["same", "related"]',
-    '{"sentence 1": "same", "Sentence 2": "related"}',
-    '```json\n{"1": "same",\n "2": "related"}\n```\nHope this helps!',
-    '```{"1": "same", "2": "related"}```',
-    'Sure! Here you are:\n{"1": "same", "2": "related"}',
-    '<think>1: related? No, {"1": "related"} is wrong.</think>\n{"1": "same", "2": "related"}',
-    '[THINK]so 1: related[/THINK]{"1": "same", "2": "related"}',
-    "{'1': 'same', '2': 'related'}",
-    "{1: same, 2: related}",
-    '{"1": "same", "2": "related",}',
-    "1: same\n2: related",
-    "Text 1: Same\nText 2: Related.",
-    "1) same\n2) related",
-    "**1** - same\n**2** - related",
-    "- 1: **same**\n- 2: _related_",
-    "* Sentence 1: same\n* Sentence 2: related",
-    "#1 -> same; #2 -> related",
-    "1: same, 2: related",
-    "1 same 2 related",
-    "１：same\n（2）related",
     "\ufeff1: sa\u200bme\n２: ｒelated",
-    "[1] same\n[2] related",
-    "| 1 | same |\n| 2 | related |",
-    "1. same - both say that it lowers it\n2: related (it says raises)",
-    "same\nrelated",
-    "- same\n- related",
-    "Same, related",
-    "The verdicts:\n\n1: same\n2: related\n\nLet me know if 3 more are wanted.",
+    *(
+        raw
+        for (raw,) in text_table(
+            r"""
+    {"1": "same", "2": "related"}
+    {"2": "Related", "1": " SAME. "}
+    [{"id": 1, "verdict": "same"}, {"id": 2, "verdict": "related"}]
+    [{"number": "2", "label": "related", "why": "same topic"}, {"number": "1", "label": "same"}]
+    {"verdicts": [{"id": 1, "verdict": "same"}, {"id": 2, "verdict": "related"}]}
+    {"answer": {"1": "same", "2": "related"}}
+    {"1": {"verdict": "same", "reason": "x"}, "2": {"verdict": "related"}}
+    [{"1": "same"}, {"2": "related"}]
+    [[1, "same"], [2, "related"]]
+    ["same", "related"]
+    {"sentence 1": "same", "Sentence 2": "related"}
+    ```json\n{"1": "same",\n "2": "related"}\n```\nHope this helps!
+    ```{"1": "same", "2": "related"}```
+    Sure! Here you are:\n{"1": "same", "2": "related"}
+    <think>1: related? No, {"1": "related"} is wrong.</think>\n{"1": "same", "2": "related"}
+    [THINK]so 1: related[/THINK]{"1": "same", "2": "related"}
+    {'1': 'same', '2': 'related'}
+    {1: same, 2: related}
+    {"1": "same", "2": "related",}
+    1: same\n2: related
+    Text 1: Same\nText 2: Related.
+    1) same\n2) related
+    **1** - same\n**2** - related
+    - 1: **same**\n- 2: _related_
+    * Sentence 1: same\n* Sentence 2: related
+    #1 -> same; #2 -> related
+    1: same, 2: related
+    1 same 2 related
+    １：same\n（2）related
+    [1] same\n[2] related
+    | 1 | same |\n| 2 | related |
+    1. same - both say that it lowers it\n2: related (it says raises)
+    same\nrelated
+    - same\n- related
+    Same, related
+    The verdicts:\n\n1: same\n2: related\n\nLet me know if 3 more are wanted.
+    """,
+            columns=1,
+        )
+    ),
 ]
 # Complete answers with votes on both sentences that are missing or ambiguous.
 AMBIGUOUS = [
-    ("I can't help with that.", "??"),
-    ("<html><body>502</body></html>", "??"),
-    ('{"1": "same"}', "s?"),  # missing
-    ('{"1": "same", "2": "equal"}', "s?"),  # unknown word
-    ('{"1": "same", "2": null}', "s?"),
-    ('{"1": "same", "2": ["related"]}', "s?"),
-    ('{"1": "same", "1": "related", "2": "same"}', "?s"),  # contradictory
-    ('{"1": "same", "2": "same"} or rather {"1": "related"}', "?s"),
-    ("1: same\n1: related\n2: same", "?s"),
-    ("1: same or related\n2: same", "?s"),
-    ("1: same/related/different/unsure\n2: same", "?s"),
-    ("1: not same\n2: not sure", "??"),
-    ("1: sameness\n2: relateds", "??"),
-    ('{"1": "WORD", "2": "WORD"}', "??"),  # the example repeated
-    ('["same", "related", "same"]', "??"),  # too long a list
-    ("same", "??"),
-    ('{"0": "same", "1": "related"}', "??"),  # numbered from 0
-    ("0: same\n1: related", "??"),
-    ('{"1": "same", "2": "related", "3": "same"}', "sr"),
-    ('{"1": "unsure", "2": "related"}', "?r"),
-    ("There are 2 related ways to read 1. same", "??"),
-    (
-        '{"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "related", "2": "same"}}',
-        "rs",
-    ),
+    (raw, expected)
+    for expected, raw in text_table(
+        r"""
+    ?? | I can't help with that.
+    ?? | <html><body>502</body></html>
+    s? | {"1": "same"}
+    s? | {"1": "same", "2": "equal"}
+    s? | {"1": "same", "2": null}
+    s? | {"1": "same", "2": ["related"]}
+    ?s | {"1": "same", "1": "related", "2": "same"}
+    ?s | {"1": "same", "2": "same"} or rather {"1": "related"}
+    ?s | 1: same\n1: related\n2: same
+    ?s | 1: same or related\n2: same
+    ?s | 1: same/related/different/unsure\n2: same
+    ?? | 1: not same\n2: not sure
+    ?? | 1: sameness\n2: relateds
+    ?? | {"1": "WORD", "2": "WORD"}
+    ?? | ["same", "related", "same"]
+    ?? | same
+    ?? | {"0": "same", "1": "related"}
+    ?? | 0: same\n1: related
+    sr | {"1": "same", "2": "related", "3": "same"}
+    ?r | {"1": "unsure", "2": "related"}
+    ?? | There are 2 related ways to read 1. same
+    rs | {"text": "t", "sentences": {"1": "same", "2": "x"}, "verdicts": {"1": "related", "2": "same"}}
+    """,
+        columns=2,
+    )
 ]
 TRUNCATED = [
     ('{"1": "same", "2": "rela', "s?"),
@@ -147,7 +159,7 @@ def votes_of(
             "structured": "off",
         }
         rows = pl.DataFrame(pairs, schema=["text1", "text2"], orient="row").with_columns(label=1)
-        result = llm_labeler.judge(rows, llm={"judge": llm}, out=out, progress=False)
+        result = llm_labeler.judge(rows, llm={"judge": llm}, out=out)
     votes = {
         (row["text1"], row["text2"]): LETTERS[row["votes"][0]["vote"]]
         for row in pl.read_parquet(result.work / "judged.parquet").iter_rows(named=True)
@@ -209,7 +221,7 @@ def asked(out: Path, seconds: list[str], *names: str, **options: Any) -> dict[st
 
     rows = pl.DataFrame({"text1": TEXT, "text2": seconds, "label": 1})
     settings = {"judge.candidates_per_call": 4}
-    given = {"settings": settings, "out": out, "progress": False, **options}
+    given = {"settings": settings, "out": out, **options}
     llm_labeler.judge(rows, llm={name: judge(name) for name in prompts}, **given)
     return prompts
 
@@ -272,7 +284,7 @@ def test_judges_see_neither_polarity_nor_proposer_nor_their_own_sentences(tmp_pa
     for turn, texts in enumerate((proposals, swapped)):
         llms = {name: llm(name, own) for name, own in texts.items()}
         llm_labeler.generate([TEXT], llm=llms, judges={**llms, "eve": llm("eve", ("", ""))},
-                             out=tmp_path / str(turn), aggregation="vote", progress=False)  # fmt: skip
+                             out=tmp_path / str(turn), aggregation="vote")  # fmt: skip
     of_ann = {"It makes it fall.", "It makes it rise."}
     of_bob = {"Only one of us says this.", "It never makes it fall."}
     assert seen["ann"] == [of_bob, of_ann]

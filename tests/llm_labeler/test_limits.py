@@ -14,6 +14,7 @@ from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenB
 from llm_labeler.records import Ask, LlmReply
 from llm_labeler.settings import BreakerSettings
 from pairkit import RateLimited, RemoteError
+from tests.support.tables import text_table
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 
@@ -62,12 +63,16 @@ def test_a_call_beyond_the_limit_of_a_minute_starts_after_a_minute_without_calls
 @pytest.mark.parametrize(
     ("counted", "amount", "now", "wait_s"),
     [
-        (90, 10, 55, 0),
-        (90, 20, 55, 5.1),  # more than 100 in the minute
-        (90, 20, 61, 0),
-        (10, 80, 55, 0),
-        (10, 95, 55, 5.1),
-        (10, 95, 30, 30.1),
+        [float(cell) for cell in row]
+        for row in text_table("""
+            90 | 10 | 55 | 0
+            # more than 100 in the minute
+            90 | 20 | 55 | 5.1
+            90 | 20 | 61 | 0
+            10 | 80 | 55 | 0
+            10 | 95 | 55 | 5.1
+            10 | 95 | 30 | 30.1
+        """)
     ],
 )
 def test_corrected_amounts_count_in_their_minute(
@@ -89,26 +94,29 @@ def test_a_late_correction_delays_the_next_start_only_by_its_spacing() -> None:
 
 @pytest.mark.parametrize(
     ("used", "starts"),
-    [
-        ([100, 100, 100, 100], [0, 1, 2, 3]),  # the bound is 100 tokens, or a second
-        ([400, 100, 100, 100], [0, 4, 5, 6]),  # more than the bound delays the next call
-        ([100, 100, 400, 100], [0, 1, 2, 6]),
-        ([20, 20, 20, 20], [0, 0.2, 0.4, 0.6]),  # less brings it forward
-        ([100, 20, 20, 100], [0, 1, 1.2, 1.4]),
-    ],
+    text_table("""
+        # the bound is 100 tokens, or a second
+        100 100 100 100 | 0 1 2 3
+        # more than the bound delays the next call
+        400 100 100 100 | 0 4 5 6
+        100 100 400 100 | 0 1 2 6
+        # less brings it forward
+        20 20 20 20 | 0 0.2 0.4 0.6
+        100 20 20 100 | 0 1 1.2 1.4
+    """),
 )
-def test_an_answer_corrects_the_tokens_of_its_call(used: list[int], starts: list[float]) -> None:
+def test_an_answer_corrects_the_tokens_of_its_call(used: str, starts: str) -> None:
     async def main() -> list[float]:
         limiter = RateLimiter("tester", 1, None, 6000)
         found = []
-        for tokens in used:
+        for tokens in map(int, used.split()):
             admission = await limiter.enter(100)
             found.append(admission.started_at)
             limiter.leave()
             limiter.answered(admission, tokens)
         return found
 
-    assert run(main()) == pytest.approx(starts, abs=0.2)
+    assert run(main()) == pytest.approx([*map(float, starts.split())], abs=0.2)
 
 
 def test_requests_per_minute_are_limited(store: AnswerStore) -> None:

@@ -8,6 +8,7 @@ import pytest
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
 from llm_labeler.parsing.line_rules import JOINED, LINE_RULES, LineRule
 from llm_labeler.records import Ending, Item, ending_of
+from tests.support.tables import text_table
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -98,69 +99,62 @@ def test_chinese_formats(raw: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "expected"),
+    ("expected", "raw"),
     [
-        (f"Sure! Here are 3 synonymous sentences:\n\n1. {ONE}", ["preamble", None]),
-        (f"Sure! Here are 3 synonymous sentences: 1. {ONE}\n2. {TWO}", ["preamble", None, None]),
-        (f"Sure!\n\nHere are the sentences:\n- {ONE}", ["preamble", "preamble", None]),
-        (f'Here\'s an antonym sentence: "{ONE}"', ["preamble", None]),
-        (f"Certainly! {ONE}", ["preamble", None]),
-        (f"**Synonymous sentences:**\n1. {ONE}", ["preamble", None]),
-        (f"## Antonyms\n- {ONE}", ["preamble", None]),
-        (f"Three of them\n1. {ONE}", ["outside_list", None]),
-        (f"1. {ONE}\n\nI hope this helps!", [None, "closing_note"]),
-        (f"1. {ONE}\nLet me know if you need more.", [None, "closing_note"]),
-        (f"{ONE}\n\nNote: the tense was changed.", [None, "closing_note"]),
-        (f"1. {ONE} (Note: the tense was changed.)", [None, "remark"]),
-        (f"1. {ONE}\n   - the tense was changed\n2. {TWO}", [None, "sub_item", None]),
-        (f"1. Synonyms:\n   - {ONE}\n   - {TWO}", ["preamble", None, None]),
-        (f"Input sentence: {TEXT}\nOutput:\n1. {ONE}", ["echo", None]),
-        (f"Input sentence: {TEXT} Output: {ONE}", ["echo", None]),
-        (f"Original: {TEXT}\nAntonym: {ONE}", ["echo", None]),
-        (f"1. Original: {TEXT}\n   Antonym: {ONE}", ["echo", None]),
-        (f"Original: {TEXT} / Antonym: {ONE}", ["echo", None]),
-        (f"Original: {TEXT} -> New sentence: {ONE}", ["echo", None]),
-        (f"<think>Hm.\n1. no</think>1. {ONE}", ["thinking", None]),
-        (f"Hm.\n1. no</think>1. {ONE}", ["thinking", None]),
-        ("<think>Hm.\n1. no", ["thinking"]),
-        (f"<s>[INST] Write. [/INST] {ONE}</s>", ["echo", None]),
-        (f"<|user|>\nWrite.<|assistant|>\n{ONE}", ["echo", None]),
-        (
-            f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ONE}",
-            ["thinking", None],
+        ("empty_answer", ""),
+        ("empty_answer", " \n\t"),
+        *text_table(
+            rf"""
+        preamble kept | Sure! Here are 3 synonymous sentences:\n\n1. {ONE}
+        preamble kept kept | Sure! Here are 3 synonymous sentences: 1. {ONE}\n2. {TWO}
+        preamble preamble kept | Sure!\n\nHere are the sentences:\n- {ONE}
+        preamble kept | Here's an antonym sentence: "{ONE}"
+        preamble kept | Certainly! {ONE}
+        preamble kept | **Synonymous sentences:**\n1. {ONE}
+        preamble kept | ## Antonyms\n- {ONE}
+        outside_list kept | Three of them\n1. {ONE}
+        kept closing_note | 1. {ONE}\n\nI hope this helps!
+        kept closing_note | 1. {ONE}\nLet me know if you need more.
+        kept closing_note | {ONE}\n\nNote: the tense was changed.
+        kept remark | 1. {ONE} (Note: the tense was changed.)
+        kept sub_item kept | 1. {ONE}\n   - the tense was changed\n2. {TWO}
+        preamble kept kept | 1. Synonyms:\n   - {ONE}\n   - {TWO}
+        echo kept | Input sentence: {TEXT}\nOutput:\n1. {ONE}
+        echo kept | Input sentence: {TEXT} Output: {ONE}
+        echo kept | Original: {TEXT}\nAntonym: {ONE}
+        echo kept | 1. Original: {TEXT}\n   Antonym: {ONE}
+        echo kept | Original: {TEXT} / Antonym: {ONE}
+        echo kept | Original: {TEXT} -> New sentence: {ONE}
+        thinking kept | <think>Hm.\n1. no</think>1. {ONE}
+        thinking kept | Hm.\n1. no</think>1. {ONE}
+        thinking | <think>Hm.\n1. no
+        echo kept | <s>[INST] Write. [/INST] {ONE}</s>
+        echo kept | <|user|>\nWrite.<|assistant|>\n{ONE}
+        thinking kept | <|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{ONE}
+        kept runaway | 1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.
+        kept runaway | 1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>
+        echo kept | | Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |
+        echo kept side_field | {{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}
+        preamble kept not_text closing_note | The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy
+        kept | {{"{TEXT}": "{ONE}"}}
+        unparsable | [1]
+        empty_answer | []
+        empty_answer | {{"sentences": []}}
+        side_field | {{"error": "overloaded"}}
+        unparsable | ---\n***
+        unparsable | <!DOCTYPE html><html><body>502 Bad Gateway</body></html>
+        kept | <html><body><ul><li>{ONE}</li></ul></body></html>
+        kept refusal | {ONE}\nI'm sorry, I cannot generate more sentences.\nIt is too short.
+        kept cut_off | ["{ONE}", "{TWO[:20]}
+        kept kept | {{"sentences": ["{ONE}", "{TWO}"
+            """,
+            columns=2,
         ),
-        (f"1. {ONE}\n\nInput sentence: Dogs bark.\nOutput:\n1. A dog barks.", [None, "runaway"]),
-        (f"1. {ONE}<|im_end|>\n<|im_start|>user\nMore!<|im_end|>", [None, "runaway"]),
-        (f"| Original | Antonym |\n|---|---|\n| {TEXT} | {ONE} |", ["echo", None]),
-        (
-            f'{{"original": "{TEXT}", "antonym": "{ONE}", "why": "tense"}}',
-            ["echo", None, "side_field"],
-        ),
-        (
-            f'The JSON: {{"sentences": ["{ONE}", 7]}} Enjoy',
-            ["preamble", None, "not_text", "closing_note"],
-        ),
-        (f'{{"{TEXT}": "{ONE}"}}', [None]),
-        ("[1]", ["unparsable"]),
-        ("[]", ["empty_answer"]),
-        ('{"sentences": []}', ["empty_answer"]),
-        ('{"error": "overloaded"}', ["side_field"]),
-        ("", ["empty_answer"]),
-        (" \n\t", ["empty_answer"]),
-        ("---\n***", ["unparsable"]),
-        ("<!DOCTYPE html><html><body>502 Bad Gateway</body></html>", ["unparsable"]),
-        (f"<html><body><ul><li>{ONE}</li></ul></body></html>", [None]),
-        (
-            f"{ONE}\nI'm sorry, I cannot generate more sentences.\nIt is too short.",
-            [None, "refusal"],
-        ),
-        (f'["{ONE}", "{TWO[:20]}', [None, "cut_off"]),
-        (f'{{"sentences": ["{ONE}", "{TWO}"', [None, None]),
     ],
 )
-def test_other_parts_of_answers_have_reasons(raw: str, expected: list[str | None]) -> None:
+def test_other_parts_of_answers_have_reasons(expected: str, raw: str) -> None:
     items = parse_answer(raw, text=TEXT)
-    assert [item.reason for item in items] == expected
+    assert [item.reason or "kept" for item in items] == expected.split()
     assert [item.text for item in items if item.reason is None] in ([], [ONE], [ONE, TWO])
 
 
@@ -247,22 +241,25 @@ def test_refusals(raw: str) -> None:
 
 def test_apologies_of_customers_are_kept() -> None:
     for raw in (
-        *("すみません、手伝っていただけませんか。", "申し訳ありませんが、もう一度お答えください。"),
-        *("すみません、リクエストが送信されません。", "죄송하지만 요청을 취소할 수 없나요?"),
-        *("क्षमा करें, मुझे कोई मदद नहीं मिली।", "Xin lỗi, tôi không nhận được hỗ trợ."),
+        "すみません、手伝っていただけませんか。",
+        "申し訳ありませんが、もう一度お答えください。",
+        "すみません、リクエストが送信されません。",
+        "죄송하지만 요청을 취소할 수 없나요?",
+        "क्षमा करें, मुझे कोई मदद नहीं मिली।",
+        "Xin lỗi, tôi không nhận được hỗ trợ.",
     ):
         assert "refusal" not in reasons(raw)
 
 
 @pytest.mark.parametrize(
     ("finish", "reason"),
-    [
-        ("content_filter", "filtered"),
-        ("SAFETY", "filtered"),
-        ("error", "failed"),
-        ("tool_calls", "empty_answer"),
-        ("refusal", "refusal"),
-    ],
+    text_table("""
+        content_filter | filtered
+        SAFETY | filtered
+        error | failed
+        tool_calls | empty_answer
+        refusal | refusal
+    """),
 )
 def test_empty_answers_have_the_reason_of_their_ending(finish: str, reason: str) -> None:
     assert reasons("", finish=finish) == [reason]
@@ -279,37 +276,35 @@ def test_a_limit_reached_before_the_answer_is_reported(raw: str) -> None:
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        (
-            "I'm sorry, I can't help you with the request.",
-            "I am sorry, I can't assist you with the request.",
-        ),
-        ("Let me know when you arrive.", "Let me know once you get there."),
-        ("Patients with diabetes should eat well.", "If you have diabetes, you should eat well."),
-        (
-            "The symptoms include fever and cough.",
-            "The symptoms include the following: fever, cough.",
-        ),
-        ("Here is the list: one and two.", "Here are the items: one and two."),
-        ("Output: the volume is wrong", "Output: the volume is bad"),
-        ("Sentence 1: wrong", "Sentence 1: bad"),
-        ("Note: it rains.", "Note: rain falls."),
-        ("E. coli grows in milk.", "E. coli thrives in milk."),
-        ("A. fumigatus is a mould.", "A. fumigatus belongs to the moulds."),
-        ("A -> B is fast", "A -> B runs quickly"),
-        ("It takes 1) time and 2) money.", "1) time and 2) money are what it takes."),
-        ('Parsing of {"a": "b"} fails', 'It can\'t parse: {"a": "b"}'),
-        ("Use <li> for items.", "<li> is for items."),
+        *text_table("""
+        I'm sorry, I can't help you with the request. | I am sorry, I can't assist you with the request.
+        Let me know when you arrive. | Let me know once you get there.
+        Patients with diabetes should eat well. | If you have diabetes, you should eat well.
+        The symptoms include fever and cough. | The symptoms include the following: fever, cough.
+        Here is the list: one and two. | Here are the items: one and two.
+        Output: the volume is wrong | Output: the volume is bad
+        Sentence 1: wrong | Sentence 1: bad
+        Note: it rains. | Note: rain falls.
+        E. coli grows in milk. | E. coli thrives in milk.
+        A. fumigatus is a mould. | A. fumigatus belongs to the moulds.
+        A -> B is fast | A -> B runs quickly
+        It takes 1) time and 2) money. | 1) time and 2) money are what it takes.
+        Parsing of {"a": "b"} fails | It can't parse: {"a": "b"}
+        Use <li> for items. | <li> is for items.
+    """),
         ("He said so.", 'He said "yes" and she said "no"'),
         ("He said so.", '"Yes" was what he said, not "no"'),
         ("The value |x| is below |y|.", "|x| is smaller than |y|."),
-        ("The dogs' bowl", "The bowl of the dogs'"),
-        ("It lasts from 10:30 to 11:00.", "10:30 to 11:00 is when it lasts."),
-        ("It costs 3.5 dollars.", "3.5 dollars is what it costs."),
-        ("Two things. They differ.", "There are two things. They are different."),
-        ("He is a student.", "You are a helpful student."),
-        ("我是一个学生。", "你是一个学生。"),
-        ("Ich kann morgen nicht helfen.", "Leider kann ich morgen nicht helfen."),
-        ("Dr. Smith lives on St. John Ave.", "On St. John Ave. is where Dr. Smith lives."),
+        *text_table("""
+        The dogs' bowl | The bowl of the dogs'
+        It lasts from 10:30 to 11:00. | 10:30 to 11:00 is when it lasts.
+        It costs 3.5 dollars. | 3.5 dollars is what it costs.
+        Two things. They differ. | There are two things. They are different.
+        He is a student. | You are a helpful student.
+        我是一个学生。 | 你是一个学生。
+        Ich kann morgen nicht helfen. | Leider kann ich morgen nicht helfen.
+        Dr. Smith lives on St. John Ave. | On St. John Ave. is where Dr. Smith lives.
+    """),
     ],
 )
 def test_sentences_that_look_like_markup_are_unchanged(text: str, answer: str) -> None:
@@ -321,16 +316,16 @@ def test_sentences_that_look_like_markup_are_unchanged(text: str, answer: str) -
 )
 @pytest.mark.parametrize(
     ("finish", "reason"),
-    [
-        ("length", "cut_off"),
-        ("MAX_TOKENS", "cut_off"),
-        ("model_length", "cut_off"),
-        ("content_filter", "filtered"),
-        ("sensitive", "filtered"),
-        ("abort", "failed"),
-        ("tool_calls", "unknown_end"),
-        ("", "unknown_end"),
-    ],
+    text_table("""
+        length | cut_off
+        MAX_TOKENS | cut_off
+        model_length | cut_off
+        content_filter | filtered
+        sensitive | filtered
+        abort | failed
+        tool_calls | unknown_end
+         | unknown_end
+    """),
 )
 def test_a_possibly_truncated_sentence_is_dropped(raw: str, finish: str, reason: str) -> None:
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]

@@ -18,8 +18,18 @@ from tests.support.linear import assert_linear, repeated
 
 TEXT = "A man is playing a guitar."
 SMALL = [
-    *("dog", "plays", "well-known", "it's", "quickly", "β-blocker", "naïve"),
-    *("10:30", "3.5", "C++", "x_1", "A/B"),
+    "dog",
+    "plays",
+    "well-known",
+    "it's",
+    "quickly",
+    "β-blocker",
+    "naïve",
+    "10:30",
+    "3.5",
+    "C++",
+    "x_1",
+    "A/B",
 ]
 TRICKY = [
     "see fig. 1. for more",

@@ -29,7 +29,7 @@ async def mine(prompt: str) -> str:
 def prompts(out: Path, *texts: str, **options: Any) -> list[str]:
     """The messages of each question, joined, in the order of texts and polarities."""
     SEEN.clear()
-    given = {"progress": False, "settings": {"llm.mine.concurrency": 1}, **options}
+    given = {"settings": {"llm.mine.concurrency": 1}, **options}
     with suppress(DataError):  # no pair may be left
         llm_labeler.generate(texts, llm=mine, out=out, **given)
     return [*SEEN]
@@ -110,7 +110,7 @@ def test_only_answers_of_the_run_are_used(tmp_path: Path) -> None:
     for options in ({}, {"size": 4}, {"prompt": "paper"}):
         prompts(tmp_path / "out", PUMP, FLUTE, fresh=True, **options)
     result = llm_labeler.generate([PUMP], llm=mine, out=tmp_path / "out", fresh=True,
-                                  polarity="positive", size=4, progress=False)  # fmt: skip
+                                  polarity="positive", size=4)  # fmt: skip
     assert (result.asked.cached, result.statistics["answers"]) == (1, 1)
     run = json.loads((result.out / "run.json").read_text())
     assert set(run["prompts"]) == {"system", "positive"}
@@ -197,7 +197,7 @@ def test_samples_are_further_questions(tmp_path: Path) -> None:
 
     def sampled(number: int) -> llm_labeler.Labelled:
         return llm_labeler.generate([PUMP], llm=answer, out=tmp_path / "out", fresh=True, samples=number,
-                                    polarity="positive", progress=False)  # fmt: skip
+                                    polarity="positive")  # fmt: skip
 
     first, again = sampled(1), sampled(2)
     assert [*asked.values()] == [2]

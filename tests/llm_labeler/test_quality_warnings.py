@@ -25,7 +25,7 @@ def warnings(out: Path, answers: Mapping[str, str], **options: Any) -> list[str]
     def fine(prompt: str) -> str:
         return f"1. {text_of(prompt).replace('Which', 'So which')}"
 
-    given = {"polarity": "positive", "progress": False, **options}
+    given = {"polarity": "positive", **options}
     llms: Mapping[str, Any] = {"ann": lambda prompt: answers[text_of(prompt)], "fine": fine}
     result = llm_labeler.generate([*answers], llm=llms, out=out, **given)
     card = (result.out / "README.md").read_text()
@@ -78,7 +78,7 @@ def test_warnings_by_llm(
 def test_rules_without_positives(tmp_path: Path) -> None:
     llms = {"fine": lambda prompt: f"1. Nun, {text_of(prompt)}", "wordnet": {"kind": "wordnet"}}
     texts, out = ["Der Bildschirm wird schwarz.", "Wie kann ich bezahlen?"], tmp_path / "out"
-    result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive", progress=False)
+    result = llm_labeler.generate(texts, llm=llms, out=out, polarity="positive")
     assert [line.partition(";")[0] for line in result.statistics["warnings"]] == [
         "wordnet: no positives"
     ]
@@ -99,7 +99,7 @@ def test_answers_that_reach_the_token_limit_before_they_begin(
     with serve(Options(respond=respond)) as server:
         llm = {"kind": "server", "model": "emulated", "base_url": server.base_url}
         result = llm_labeler.generate(
-            QUESTIONS, llm={"ann": llm}, out=tmp_path / "out", polarity="positive", progress=False
+            QUESTIONS, llm={"ann": llm}, out=tmp_path / "out", polarity="positive"
         )
     lines = [line for line in result.statistics["warnings"] if "reached the token limit" in line]
     assert [line.partition(" answers")[0] for line in lines] == ["ann: 3 of 4"] * is_warned

@@ -205,7 +205,7 @@ def run(
 
     with serve(Options(respond=respond)) as server:
         llm = {"kind": "server", "model": "emulated", "base_url": server.base_url, "attempts": 1}
-        given = {"polarity": "positive", "keep_going": True, "progress": False, **options}
+        given = {"polarity": "positive", "keep_going": True, **options}
         return llm_labeler.generate(texts, llm={"mine": llm}, out=out, **given)
 
 

@@ -12,8 +12,10 @@ import pytest
 import llm_labeler
 from pairkit import ConfigError, RemoteError
 from tests.support.llm import Faults, Options, Server, reply, serve
+from tests.support.tables import text_table
 
 PLANE = "A plane is here."
+LONG = f"A {'very ' * 150}long story."
 CHANGES = ["negation", "antonym", "entity", "number", "role", "tense", "modality"]
 
 
@@ -32,7 +34,6 @@ def asked(
     named = [f"Patient {text} is fine." if isinstance(text, int) else text for text in texts]
     given = {
         "polarity": "positive",
-        "progress": False,
         "keep_going": True,
         "fresh": True,
         **dict(options),
@@ -124,23 +125,18 @@ def test_requests_differ_by_kind_and_task(
     ]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "structured", "has_format"),
-    [
-        ("paper", "auto", False),
-        ("paper", "strict", True),
-        ("own", "auto", False),
-        ("own", "strict", True),
-    ],
-)
+@pytest.mark.parametrize("prompt", ["paper", "Write {size} {polarity} sentences. Input: {text}."])
+@pytest.mark.parametrize(("structured", "has_format"), [("auto", False), ("strict", True)])
 def test_the_papers_prompt_and_prompts_without_json(
     prompt: str, structured: str, has_format: bool, tmp_path: Path
 ) -> None:
-    own = tmp_path / "own.txt"
-    own.write_text("Write {size} {polarity} sentences.\nInput sentence: {text}. Output:")
+    if prompt != "paper":
+        own = tmp_path / "own.txt"
+        own.write_text(prompt)
+        prompt = str(own)
     with serve() as server:
-        options = {"prompt": own if prompt == "own" else prompt}
         # GLM needs a description of the JSON in the prompt.
+        options = {"prompt": prompt}
         asked(server, tmp_path / "out", options=options, kind="glm", structured=structured)
         assert formats(server) == [has_format]
 
@@ -192,63 +188,47 @@ def test_a_refused_system_message_becomes_a_part_of_the_question(
     assert [text.startswith(f"{instructions}\n\nWrite 3 ") for text in texts] == [True] * 9
 
 
-def test_a_question_that_every_form_is_refused_of_is_asked_in_each_once(tmp_path: Path) -> None:
-    with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
-        texts = [f"A {'very ' * 150}long story.", 1, 2]
-        assert asked(server, tmp_path / "out", texts, concurrency=1).asked.unanswered == {
-            "rejected": 1
-        }
-        assert formats(server) == [True, False, False, True, True]
-
-
+@pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize(
-    ("refuses", "fields", "says"),
+    ("texts", "has_format"),
     [
-        (
-            "response_format",
-            {"structured": "strict"},
-            r'support json_schema .*structured = "auto" in \[llm',
-        ),
-        ("temperature", {"temperature": 0.3}, r"refused the value of temperature .*\[llm.llama\]"),
+        ([LONG, 1, 2], [True, False, False, True, True]),
+        ([1, 2, LONG, 3], [True, True, True, True, True, False]),
     ],
+    ids=["at first: each form once", "after answers in the format: it is about the question"],
 )
-def test_refused_settings_are_reported(
-    refuses: str, fields: dict[str, Any], says: str, tmp_path: Path
+def test_a_question_that_every_form_is_refused_of(
+    texts: list[int | str], has_format: list[bool], tmp_path: Path
 ) -> None:
-    options = Options(refuses=frozenset((refuses,)))
+    with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
+        result = asked(server, tmp_path / "out", texts, concurrency=1)
+        assert result.asked.unanswered == {"rejected": 1}
+        assert formats(server) == has_format
+        (failure,) = llm_labeler.show(LONG, work=result.work).failures
+        assert failure.attempts == 3
+
+
+def test_a_refused_strict_format_is_reported(tmp_path: Path) -> None:
+    options = Options(refuses=frozenset(["response_format"]))
+    says = r'support json_schema .*structured = "auto" in \[llm'
     with serve(options) as server, pytest.raises(ConfigError, match=says):
-        asked(server, tmp_path / "out", options={"keep_going": False}, **fields)
+        asked(server, tmp_path / "out", options={"keep_going": False}, structured="strict")
 
 
 @pytest.mark.parametrize(
     ("message", "says"),
-    [
-        (
-            'Invalid JSON payload received. Unknown name "seed": Cannot find field.',
-            "the value of seed",
-        ),
-        (
-            "[{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}]",
-            "the value of seed",
-        ),
-        ("Argument not supported on this model: seed", "the value of seed"),
-        ("invalid seed: only 1 is allowed for this model", "the value of seed"),
-        ("`seed` is deprecated for this model.", "the value of seed"),
-        ("seed: value should be in range [0, 10]", "the value of seed"),
-        (
-            "`seed` and `top_p` cannot both be specified for this model.",
-            "the value of seed or top_p",
-        ),
-        ("Argument not supported on this model: topP", "the value of top_p"),
-        (
-            "No endpoints found that can handle the requested parameters.",
-            "the value of seed or top_p",
-        ),
-        (
-            "max_tokens is too large: 512; at most 100 completion tokens are supported",
-            "lower max_tokens in",
-        ),
-    ],
+    text_table("""
+        Invalid JSON payload received. Unknown name "seed": Cannot find field. | the value of seed
+        [{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}] | the value of seed
+        Argument not supported on this model: seed | the value of seed
+        invalid seed: only 1 is allowed for this model | the value of seed
+        `seed` is deprecated for this model. | the value of seed
+        seed: value should be in range [0, 10] | the value of seed
+        `seed` and `top_p` cannot both be specified for this model. | the value of seed or top_p
+        Argument not supported on this model: topP | the value of top_p
+        No endpoints found that can handle the requested parameters. | the value of seed or top_p
+        max_tokens is too large: 512; at most 100 completion tokens are supported | lower max_tokens in
+    """),
 )
 def test_a_setting_that_is_named_only_in_the_message(
     message: str, says: str, tmp_path: Path
@@ -271,29 +251,20 @@ def test_settings_that_affect_answers_make_other_questions(tmp_path: Path) -> No
 
     with serve() as server:
         asked(server, tmp_path / "out")
-        same: list[dict[str, Any]] = [
-            *(
-                {"concurrency": 3},
-                {"rpm": 5},
-                {"timeout_s": 1.0},
-                {"price_in": 1.0},
-                {"attempts": 2},
-            ),
-            {"url": server.base_url + "/"},
-        ]
-        changes: list[dict[str, Any]] = [
-            *(
-                {"kind": "openai"},
-                {"model": "b"},
-                {"temperature": 0.5},
-                {"top_p": 0.5},
-                {"seed": 1},
-            ),
-            *({"max_tokens": 9}, {"structured": "off"}, {"extra": {"min_p": 0.1}}),
-            {"url": "http://localhost:2/v1"},
-        ]
-        assert [missing(**fields) for fields in same] == [0] * len(same)
-        assert [missing(**fields) for fields in changes] == [1] * len(changes)
+        same = {"concurrency": 3, "rpm": 5, "timeout_s": 1.0, "price_in": 1.0, "attempts": 2}
+        assert missing(**same, url=f"{server.base_url}/") == 0
+        changes = {
+            "kind": "openai",
+            "model": "b",
+            "temperature": 0.5,
+            "top_p": 0.5,
+            "seed": 1,
+            "max_tokens": 9,
+            "structured": "off",
+            "extra": {"min_p": 0.1},
+            "url": "http://localhost:2/v1",
+        }
+        assert [missing(**{name: value}) for name, value in changes.items()] == [1] * 9
 
 
 def test_the_bound_counts_bytes_and_the_schema(tmp_path: Path) -> None:
@@ -369,17 +340,6 @@ def test_a_strict_format_is_never_left_out(tmp_path: Path) -> None:
         ),
     ):
         asked(server, tmp_path / "other", range(24), {"keep_going": False}, structured="strict")
-
-
-@pytest.mark.usefixtures("short_waits")
-def test_a_400_after_answers_in_the_format_is_about_the_question(tmp_path: Path) -> None:
-    with serve(Options(context_chars=1000, context_error=("Bad request.", ""))) as server:
-        texts = [1, 2, f"A {'very ' * 150}long story.", 3]
-        result = asked(server, tmp_path / "out", texts, concurrency=1)
-        assert result.asked.unanswered == {"rejected": 1}
-        assert formats(server) == [True, True, True, True, True, False]
-        (failure,) = llm_labeler.show("row:3", work=result.work).failures
-        assert failure.attempts == 3
 
 
 @pytest.mark.usefixtures("short_waits")

@@ -74,7 +74,7 @@ def score(tmp_path_factory: pytest.TempPathFactory) -> Score:
         out: Path = tmp_path_factory.mktemp("score") / "out"
         ensemble = {"min_confidence": 0.5} | ensemble
         settings = {f"ensemble.{name}": value for name, value in ensemble.items()}
-        given = {"polarity": "positive", "settings": settings, "progress": False}
+        given = {"polarity": "positive", "settings": settings}
         work = llm_labeler.generate(
             ["A text."], llm={"a": lambda _: "1. No text."}, out=out, **given
         ).work

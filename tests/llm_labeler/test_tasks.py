@@ -23,9 +23,7 @@ SENTENCES = [
 
 
 def generate(out: Path, **changes: Any) -> llm_labeler.Labelled:
-    return llm_labeler.generate(
-        SENTENCES, **{"out": out, "llm": "wordnet", "progress": False} | changes
-    )
+    return llm_labeler.generate(SENTENCES, **{"out": out, "llm": "wordnet"} | changes)
 
 
 def test_rules_make_triplets_for_training(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class Read:
 def read(source: Path | str, folder: Path, column: str | None = None, **options: Any) -> Read:
     """Label the sentences with an LLM that has one answer for all of them."""
     out = folder / f"out-{next(_NUMBERS)}"
-    given = {"polarity": "positive", "progress": False, "settings": FILTERS, **options}
+    given = {"polarity": "positive", "settings": FILTERS, **options}
     columns = {"text": column} if column else None
     result = llm_labeler.generate(
         str(source), llm={"one": lambda _: "1. So they say."}, columns=columns, out=out, **given
@@ -216,7 +216,7 @@ def test_every_row_is_kept_or_counted(tmp_path: Path) -> None:
     characters = [*"ab. 1?\t\r\x0b\x0c\x85\u2028\x00é猫\U0001f600\ufeff\u200b"]
     lines = ["".join(draw.choices(characters, k=draw.randint(0, 6))) for _ in range(400)]
     path = tmp_path / "s.txt"
-    path.write_text("\n".join([*lines, "One that will do."]), encoding="utf-8", newline="")
+    path.write_text("\n".join([*lines, "One that will do."]), newline="")
     result = read(path, tmp_path)
     assert len(result.texts) + sum(result.dropped.values()) == len(lines) + 1
     assert len(set(result.texts)) == len(result.texts)

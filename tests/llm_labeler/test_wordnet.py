@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import llm_labeler
+from tests.support.tables import text_table
 
 from .stored_answers import RuleAnswers, by_rules
 
@@ -115,17 +116,17 @@ def test_negations_are_added_and_removed(opposite: Candidates, text: str, expect
     assert opposite(text)[0] == expected
 
 
-ANTONYMS = [
-    ("The river rises slowly.", "The river rises quickly."),
-    ("They saw a large house.", "They saw a small house."),
-    ("They saw larger houses.", "They saw smaller houses."),
-    ("It is a dangerous book.", "It is a harmless book."),
-    ("All children sleep.", "No children sleep."),
-    ("The doctor always sleeps.", "The doctor never sleeps."),
-    ("The rain got worse.", "The rain got better."),
-    ("They closed the book.", "They opened the book."),
-    ("He is an unhappy child.", "He is a happy child."),
-]
+ANTONYMS = text_table("""
+    The river rises slowly. | The river rises quickly.
+    They saw a large house. | They saw a small house.
+    They saw larger houses. | They saw smaller houses.
+    It is a dangerous book. | It is a harmless book.
+    All children sleep. | No children sleep.
+    The doctor always sleeps. | The doctor never sleeps.
+    The rain got worse. | The rain got better.
+    They closed the book. | They opened the book.
+    He is an unhappy child. | He is a happy child.
+""")
 
 
 @pytest.mark.parametrize(("text", "expected"), ANTONYMS)
@@ -202,7 +203,14 @@ def test_other_texts_have_no_intent(same: Candidates, opposite: Candidates, text
 
 TEXTS = [
     *(text for table in (PARAPHRASES, NEGATIONS, ANTONYMS) for text, _ in table),
-    *(*UNSAFE, *NO_INTENTS, INVERTED, COMPOUND, LIST, TREATMENTS, DELAY, SWEATS),
+    *UNSAFE,
+    *NO_INTENTS,
+    INVERTED,
+    COMPOUND,
+    LIST,
+    TREATMENTS,
+    DELAY,
+    SWEATS,
 ]
 
 # Any text
@@ -242,9 +250,7 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path: Path) -> None:
         False,
     )
     once, often = (
-        llm_labeler.generate(
-            [text], llm="wordnet", out=tmp_path / str(n), samples=n, progress=False
-        )
+        llm_labeler.generate([text], llm="wordnet", out=tmp_path / str(n), samples=n)
         for n in (1, 4)
     )
     assert (once.cost, once.asked.spent.requests) == (0.0, 2)
@@ -275,5 +281,5 @@ def test_rules_are_free_and_local_and_asked_once(tmp_path: Path) -> None:
     ],
 )
 def test_other_languages_are_warned_of(texts: list[str], is_english: bool, tmp_path: Path) -> None:
-    result = llm_labeler.generate(texts, llm="wordnet", out=tmp_path / "out", progress=False)
+    result = llm_labeler.generate(texts, llm="wordnet", out=tmp_path / "out")
     assert any("most sentences are not English" in line for line in result.messages) != is_english

@@ -6,42 +6,28 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.tables import text_table
+
 from .stored_answers import RuleAnswers, by_rules
 
-HARD = [
-    ("negation", "The valve opens at night.", "The valve does not open at night."),
-    ("negation", "The drops may cause itching in some.", "The drops cannot cause itching in some."),
-    ("antonym", "Most of these lumps are benign.", "Most of these lumps are malignant."),
-    (
-        "antonym",
-        "The new filter reduces the risk of leaks.",
-        "The new filter increases the risk of leaks.",
-    ),
-    ("number", "Take it for 5 days.", "Take it for 15 days."),
-    (
-        "number",
-        "About 30 percent of users agreed to it.",
-        "About 70 percent of users agreed to it.",
-    ),
-    ("number", "It serves 12,000 users in one town.", "It serves 6,000 users in one town."),
-    (
-        "number",
-        "She has type 2 diabetes since last spring.",
-        "She has type 1 diabetes since last spring.",
-    ),
-    ("role", "Stress can cause insomnia.", "Insomnia can cause stress."),
-    ("role", "Can a virus trigger asthma?", "Can asthma trigger a virus?"),
-    ("role", "The rash is caused by a mite.", "A mite is caused by the rash."),
-    (
-        "role",
-        "It is more common in towns than in villages.",
-        "It is more common in villages than in towns.",
-    ),
-    ("tense", "The new pump has been tested.", "The new pump will be tested."),
-    ("tense", "The museum was opened by a duke.", "The museum will be opened by a duke."),
-    ("modality", "You should see a nurse.", "You need not see a nurse."),
-    ("modality", "The seal may leak in winter.", "The seal will always leak in winter."),
-]
+HARD = text_table("""
+    negation | The valve opens at night. | The valve does not open at night.
+    negation | The drops may cause itching in some. | The drops cannot cause itching in some.
+    antonym | Most of these lumps are benign. | Most of these lumps are malignant.
+    antonym | The new filter reduces the risk of leaks. | The new filter increases the risk of leaks.
+    number | Take it for 5 days. | Take it for 15 days.
+    number | About 30 percent of users agreed to it. | About 70 percent of users agreed to it.
+    number | It serves 12,000 users in one town. | It serves 6,000 users in one town.
+    number | She has type 2 diabetes since last spring. | She has type 1 diabetes since last spring.
+    role | Stress can cause insomnia. | Insomnia can cause stress.
+    role | Can a virus trigger asthma? | Can asthma trigger a virus?
+    role | The rash is caused by a mite. | A mite is caused by the rash.
+    role | It is more common in towns than in villages. | It is more common in villages than in towns.
+    tense | The new pump has been tested. | The new pump will be tested.
+    tense | The museum was opened by a duke. | The museum will be opened by a duke.
+    modality | You should see a nurse. | You need not see a nurse.
+    modality | The seal may leak in winter. | The seal will always leak in winter.
+""")
 ORGANS = ["bladder", "pancreas", "spleen", "liver", "stomach", "heart", "kidney", "lung", "brain"]
 THREE_ORGANS = "The pills protect the liver, the stomach and the heart."
 KIDNEYS = "Both kidneys were swollen again."
@@ -58,17 +44,18 @@ HUGE = [
 ]
 # No hard negative of this kind; "": of no kind, and no paraphrase.
 NOT_HARD = [
-    *(
-        ("entity", "On the other hand, it is cheap."),
-        ("entity", "The drug is taken by mouth."),
-    ),  # idioms
+    ("entity", "On the other hand, it is cheap."),
+    ("entity", "The drug is taken by mouth."),  # idioms
     ("entity", "He has fatty liver."),  # a name
     ("entity", "He has a low pulse (heart rhythm)."),  # in brackets
-    *(("number", "See page 12 of the guide."), ("number", "Stage 0 is the first of them.")),
+    ("number", "See page 12 of the guide."),
+    ("number", "Stage 0 is the first of them."),
     ("number", "Read chapter 3.1 for more."),
     *(("number", text) for text in HUGE),
     ("", "Symptoms - fever - cough - a rash that may spread."),
-    *(("", "Heart problems in children"), ("", "Call 555 1234. Ask for a nurse."), ("", "Yes.")),
+    ("", "Heart problems in children"),
+    ("", "Call 555 1234. Ask for a nurse."),
+    ("", "Yes."),
     ("", "word " * 60 + "is here."),
 ]
 SEVERAL = "The doctor should see 20 children with asthma before the end of the year."
@@ -90,7 +77,10 @@ def triplets(tmp_path_factory: pytest.TempPathFactory) -> RuleAnswers:
         *(text for _, text, _ in HARD),
         *(text for _, text in NOT_HARD),
         *(question for question, _ in QUESTIONS),
-        *(THREE_ORGANS, KIDNEYS, SEVERAL, FULL),
+        THREE_ORGANS,
+        KIDNEYS,
+        SEVERAL,
+        FULL,
     ]
     return by_rules(tmp_path_factory.mktemp("triplets") / "out", texts, task="triplet")
 
@@ -148,16 +138,13 @@ def test_questions_are_paraphrased(
     assert triplets[question, "positive"][:1] == expected
 
 
-PASSAGES = [
-    ("Blue knee fever is a rare disorder that begins at sea.", "What is blue knee fever?"),
-    ("Blue knee fever is usually caused by a mite.", "What causes blue knee fever?"),
-    (
-        "Symptoms of blue knee fever include itching at night.",
-        "What are the symptoms of blue knee fever?",
-    ),
-    ("Blue knee fever is treated with warm salt water.", "How is blue knee fever treated?"),
-    ("Blue knee fever affects about 1 in 9,000 sailors.", "How common is blue knee fever?"),
-]
+PASSAGES = text_table("""
+    Blue knee fever is a rare disorder that begins at sea. | What is blue knee fever?
+    Blue knee fever is usually caused by a mite. | What causes blue knee fever?
+    Symptoms of blue knee fever include itching at night. | What are the symptoms of blue knee fever?
+    Blue knee fever is treated with warm salt water. | How is blue knee fever treated?
+    Blue knee fever affects about 1 in 9,000 sailors. | How common is blue knee fever?
+""")
 TWO_TOPICS = (
     "Blue knee fever is a rare disorder. It is treated with salt, and a blood test can tell it."
 )

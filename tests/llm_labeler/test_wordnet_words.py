@@ -12,22 +12,34 @@ from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_t
 from llm_labeler.clients.wordnet.tagged_sentence import TaggedSentence
 from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
 from tests.support.linear import assert_linear, repeated
+from tests.support.tables import text_table
 
 
 @pytest.mark.slow  # the words below are a short version
 @pytest.mark.skipif(not (DEBIAN / "data.noun").is_file(), reason="no wordnet-base here")
 def test_the_lexicon_follows_from_wordnet() -> None:
     shipped = resources.files("llm_labeler.clients.wordnet") / "lexicon.tsv"
-    assert shipped.read_text(encoding="utf-8") == derive()
+    assert shipped.read_text() == derive()
 
 
 @pytest.mark.parametrize(
     ("word", "article"),
-    [
-        ("doctor", "a"), ("infant", "an"), ("hour", "an"), ("unit", "a"), ("uniform", "a"), ("unhappy", "an"),
-        ("useful", "a"), ("one-time", "a"), ("European", "a"), ("MRI", "an"), ("CT", "a"), ("8", "an"),
-        ("11", "an"), ("unimportant", "an"),
-    ],
+    text_table("""
+        doctor | a
+        infant | an
+        hour | an
+        unit | a
+        uniform | a
+        unhappy | an
+        useful | a
+        one-time | a
+        European | a
+        MRI | an
+        CT | a
+        8 | an
+        11 | an
+        unimportant | an
+    """),
 )  # fmt: skip
 def test_articles(word: str, article: str) -> None:
     assert with_article_for(word) == article

@@ -42,7 +42,8 @@ def test_texts_in_two_splits(train: list[Any], test: Any, leaks: list[str]) -> N
     report = audit(dataset(train=train, test=[test]))
     assert report.leaks == json.loads(json.dumps(report.to_dict()))["leaks"] == leaks
     assert (report.splits["train"].pairs, report.splits["train"].positive_share) == (
-        *(len(train), 0.5 if len(train) == 2 else 1),
+        len(train),
+        0.5 if len(train) == 2 else 1,
     )
     assert repr(report).splitlines()[-1] == (f"LEAKS: {leaks[0]}" if leaks else "no leaks")
     if leaks:

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import io
-import json
 import struct
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 import pairkit
 from pairkit import ConfigError, DataError, PairkitError
 from tests.pairkit.test_tables import spreadsheet
+from tests.support.tables import text_table
 
 FRAME = pl.DataFrame(
     {
@@ -209,35 +208,19 @@ def test_all_splits_or_one(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        (
-            "dataset_dict.json",
-            {"splits": ["../../saved/one"]},
-            r"all/one/state\.json: no such file",
-        ),
-        ("dataset_dict.json", {"splits": [".."]}, r"all/state\.json: no such file"),
-        ("dataset_dict.json", {"splits": []}, "lists no data"),
-        ("dataset_dict.json", [], "expected one JSON object"),
-        (
-            "train/state.json",
-            {"_data_files": [{"filename": "/etc/passwd"}]},
-            "train/passwd: unknown file",
-        ),
-        (
-            "train/state.json",
-            {"_data_files": [{"filename": "gone.arrow"}]},
-            r"gone\.arrow: no such file",
-        ),
-        ("train/state.json", {"_data_files": [7]}, "train/7: unknown file type"),
-        (
-            "train/state.json",
-            {"_indices_data_files": [{"filename": "i.arrow"}]},
-            "selects rows by indices",
-        ),
-    ],
+    ("file", "message", "content"),
+    text_table(r"""
+        dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
+        dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
+        dataset_dict.json | lists no data | {"splits": []}
+        dataset_dict.json | expected one JSON object | []
+        train/state.json | train/passwd: unknown file | {"_data_files": [{"filename": "/etc/passwd"}]}
+        train/state.json | gone\.arrow: no such file | {"_data_files": [{"filename": "gone.arrow"}]}
+        train/state.json | train/7: unknown file type | {"_data_files": [7]}
+        train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
+    """),
 )
-def test_invalid_saved_datasets(saved: Path, file: str, content: Any, message: str) -> None:
-    (saved / "all" / file).write_text(json.dumps(content))
+def test_invalid_saved_datasets(saved: Path, file: str, message: str, content: str) -> None:
+    (saved / "all" / file).write_text(content)
     with pytest.raises(PairkitError, match=message):
         pairkit.read(saved / "all")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import pairkit
 from pairkit import ConfigError, DataError, PairDataset
+from tests.support.tables import text_table
 
 NLI = ["entailment", "neutral", "contradiction"]
 SENTENCES = ("sentence1", "sentence2")
@@ -30,6 +32,13 @@ def read(
     return pairkit.read(pairs(labels, **names), labels=user_labels, label_range=scale)
 
 
+def rows_of_json(text: str) -> list[tuple[Any, ...]]:
+    """Cases whose cells are JSON but for the last, a text; an empty cell has no options."""
+    return [
+        (*(json.loads(cell or "{}") for cell in cells), last) for *cells, last in text_table(text)
+    ]
+
+
 def values(found: PairDataset) -> list[float]:
     return found.rows["label"].to_list()
 
@@ -37,33 +46,37 @@ def values(found: PairDataset) -> list[float]:
 @pytest.mark.parametrize(
     "labels",
     [
-        *(
-            [1, 0],
-            [1.0, 0.0],
-            ["1", "0"],
-            ["1.0", " 0 "],
-            ["1e0", "-0"],
-            [True, False],
-            ["True", "FALSE"],
-        ),
-        *(["t", "f"], ["Y", "n"], ["accept", "reject"], ["yes", "No"]),
-        *(["duplicate", "not_duplicate"], ["Duplicate", "non-duplicate"]),
-        *(["equivalent", "not equivalent"], ["entailment", "not_entailment"]),
-        *(
-            ["entailment", "contradiction"],
-            ["E", "C"],
-            ["same", "different"],
-            ["match", "no match"],
-        ),
-        *(
-            ["ja", "nein"],
-            ["Oui", "non"],
-            ["sí", "no"],
-            ["да", "нет"],
-            ["是", "否"],
-            ["はい", "いいえ"],
-        ),
-        *(["100 %", "0%"], ["１", "０"], ["\ufeffsi\u0301", "n\u200bo"]),
+        json.loads(labels)
+        for (labels,) in text_table(r"""
+            [1, 0]
+            [1.0, 0.0]
+            ["1", "0"]
+            ["1.0", " 0 "]
+            ["1e0", "-0"]
+            [true, false]
+            ["True", "FALSE"]
+            ["t", "f"]
+            ["Y", "n"]
+            ["accept", "reject"]
+            ["yes", "No"]
+            ["duplicate", "not_duplicate"]
+            ["Duplicate", "non-duplicate"]
+            ["equivalent", "not equivalent"]
+            ["entailment", "not_entailment"]
+            ["entailment", "contradiction"]
+            ["E", "C"]
+            ["same", "different"]
+            ["match", "no match"]
+            ["ja", "nein"]
+            ["Oui", "non"]
+            ["sí", "no"]
+            ["да", "нет"]
+            ["是", "否"]
+            ["はい", "いいえ"]
+            ["100 %", "0%"]
+            ["１", "０"]
+            ["\ufeffsi\u0301", "n\u200bo"]
+        """)
     ],
 )
 def test_certain_labels(labels: list[Any]) -> None:
@@ -91,66 +104,40 @@ def test_nli_labels_skip_neutral(texts: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("labels", "names", "says"),
     [
-        (
-            [1, 0, 2],
-            {},
-            r":3: label 2: 0, 1, 2 may be.* labels='0=1,1=skip,2=0'; for scores .*label_range='LOW,HIGH'",
-        ),
-        ([1, 2.0, 0], {}, r":2: label 2\.0: 0, 1, 2 may be classes"),
-        (["0", "2"], {}, r":2: label '2': 0, 2 may be classes .*labels='0=1,2=0'"),
-        ([0, 1, -1, 2], {}, r":3: label -1: .*labels='-1=skip,0=1,1=skip,2=0'"),
-        ([1, -1], {}, r":2: label -1: .*labels='-1=1,1=0' or labels='-1=0,1=1', where"),
-        ([0, 1] * 50 + [2], {}, r":101: label 2, but nearly all .* with labels='0=0,1=1,2=skip'"),
-        ([7.5, 4.5], {}, r":1: label 7.5; .*Found 4.5 to 7.5: .*label_range='LOW,HIGH'"),
-        (["E", "N"], {}, r":1: label 'E'; .*labels='e=1,n=X', where X is 1"),
-        (["dup", "other"], {}, r":1: .*labels='dup=1,other=0' or labels='dup=0,other=1'"),
-        ([0, 3, 1], {}, r":2: label 3: 0, 1, 3 may be classes"),
-        (
-            [0, 1],
-            {"texts": ("premise", "hypothesis")},
-            r":1: label 0 with premise and hypothesis: in NLI",
-        ),
-        ([1.0], {"texts": ("Question", "Sentence")}, r":1: label 1\.0 with Question and Sentence"),
-        (
-            ["entailment", "neutral"],
-            {},
-            r":1: label 'entailment'; .*Found entailment, neutral: set labels='ent",
-        ),
-        (["neutral"], {}, r":1: label 'neutral'"),
-        ([1, 0, "same"], {}, r":3: label 'same'; .*Found 0, 1, same: set labels='same=1'"),
-        (["1", "0", "same"], {}, r":3: label 'same'; expected 0 or 1, or a score"),
-        (["true", "yes"], {}, r":1: label 'true'; .*labels='true=1,yes=1'"),
-        (
-            ["yes", "1", "?"],
-            {},
-            r":3: label '\?'; .*Found 1, \?, yes: .*labels='\?=X,yes=1', where X is 1",
-        ),
-        (["-", "true"], {}, r":1: label '-'"),
-        ([1, None], {}, r":2: label None is missing; fill it, drop the row, or leave"),
-        ([1.0, math.nan], {}, r":2: label nan is missing"),
-        (["1", " "], {}, r":2: label ' ' is missing"),
-        (["0.5", "nan"], {}, r":2: label 'nan' is missing"),
-        ([0.5, math.inf], {}, r":2: label inf is missing"),
-        ([0.5, -0.5], {}, r":2: label -0\.5; .*Found -0.5 to 0.5: .*label_range='LOW,HIGH'"),
-        ([0, 57], {}, r":2: label 57; .*Found 0 to 57: .*label_range='LOW,HIGH'"),
-        (["1_0", "1"], {}, r":1: label '1_0'; "),
+        *rows_of_json(r"""
+        [1, 0, 2] |  | :3: label 2: 0, 1, 2 may be.* labels='0=1,1=skip,2=0'; for scores .*label_range='LOW,HIGH'
+        [1, 2.0, 0] |  | :2: label 2\.0: 0, 1, 2 may be classes
+        ["0", "2"] |  | :2: label '2': 0, 2 may be classes .*labels='0=1,2=0'
+        [0, 1, -1, 2] |  | :3: label -1: .*labels='-1=skip,0=1,1=skip,2=0'
+        [1, -1] |  | :2: label -1: .*labels='-1=1,1=0' or labels='-1=0,1=1', where
+        [7.5, 4.5] |  | :1: label 7.5; .*Found 4.5 to 7.5: .*label_range='LOW,HIGH'
+        ["E", "N"] |  | :1: label 'E'; .*labels='e=1,n=X', where X is 1
+        ["dup", "other"] |  | :1: .*labels='dup=1,other=0' or labels='dup=0,other=1'
+        [0, 3, 1] |  | :2: label 3: 0, 1, 3 may be classes
+        [0, 1] | {"texts": ["premise", "hypothesis"]} | :1: label 0 with premise and hypothesis: in NLI
+        [1.0] | {"texts": ["Question", "Sentence"]} | :1: label 1\.0 with Question and Sentence
+        ["entailment", "neutral"] |  | :1: label 'entailment'; .*Found entailment, neutral: set labels='ent
+        ["neutral"] |  | :1: label 'neutral'
+        [1, 0, "same"] |  | :3: label 'same'; .*Found 0, 1, same: set labels='same=1'
+        ["1", "0", "same"] |  | :3: label 'same'; expected 0 or 1, or a score
+        ["true", "yes"] |  | :1: label 'true'; .*labels='true=1,yes=1'
+        ["yes", "1", "?"] |  | :3: label '\?'; .*Found 1, \?, yes: .*labels='\?=X,yes=1', where X is 1
+        ["-", "true"] |  | :1: label '-'
+        [1, null] |  | :2: label None is missing; fill it, drop the row, or leave
+        [1.0, NaN] |  | :2: label nan is missing
+        ["1", " "] |  | :2: label ' ' is missing
+        ["0.5", "nan"] |  | :2: label 'nan' is missing
+        [0.5, Infinity] |  | :2: label inf is missing
+        [0.5, -0.5] |  | :2: label -0\.5; .*Found -0.5 to 0.5: .*label_range='LOW,HIGH'
+        [0, 57] |  | :2: label 57; .*Found 0 to 57: .*label_range='LOW,HIGH'
+        ["1_0", "1"] |  | :1: label '1_0';
         # 0 and 1 beside a given meaning of 2 may be classes of NLI.
-        (
-            [0, 1, 2],
-            {"user_labels": "2=0"},
-            r":1: label 0 has no meaning among the given ones \(2\)",
-        ),
-        ([0, 2, -1], {"user_labels": "-1=skip"}, r":2: label 2: 0, 2 may be classes"),
-        (
-            ["yes", "dup", "x"],
-            {"user_labels": "x=skip"},
-            r":2: label 'dup'; .*Found dup, yes: .*'dup=X,yes=1'",
-        ),
-        (
-            ["yes", "no", "dup", "dunno"],
-            {},
-            r":3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'",
-        ),
+        [0, 1, 2] | {"user_labels": "2=0"} | :1: label 0 has no meaning among the given ones \(2\)
+        [0, 2, -1] | {"user_labels": "-1=skip"} | :2: label 2: 0, 2 may be classes
+        ["yes", "dup", "x"] | {"user_labels": "x=skip"} | :2: label 'dup'; .*Found dup, yes: .*'dup=X,yes=1'
+        ["yes", "no", "dup", "dunno"] |  | :3: label 'dup'; .* labels='dunno=skip,dup=skip,no=0,yes=1'
+    """),
+        ([0, 1] * 50 + [2], {}, ":101: label 2, but nearly all .* with labels='0=0,1=1,2=skip'"),
     ],
 )
 def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], says: str) -> None:
@@ -167,22 +154,18 @@ def test_uncertain_labels_are_refused(labels: list[Any], names: dict[str, Any], 
 
 @pytest.mark.parametrize(
     ("labels", "names", "meaning"),
-    [
-        ([0.5, 1, 0], {}, "scores from 0 to 1"),
-        ([0.5, 4.75, 0], {}, "scores from 0 to 5"),
-        ([0, 5, 2], {}, "scores from 0 to 5"),
-        ([0, 1, 2], {"label": "score"}, "scores from 0 to 2, as found"),
-        (
-            [2, 0, 1],
-            {"label": "Relevance", "texts": ("query", "passage")},
-            "scores from 0 to 2, as found",
-        ),
-        ([1.5, 5, 4], {}, "scores from 1.5 to 5, as found"),
-        ([1, 4.5, 5], {}, "scores from 1 to 5, as found"),
-        ([0.75, 4.125, 2], {}, "scores from 0 to 5"),
-        ([0.75, 4, 2], {}, "scores from 0.75 to 4, as found"),
-        (["0.25", "0.5"], {"texts": ("premise", "hypothesis")}, "scores from 0 to 1"),
-    ],
+    rows_of_json(r"""
+        [0.5, 1, 0] |  | scores from 0 to 1
+        [0.5, 4.75, 0] |  | scores from 0 to 5
+        [0, 5, 2] |  | scores from 0 to 5
+        [0, 1, 2] | {"label": "score"} | scores from 0 to 2, as found
+        [2, 0, 1] | {"label": "Relevance", "texts": ["query", "passage"]} | scores from 0 to 2, as found
+        [1.5, 5, 4] |  | scores from 1.5 to 5, as found
+        [1, 4.5, 5] |  | scores from 1 to 5, as found
+        [0.75, 4.125, 2] |  | scores from 0 to 5
+        [0.75, 4, 2] |  | scores from 0.75 to 4, as found
+        ["0.25", "0.5"] | {"texts": ["premise", "hypothesis"]} | scores from 0 to 1
+    """),
 )
 def test_scores_keep_their_scale(labels: list[Any], names: dict[str, Any], meaning: str) -> None:
     found = read(labels, **names)
@@ -201,23 +184,18 @@ def test_scores_of_a_pair_dataset_stay_scores(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "user_labels", "expected", "meaning"),
-    [
-        (["Yes", "no", "maybe"], "maybe=skip", [1, 0], "maybe=skip, yes=1, no=0"),
-        (
-            ["duplicate", "x", "non-duplicate"],
-            "x=0",
-            [1, 0, 0],
-            "x=0, duplicate=1, non-duplicate=0",
-        ),
-        (["1", "0", "?"], "?=skip", [1, 0], "?=skip, 0 and 1"),
-        ([1, 0, -1], "-1=skip", [1, 0], "-1=skip, 0 and 1"),
-        (["4.5", "n/a", "0"], "n/a=skip", [4.5, 0], "n/a=skip, scores from 0 to 5"),
-        (["yes", "no"], "no=0.5", [1, 0.5], "no=0.5, yes=1"),
-        (["yes", "no"], "maybe=skip", [1, 0], "yes=1, no=0"),
-        ([1, 0], "maybe=skip", [1, 0], "0 and 1"),
-        (["entailment", "neutral"], "contradiction=0", [1], "entailment=1, neutral=skip"),
-        (["1", "", None, "0"], {"": "skip", "None": 0}, [1, 0, 0], "=skip, none=0, 0 and 1"),
-    ],
+    rows_of_json(r"""
+        ["Yes", "no", "maybe"] | "maybe=skip" | [1, 0] | maybe=skip, yes=1, no=0
+        ["duplicate", "x", "non-duplicate"] | "x=0" | [1, 0, 0] | x=0, duplicate=1, non-duplicate=0
+        ["1", "0", "?"] | "?=skip" | [1, 0] | ?=skip, 0 and 1
+        [1, 0, -1] | "-1=skip" | [1, 0] | -1=skip, 0 and 1
+        ["4.5", "n/a", "0"] | "n/a=skip" | [4.5, 0] | n/a=skip, scores from 0 to 5
+        ["yes", "no"] | "no=0.5" | [1, 0.5] | no=0.5, yes=1
+        ["yes", "no"] | "maybe=skip" | [1, 0] | yes=1, no=0
+        [1, 0] | "maybe=skip" | [1, 0] | 0 and 1
+        ["entailment", "neutral"] | "contradiction=0" | [1] | entailment=1, neutral=skip
+        ["1", "", null, "0"] | {"": "skip", "None": 0} | [1, 0, 0] | =skip, none=0, 0 and 1
+    """),
 )
 def test_other_labels_keep_their_meaning(
     labels: list[Any], user_labels: Any, expected: list[float], meaning: str
@@ -347,7 +325,7 @@ def test_skipped_rows_are_reported(tmp_path: Path) -> None:
     )
     assert pairkit.split(pairs(words)).statistics["dropped_pairs"] == {"skipped_label": 1}
     read = pairkit.read(pairs(words))
-    report = pairkit.report(read, tmp_path / "r.html", progress=False)
+    report = pairkit.report(read, tmp_path / "r.html")
     assert report.counts["dropped"] == {"Rows skipped by their label": {"neutral": 1}}
     assert pairkit.read(read).labels == read.labels
 

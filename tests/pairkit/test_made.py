@@ -30,7 +30,10 @@ def fingerprint(folder: Path) -> dict[str, bytes]:
 def test_merged_folder(home: Path) -> None:
     made = pairkit.merge({"a|b": "train.tsv"}, "out")
     assert {*fingerprint(home / "out")} == {
-        *("README.md", "run.json", "statistics.json", "data/train-00000-of-00001.parquet")
+        "README.md",
+        "run.json",
+        "statistics.json",
+        "data/train-00000-of-00001.parquet",
     }
     shard = home / "out/data/train-00000-of-00001.parquet"
     assert pl.read_parquet(shard).columns == ["text1", "text2", "label", "source"]

@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def mined(source: Any, **more: Any) -> pairkit.MadeDataset:
-    return pairkit.extract(source, **{"split_sizes": (1, 0, 0), "progress": False} | more)
+    return pairkit.extract(source, **{"split_sizes": (1, 0, 0)} | more)
 
 
 def found(source: Any, rules: str, **more: Any) -> list[tuple[str, str]]:
@@ -222,7 +222,7 @@ def collection(count: int) -> list[dict[str, str]]:
 
 
 def test_documents_are_in_one_split(tmp_path: Path) -> None:
-    how: dict[str, Any] = {"progress": False}
+    how: dict[str, Any] = {}
     made = pairkit.extract(collection(60), tmp_path / "a", **how)
     assert {"train", "validation", "test"} == made.pairs.splits.keys()
     owner: dict[str, set[str]] = {}
@@ -239,7 +239,7 @@ def test_a_single_faq_has_no_title_pair_and_needs_its_split_sizes(tmp_path: Path
     text = "".join(f"## Is {n} good?\n\nYes, {n} is.\n\n" for n in range(9))
     (tmp_path / "faq.md").write_text(f"# FAQ\n\n{text}")
     with pytest.raises(DataError, match=r"would get 0 rows of \d; give other split_sizes="):
-        pairkit.extract(tmp_path / "faq.md", progress=False)
+        pairkit.extract(tmp_path / "faq.md")
     assert {*mined(tmp_path / "faq.md").pairs.rows["rule"]} == {"question-answer"}
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairkit import ConfigError, DataError, audit, read
+from tests.support.tables import text_table
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
@@ -69,15 +70,15 @@ def test_files(tmp_path: Path, name: str, rows: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize(
     ("header", "found"),
-    [
-        ("anchor,positive,negative_0,negative_1", "cd"),
-        ("anchor,positive,negative_10,negative_2", "dc"),
-        ("query,positive,negative,negative_1", "cd"),
-        ("question,positive,negative1,negative2", "cd"),
-        ("Query,Answer,Hard_Negative_1,hard_negative_2", "cd"),
-        ("sent0,sent1,hard_neg,negative_text_2", "cd"),
-        ("sentence,positive,id,negatives", "d"),
-    ],
+    text_table("""
+        anchor,positive,negative_0,negative_1 | cd
+        anchor,positive,negative_10,negative_2 | dc
+        query,positive,negative,negative_1 | cd
+        question,positive,negative1,negative2 | cd
+        Query,Answer,Hard_Negative_1,hard_negative_2 | cd
+        sent0,sent1,hard_neg,negative_text_2 | cd
+        sentence,positive,id,negatives | d
+    """),
 )
 def test_common_column_names(tmp_path: Path, header: str, found: str) -> None:
     (tmp_path / "a.csv").write_text(f"{header}\na,b,c,d\n")

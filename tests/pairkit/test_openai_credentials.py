@@ -46,14 +46,16 @@ def test_default_keys_are_sent_only_to_their_provider() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *(
-            "sk-proj-Ab1cD2eF",
-            "gsk_Ab1cD2eF3gH4iJ5k",
-            "hf_aBcDeFgHiJkLmNoP",
-            "AIzaSyA1b2C3d4E5f6",
-            "a.b",
-        ),
-        *("", " ", "AKIAIOSFODNN7EXAMPLE", "0123456789abcdef0123456789abcdef", "A_" * 40),
+        "sk-proj-Ab1cD2eF",
+        "gsk_Ab1cD2eF3gH4iJ5k",
+        "hf_aBcDeFgHiJkLmNoP",
+        "AIzaSyA1b2C3d4E5f6",
+        "a.b",
+        "",
+        " ",
+        "AKIAIOSFODNN7EXAMPLE",
+        "0123456789abcdef0123456789abcdef",
+        "A_" * 40,
     ],
 )
 def test_a_key_is_not_the_name_of_a_variable(key: str) -> None:
@@ -170,29 +172,23 @@ NO_ADDRESSES = {
     "a query or a fragment": ["https://api.example/?key=hunter2", "https://api.example/#hunter2"],
     "xn--": ["https://b\u00fccher.example", "https://api.example\u3002evil"],
     "expected a server's root, such as https://api.example": [
-        *(
-            "ftp://x",
-            "https://",
-            "https://x:",
-            "https://x:0",
-            "https://x:65536",
-            "https://[",
-            "https://[::1",
-        ),
-        *(
-            "https://[::1%25eth0]",
-            "https://[1]",
-            "https://a\\b",
-            "https://a\tb",
-            "https://x\n",
-            " https://x",
-        ),
-        *(
-            "https://x//y",
-            "https://data..example",
-            "https://.example",
-            f"https://{'a' * 64}.example",
-        ),
+        "ftp://x",
+        "https://",
+        "https://x:",
+        "https://x:0",
+        "https://x:65536",
+        "https://[",
+        "https://[::1",
+        "https://[::1%25eth0]",
+        "https://[1]",
+        "https://a\\b",
+        "https://a\tb",
+        "https://x\n",
+        " https://x",
+        "https://x//y",
+        "https://data..example",
+        "https://.example",
+        f"https://{'a' * 64}.example",
     ],
 }
 
@@ -220,18 +216,22 @@ def test_loopback() -> None:
 
 
 EVIL = [
-    *(
-        "@evil/x",
-        "//evil/x",
-        "/\\evil",
-        "\\\\evil",
-        ".evil/x",
-        ":8@evil/",
-        "https://evil/",
-        "",
-        "x",
-    ),
-    *("/a\r\nHost: evil", "/a\tb", "/a b", "/a#b", "/\x00", "/\u2028", "/\ud800"),
+    "@evil/x",
+    "//evil/x",
+    "/\\evil",
+    "\\\\evil",
+    ".evil/x",
+    ":8@evil/",
+    "https://evil/",
+    "",
+    "x",
+    "/a\r\nHost: evil",
+    "/a\tb",
+    "/a b",
+    "/a#b",
+    "/\x00",
+    "/\u2028",
+    "/\ud800",
 ]
 
 

@@ -21,7 +21,7 @@ def put(path: Path, text: str) -> Path:
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(text.encode()))
     else:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text)
     return path
 
 
@@ -196,7 +196,11 @@ def _hub() -> Any:
 @pytest.mark.parametrize(
     "make",
     [
-        *(lambda: TABLE, lambda: pl.DataFrame(TABLE), lambda: pl.LazyFrame(TABLE), _pandas, _hub),
+        lambda: TABLE,
+        lambda: pl.DataFrame(TABLE),
+        lambda: pl.LazyFrame(TABLE),
+        _pandas,
+        _hub,
         lambda: {name: [row[name] for row in TABLE] for name in TABLE[0]},
         lambda: {**_pandas().to_dict("series"), "score": np.array([4.5, 0.0])},
     ],

@@ -65,7 +65,7 @@ def written(folder: Path) -> Path:
         "verdicts": {"duplicate": {"closer_same": 9}, "not": {"open": 2}},
         "clusters": 3,
     }
-    (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
+    (folder / "statistics.json").write_text(json.dumps(statistics))
     return folder
 
 
@@ -75,9 +75,7 @@ Made = Callable[..., Report]
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     """Make a report."""
-    return lambda source, **more: pairkit.report(
-        source, tmp_path / "r.html", progress=False, **more
-    )
+    return lambda source, **more: pairkit.report(source, tmp_path / "r.html", **more)
 
 
 def graded(*scores: float) -> PairDataset:
@@ -93,7 +91,7 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.source = path.read_text(encoding="utf-8")
+        self.source = path.read_text()
         self.feed(self.source)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -109,7 +107,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     source = written(tmp_path_factory.mktemp("report") / "acme")
-    return pairkit.report(dataset(source), progress=False)
+    return pairkit.report(dataset(source))
 
 
 def test_sections(report: Report) -> None:
@@ -175,7 +173,7 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
     mine.write_bytes(b"text1\ttext2\tlabel\n\xff\n")
     for target in (mine, tmp_path):
         with pytest.raises(ConfigError, match="is not a page of `pairs report`"):
-            pairkit.report(dataset(), target, progress=False)
+            pairkit.report(dataset(), target)
     assert mine.read_bytes().endswith(b"\xff\n")
 
 
@@ -218,13 +216,13 @@ def test_drop_reasons(tmp_path: Path, made: Made) -> None:
         ("Threads judged not to be duplicates", {"open": 2}),
     ]
     odd = {"dropped": [1], "dropped_positives": {"a": "many", "b": 0}, "verdicts": 7}
-    (folder / "statistics.json").write_text(json.dumps(odd), encoding="utf-8")
+    (folder / "statistics.json").write_text(json.dumps(odd))
     assert made(folder, fresh=True).counts["dropped"] == {}
 
 
 def cards(made: Report) -> list[str]:
     """The sample pairs of a page, without their splits."""
-    found = re.findall(r"<article.*?</article>", made.page.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.findall(r"<article.*?</article>", made.page.read_text(), re.DOTALL)
     return sorted(card.partition("overlap")[2] for card in found)
 
 
@@ -237,20 +235,22 @@ def test_samples(made: Made) -> None:
     page = made(big, fresh=True)
     assert len(cards(page)) == 20
     assert re.findall(r"<h3.*?>(.*?)</h3>", Page(page.page).source) == [
-        *("Positive: closer comment", "Negative: random", "Negative: hard")
+        "Positive: closer comment",
+        "Negative: random",
+        "Negative: hard",
     ]
 
 
 def test_only_https_links(made: Made) -> None:
     refused = (
-        *(
-            "http://github.com/x",
-            "javascript:alert(1)",
-            " https://github.com",
-            "HTTPS:x",
-            "https://",
-        ),
-        *("https://[bad", "https://me@evil.example/", "//evil.example"),
+        "http://github.com/x",
+        "javascript:alert(1)",
+        " https://github.com",
+        "HTTPS:x",
+        "https://",
+        "https://[bad",
+        "https://me@evil.example/",
+        "//evil.example",
     )
     accepted = "https://github.com/a/b/issues/1?a=1&b=2", 'https://a.example/"onclick="'
     rows = [row(number, 0, url1=url, url2="") for number, url in enumerate((*refused, *accepted))]

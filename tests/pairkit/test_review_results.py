@@ -121,10 +121,16 @@ def test_grades(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "grades", "answer", "right"),
     [
-        *(((1,), None, "yes", True), ((0,), None, "yes", False)),
-        *(((1,), True, "3", True), ((1,), True, "2", False), ((0,), True, "2", True)),
-        *(((3.2,), None, "4", True), ((3.2,), None, "5", False), ((0.5,), None, "3", True)),
-        *(((0.5,), False, "yes", True), ((2.4,), False, "yes", False)),
+        ((1,), None, "yes", True),
+        ((0,), None, "yes", False),
+        ((1,), True, "3", True),
+        ((1,), True, "2", False),
+        ((0,), True, "2", True),
+        ((3.2,), None, "4", True),
+        ((3.2,), None, "5", False),
+        ((0.5,), None, "3", True),
+        ((0.5,), False, "yes", True),
+        ((2.4,), False, "yes", False),
     ],
 )
 def test_right_labels(

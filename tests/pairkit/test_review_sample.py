@@ -66,12 +66,11 @@ def counts(found: ReviewReport) -> dict[str, dict[str, int]]:
             [
                 {"votes": [{"judge": "c", "vote": vote} for vote in votes]}
                 for votes in (
-                    *(
-                        ["same"] * 4 + ["opposite"],
-                        ["same", "opposite"],
-                        ["same", "unsure", "unsure"],
-                    ),
-                    *(["unsure"], []),
+                    ["same"] * 4 + ["opposite"],
+                    ["same", "opposite"],
+                    ["same", "unsure", "unsure"],
+                    ["unsure"],
+                    [],
                 )
             ],
             {"judges": {"judges agree", "judges differ", "judges unsure", "not judged"}},

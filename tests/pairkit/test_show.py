@@ -109,7 +109,10 @@ def test_apostrophes_that_export_adds_are_removed_by_reading(tmp_path: Path) -> 
     sheet.write_text("text1,text2\n'=1,'tis\n")  # a user's own
     assert pairkit.read(sheet, columns={"anchor": "text1", "positive": "text2"}).splits[
         "train"
-    ].row(0)[:2] == (*("'=1", "'tis"),)
+    ].row(0)[:2] == (
+        "'=1",
+        "'tis",
+    )
 
 
 @pytest.mark.parametrize("mark", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
@@ -131,7 +134,7 @@ def test_formulas_are_escaped(tmp_path: Path, mark: str) -> None:
     with sheet.open(encoding="utf-8", newline="") as file:
         assert [row[0] for row in csv.reader(file)] == ["text1", text, "1=1"]
     (lines,) = pairkit.export(PairDataset({"train": frame}, "x"), tmp_path / "c")
-    assert json.loads(lines.read_text(encoding="utf-8").splitlines()[0])["text1"] == text
+    assert json.loads(lines.read_text().splitlines()[0])["text1"] == text
 
 
 @pytest.mark.parametrize("value", [b"x", [b"x"], {"a": [b"x"]}])
@@ -152,14 +155,18 @@ WHOLE = {"kind": "said", "url": "u", "who": None, "when": "2020"}
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        *(("cluster", 7, "7"), ("cluster", None, None), ("number1", 7, "7")),
-        *(("confidence", "0.5", 0.5), ("confidence", "much", None)),
-        *(
-            ("evidence", WHOLE, WHOLE),
-            ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
-        ),
-        *(("cluster", [1], DROPPED), ("repo", {"a": 1}, DROPPED), ("repo", b"\xff", DROPPED)),
-        *(("evidence", "it was said", DROPPED), ("evidence", {"kind": "x", "url": "y"}, DROPPED)),
+        ("cluster", 7, "7"),
+        ("cluster", None, None),
+        ("number1", 7, "7"),
+        ("confidence", "0.5", 0.5),
+        ("confidence", "much", None),
+        ("evidence", WHOLE, WHOLE),
+        ("evidence", WHOLE | {"who": 7, "more": 1}, WHOLE | {"who": "7"}),
+        ("cluster", [1], DROPPED),
+        ("repo", {"a": 1}, DROPPED),
+        ("repo", b"\xff", DROPPED),
+        ("evidence", "it was said", DROPPED),
+        ("evidence", {"kind": "x", "url": "y"}, DROPPED),
         ("evidence", WHOLE | {"who": [1]}, DROPPED),
     ],
 )

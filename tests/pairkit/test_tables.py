@@ -13,6 +13,7 @@ import pytest
 
 import pairkit
 from pairkit import DataError, PairkitError
+from tests.support.tables import text_table
 
 HEAD = "text1,text2,label\n"
 ROWS = [("Grüße, Bob", "Hallo", 1), ("A dog", "A cat", 0)]
@@ -136,122 +137,74 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "message", "content"),
     [
+        *text_table(r"""
+        a.csv | :2: text after a quoted cell; .* as "", not as \\" | HEAD"He said \"yes\"",b,1\n
+        a.csv | :3: 4 cells, expected 3, .* quote texts with ',' | HEADa,b,1\nc, d,e,1\n
+        a.csv | :3: lines 3 to 4: a quotation mark opens a cell | HEADa,b,1\n"c,d,0\ne,f,1\n
+        a.csv | :3: repeats the first row | HEADa,b,1\nHEAD
+        a.csv | :2: 3 cells, .*',', or delete rows above the header | Export of May\nHEAD
+        a.csv | : found the columns x, y, .*\{'anchor': 'NAME', 'positive': 'NAME'\} | x,y\nA text.,label\n
+        a.csv | :3: text1 is empty; fill it, .*bad_rows='skip' | HEADa,b,1\n ,b,1\n
+        a.csv | : is empty; expected a line |
+        a.txt | : unknown file type '\.txt'; .* name a table in a text file \.csv |
+        a.csv | : found the columns text1, Text 2, label, expected | text1 ,Text 2,label\na,b,1\n
+        a.csv | :2: text2 is '#N/A', so missing; .*bad_rows='skip' | HEADa,#N/A,1\n
+        a.jsonl | :1: label nan is missing | {"text1": "a", "text2": "b", "label": NaN}\n
+        a.jsonl | :3: not JSON | LINES{"text1": "a"\n
+        a.jsonl | :3: the column text1 has lists or structures | LINES{"text1": ["a"], "text2": "b", "label": 1}\n
+        a.jsonl | :3: not JSON .lone surrogate | LINES{"text1": "\ud83d x", "text2": "b"}\n
+        # Python 3.13 names the comma.
+        a.json | :[23]: not JSON | [\n{"text1": "a"},\n]
+        a.json | : found an object with the keys text1; expected an array of rows | {"text1": "a"}
+        a.json | : is an answer of the Hub's dataset viewer | {"rows": [{"row_idx": 0, "row": {}}]}
+        a.json | : found an object with the keys a, b; expected an array | {"a": [{}], "b": [{}]}
+        a.json | : not readable as json .*surrogates | [{"text1": "\ud800", "text2": "b", "label": 1}]
+        a.json | : found an object .* pandas: orient='records' | {"text1": {"0": "a"}}
+        a.jsonl | :1: list, expected a JSON object, such as {"anchor": … | ["a", "b"]\n
+        a.csv | : found the columns Export, column_2.* delete rows above the header | Export,,\nHEAD
+        a.csv | : found .* columns=\{'text1': 'text1', .* 'label': 'NAME'\} | id,text1,text2,dup\n
+        a.jsonl | : has answers of Prodigy.* 'label': 'answer' | {"answer": "reject", "_task_hash": 1}
+        a.xlsx | : not readable as a spreadsheet | PK
+        """),
         (
             "a.csv",
-            HEAD + '"He said \\"yes\\"",b,1\n',
-            r':2: text after a quoted cell; .* as "", not as \\"',
-        ),
-        ("a.csv", HEAD + "a,b,1\nc, d,e,1\n", r":3: 4 cells, expected 3, .* quote texts with ','"),
-        (
-            "a.csv",
-            HEAD + 'a,b,1\n"c,d,0\ne,f,1\n',
-            r":3: lines 3 to 4: a quotation mark opens a cell",
-        ),
-        ("a.csv", HEAD + "a,b,1\n" + HEAD, ":3: repeats the first row"),
-        (
-            "a.csv",
-            PLAIN.encode("utf-16-le").decode("latin-1"),
             ":1: has NUL characters, as in UTF-16",
+            PLAIN.encode("utf-16-le").decode("latin-1"),
         ),
         (
             "a.csv",
-            "a,same,score,b\nA text of several words.,Another of several words.,1,2\n",
             r".*\{'text1': 'a', 'text2': 'same', 'label': 'score'\}",
-        ),
-        ("a.csv", "Export of May\n" + HEAD, ":2: 3 cells, .*',', or delete rows above the header"),
-        (
-            "a.csv",
-            "x,y\nA text.,label\n",
-            r": found the columns x, y, .*\{'anchor': 'NAME', 'positive': 'NAME'\}",
+            "a,same,score,b\nA text of several words.,Another of several words.,1,2\n",
         ),
         *(
-            ("a.csv", f"{HEAD}{blank}{blank},b,1\n", ":2: text1 is empty")
+            ("a.csv", ":2: text1 is empty", f"HEAD{blank}{blank},b,1\n")
             for blank in ["\x00", "\xad", "\u200b", "\u2060", "⠀", "ㅤ", "️", "\ufeff"]
         ),
-        ("a.csv", HEAD + "a,b,1\n ,b,1\n", ":3: text1 is empty; fill it, .*bad_rows='skip'"),
-        ("a.csv", "", ": is empty; expected a line"),
-        ("a.txt", "", r": unknown file type '\.txt'; .* name a table in a text file \.csv"),
-        (
-            "a.csv",
-            "text1 ,Text 2,label\na,b,1\n",
-            ": found the columns text1, Text 2, label, expected",
-        ),
-        ("a.csv", HEAD + "a,#N/A,1\n", ":2: text2 is '#N/A', so missing; .*bad_rows='skip'"),
-        ("a.jsonl", '{"text1": "a", "text2": "b", "label": NaN}\n', ":1: label nan is missing"),
-        ("a.jsonl", LINES + '{"text1": "a"\n', ":3: not JSON"),
         (
             "a.jsonl",
-            LINES + '{"text1": ["a"], "text2": "b", "label": 1}\n',
-            ":3: the column text1 has lists or structures",
-        ),
-        (
-            "a.jsonl",
-            LINES * 5_000 + '{"text1": {"en": "a"}, "text2": "b", "label": 1}\n',
             ":10001: the column text1 has lists or struct",
+            LINES * 5_000 + '{"text1": {"en": "a"}, "text2": "b", "label": 1}\n',
         ),
         (
             "a.json",
-            '[{"text1": "x", "text2": ["a", {}], "label": 1}, {"text1": "y", "text2": "b", "label": 0}]',
             ":1: the column text2 has lists",
+            '[{"text1": "x", "text2": ["a", {}], "label": 1}, {"text1": "y", "text2": "b", "label": 0}]',
         ),
-        ("a.csv", ",".join(map(str, range(20_000))), ": has more than 10,000 columns"),
-        (
-            "a.jsonl",
-            LINES + '{"text1": "\\ud83d x", "text2": "b"}\n',
-            ":3: not JSON .lone surrogate",
-        ),
-        ("a.json", '[\n{"text1": "a"},\n]', ":[23]: not JSON"),  # Python 3.13 names the comma
-        (
-            "a.json",
-            '{"text1": "a"}',
-            ": found an object with the keys text1; expected an array of rows",
-        ),
-        (
-            "a.json",
-            '{"rows": [{"row_idx": 0, "row": {}}]}',
-            ": is an answer of the Hub's dataset viewer",
-        ),
-        (
-            "a.json",
-            '{"a": [{}], "b": [{}]}',
-            ": found an object with the keys a, b; expected an array",
-        ),
-        (
-            "a.json",
-            '[{"text1": "\\ud800", "text2": "b", "label": 1}]',
-            ": not readable as json .*surrogates",
-        ),
-        ("a.json", '{"text1": {"0": "a"}}', ": found an object .* pandas: orient='records'"),
-        ("a.jsonl", '["a", "b"]\n', """:1: list, expected a JSON object, such as {"anchor": …"""),
+        ("a.csv", ": has more than 10,000 columns", ",".join(map(str, range(20_000)))),
         (
             "a.csv",
-            "PK\3\4",
             ": is compressed; name a gzip file .gz, a spreadsheet .xlsx, or unpack it",
+            "PK\3\4",
         ),
-        (
-            "a.csv",
-            "Export,,\n" + HEAD,
-            ": found the columns Export, column_2.* delete rows above the header",
-        ),
-        (
-            "a.csv",
-            "id,text1,text2,dup\n",
-            r": found .* columns=\{'text1': 'text1', .* 'label': 'NAME'\}",
-        ),
-        (
-            "a.jsonl",
-            '{"answer": "reject", "_task_hash": 1}',
-            ": has answers of Prodigy.* 'label': 'answer'",
-        ),
-        ("a.xlsx", "PK", ": not readable as a spreadsheet"),
     ],
 )
 def test_messages_name_row_and_remedy(
-    tmp_path: Path, name: str, content: str, message: str
+    tmp_path: Path, name: str, message: str, content: str
 ) -> None:
-    path = put(tmp_path, name, content.encode())
+    whole = content.replace("HEAD", HEAD).replace("LINES", LINES)
+    path = put(tmp_path, name, whole.encode())
     with pytest.raises(PairkitError, match=rf"a\.\w+{message}") as raised:
         pairkit.read(path)
     assert "\n" not in str(raised.value)

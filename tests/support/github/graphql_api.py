@@ -45,7 +45,7 @@ from graphql import (
 from tests.support.github.resolvers import ROOT, Context, GraphQLRefusal
 
 MAX_NODES = 500_000
-SCHEMA_TEXT = Path(__file__).with_name("schema.graphql").read_text(encoding="utf-8")
+SCHEMA_TEXT = Path(__file__).with_name("schema.graphql").read_text()
 _REQUESTS_A_POINT = 100
 _UNKNOWN_FIELD = re.compile(r"Cannot query field '(\w+)' on type '(\w+)'")
 

@@ -40,15 +40,13 @@ FaultKind = Literal[
 _ANSWERING = frozenset(("no_usage", "refusal", "cut", "filtered", "events"))
 # A client that retries recovers from these.
 PASSING: tuple[FaultKind, ...] = (
-    *(
-        "rate_limited",
-        "server_error",
-        "unavailable",
-        "broken_json",
-        "html",
-        "disconnect",
-        "empty_choices",
-    ),
+    "rate_limited",
+    "server_error",
+    "unavailable",
+    "broken_json",
+    "html",
+    "disconnect",
+    "empty_choices",
 )
 _LIMITS = ("max_completion_tokens", "max_tokens")
 _PAGE = "<!DOCTYPE html><html><body>Please log in to this network.</body></html>"
