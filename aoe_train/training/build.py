@@ -123,7 +123,7 @@ def build(loaded: Loaded, *, placeholders: bool = False) -> Built:
         prompts = run_prompts(settings, loaded.encoder.settings, data.train, data.dev)
         encoder = Encoder(loaded.encoder.model, loaded.encoder.tokenizer, prompts.encoder)
         train, dev = (
-            {name: prompts.of(name).applied(rows) for name, rows in sets.items()}
+            {name: prompts.by_dataset[name].applied(rows) for name, rows in sets.items()}
             for sets in (data.train, data.dev)
         )
         _set_trained_weights(encoder, settings)

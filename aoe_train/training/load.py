@@ -227,9 +227,8 @@ def _backbone_auc(
         rows=indices.reshape(len(chosen), -1),
         labels=None if rows.labels is None else rows.labels[chosen],
     )
-    sample = (
-        run_prompts(settings, encoder.settings, {name: sample}, data.dev).of(name).applied(sample)
-    )
+    prompts = run_prompts(settings, encoder.settings, {name: sample}, data.dev)
+    sample = prompts.by_dataset[name].applied(sample)
     if sample.labels is None or len(np.unique(sample.labels)) < 2:
         return None
 

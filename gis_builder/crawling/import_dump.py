@@ -11,13 +11,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import polars as pl
+from msgspec import Struct, field
 
 from gis_builder.crawling.tickets import TicketDump, find_trackers
 from gis_builder.store import Absence, CrawlTask, Page, RepoOutcome, RepoRow, Store, TopUp
@@ -249,15 +250,14 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-@dataclass(slots=True)
-class DumpTracker:
+class DumpTracker(Struct):
     """The data of one repository that is kept in memory: numbers, without texts."""
 
     name: str  # as its files write it
     info: RepoFile = field(default_factory=lambda: RepoFile(""))
-    is_pull: dict[int, bool] = field(default_factory=dict)  # by number
-    moved: dict[int, IssueRef] = field(default_factory=dict)  # targets of transfers by number
-    stated: dict[int, int] = field(default_factory=dict)  # comments by number
+    is_pull: dict[int, bool] = {}  # by number
+    moved: dict[int, IssueRef] = {}  # targets of transfers by number
+    stated: dict[int, int] = {}  # comments by number
     comments: int = 0
     incomplete: int = 0  # issues that lack comments
     orphans: int = 0  # comments and events whose issue is not in the dump

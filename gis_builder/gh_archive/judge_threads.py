@@ -6,7 +6,7 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby, islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
+from msgspec import Struct
 
 from gis_builder.crawling.crawl import negative_sample_size
 from gis_builder.crawling.github.negative_sample import number_order
@@ -55,15 +56,14 @@ _SAME_MOMENT = timedelta(minutes=1)
 _Row = Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class RepoThreads:
+class RepoThreads(Struct):
     """The threads of a repository in the archive."""
 
     repo_id: int
     name: str
     named_at: tuple[str, int]
     former_names: frozenset[str] = frozenset()
-    threads: dict[int, Thread] = field(default_factory=dict)
+    threads: dict[int, Thread] = {}
     pulls: frozenset[int] = frozenset()
 
     @property

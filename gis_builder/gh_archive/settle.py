@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct, field
 
 from gis_builder.gh_archive.judge_threads import OUTCOMES, Judged, JudgedRepo, pack, unpack
 from gis_builder.gh_archive.runners import digest_of
@@ -130,8 +130,7 @@ class PairsOnDisk:
         return [pairs[index] for index in indices]
 
 
-@dataclass(slots=True)
-class CombinedBuckets:
+class CombinedBuckets(Struct):
     """The judged repositories of all buckets and their positives."""
 
     settings: ArchiveSettings
@@ -140,12 +139,12 @@ class CombinedBuckets:
     texts: IssueTextsOnDisk
     pairs: PairsOnDisk
     reasons: Reasons = field(default_factory=Counter)  # of dropped issues and pairs
-    dropped: list[pl.DataFrame] = field(default_factory=list)
+    dropped: list[pl.DataFrame] = []
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     clusters: int = 0
     removed: Counter[str] = field(default_factory=Counter)
-    buckets: list[_Bucket] = field(default_factory=list)
+    buckets: list[_Bucket] = []
 
     def add(self, judged: Judged, owners: Owners) -> None:
         """Add a bucket."""
@@ -255,8 +254,7 @@ def near_duplicate_groups(out: Path, texts: IssueTextsOnDisk, threshold: float) 
     return np.frombuffer(unpack(out, bytes), np.int64)
 
 
-@dataclass(slots=True)
-class SplitAssignment:
+class SplitAssignment(Struct):
     """The group and split of each issue, and the split of each positive."""
 
     group: Indices

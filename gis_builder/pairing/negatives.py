@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from gis_builder.pairing.sampler import (
     GapMatcher,
@@ -37,13 +38,12 @@ from pairkit.similarity.terms import terms
 Link = frozenset[IssueRef]  # two issues of which one mentions the other
 
 
-@dataclass(slots=True)
-class Negatives:
+class Negatives(Struct):
     """The negatives of each split, the dropped pairs, and the number of missing negatives."""
 
-    pairs: dict[str, list[IssuePair]] = field(default_factory=dict)
-    dropped: list[DroppedPair] = field(default_factory=list)
-    missing: dict[str, int] = field(default_factory=dict)
+    pairs: dict[str, list[IssuePair]] = {}
+    dropped: list[DroppedPair] = []
+    missing: dict[str, int] = {}
     with_single: int = 0  # negatives with an issue that is in no positive of its split
 
 

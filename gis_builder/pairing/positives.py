@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
+
+from msgspec import Struct
 
 from gis_builder.pairing.same_problem import SameProblem
 from gis_builder.pairing.text import RenderedTexts
@@ -53,12 +54,11 @@ def find_clusters(verdicts: Iterable[Verdict]) -> list[DuplicateCluster]:
     return clusters
 
 
-@dataclass(slots=True)
-class Positives:
+class Positives(Struct):
     """The positives in order of cluster, and the dropped pairs."""
 
-    pairs: list[IssuePair] = field(default_factory=list)
-    dropped: list[DroppedPair] = field(default_factory=list)
+    pairs: list[IssuePair] = []
+    dropped: list[DroppedPair] = []
 
 
 def make_positives(

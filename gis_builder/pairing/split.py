@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gis_builder.settings import SPLITS, SplitSettings
 from gis_builder.store.issue_records import (
@@ -272,8 +272,7 @@ def _issues(
 BEYOND = "beyond_requested_size"
 
 
-@dataclass(slots=True)
-class Splits:
+class Splits(Struct):
     """The splits of issues and positives, and the number of negatives for each split."""
 
     of: dict[IssueRef, str]
@@ -282,7 +281,7 @@ class Splits:
     ]  # the lowest issue; two issues of one group are never a negative
     positives: dict[str, list[IssuePair]]
     negatives_wanted: dict[str, int]
-    dropped: list[DroppedPair] = field(default_factory=list)
+    dropped: list[DroppedPair] = []
 
 
 def split_issues(

@@ -74,19 +74,19 @@ class Suggested(Printed):
         return table
 
 
-class _IssueRow(Node, frozen=True):
+class _IssueRow(Node):
     number: Number
     repo: RepoName
 
 
-class _Hit(Node, frozen=True):
+class _Hit(Node):
     row: _IssueRow
     text: str
     cosine: float | None = None
     words: float | None = None
 
 
-class _Hits(Node, frozen=True):
+class _Hits(Node):
     hits: list[_Hit]
 
 

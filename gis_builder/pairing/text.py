@@ -27,7 +27,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gis_builder.detection.page import comments
 from gis_builder.detection.phrase_codes import Span
@@ -72,12 +73,11 @@ _ANSWER_OR_CODE = re.compile(r"\d|[:：].*\w|[{};=\\]")
 Templates = Mapping[str, Collection[str]]  # by repository
 
 
-@dataclass(slots=True)
-class RenderedTexts:
+class RenderedTexts(Struct):
     """The text of each issue, or the reason why it has none."""
 
-    usable: dict[IssueRef, IssueText] = field(default_factory=dict)
-    rejected: dict[IssueRef, str] = field(default_factory=dict)
+    usable: dict[IssueRef, IssueText] = {}
+    rejected: dict[IssueRef, str] = {}
     removed: Counter[str] = field(default_factory=Counter)  # from usable texts, by kind
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef, Thread
 
@@ -135,32 +135,25 @@ class Tally:
         return self.pending + self.top_ups + self.left.total()
 
 
-@dataclass(slots=True)
-class Page:
+class Page(Struct):
     """The content of one response, stored in one transaction."""
 
-    threads: list[Thread] = field(default_factory=list)  # replace stored threads
-    issues: list[Issue] = field(
-        default_factory=list
-    )  # without threads; don't replace stored issues
-    missing: dict[IssueRef, tuple[Absence, str]] = field(default_factory=dict)
-    top_ups: list[TopUp] = field(default_factory=list)  # connections that remain
-    topped_up: list[TopUp] = field(default_factory=list)  # earlier top-ups that this page answers
-    comments: list[tuple[IssueRef, Comment]] = field(default_factory=list)
-    events: list[tuple[IssueRef, int, Event]] = field(
-        default_factory=list
-    )  # int: position from the end, < 0
-    labels: list[tuple[IssueRef, tuple[str, ...]]] = field(default_factory=list)
-    pending: list[IssueRef] = field(default_factory=list)  # threads to fetch
-    fetched: list[IssueRef] = field(default_factory=list)  # no longer pending
-    tasks: list[CrawlTask] = field(default_factory=list)
-    dropped: list[tuple[str, str]] = field(
-        default_factory=list
-    )  # repository and kind of tasks to delete
-    repos: list[RepoRow] = field(default_factory=list)
-    warnings: list[tuple[str, str]] = field(default_factory=list)  # repository, text
-    usage: dict[str, Usage] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)  # for the table meta
+    threads: list[Thread] = []  # replace stored threads
+    issues: list[Issue] = []  # without threads; don't replace stored issues
+    missing: dict[IssueRef, tuple[Absence, str]] = {}
+    top_ups: list[TopUp] = []  # connections that remain
+    topped_up: list[TopUp] = []  # earlier top-ups that this page answers
+    comments: list[tuple[IssueRef, Comment]] = []
+    events: list[tuple[IssueRef, int, Event]] = []  # int: position from the end, < 0
+    labels: list[tuple[IssueRef, tuple[str, ...]]] = []
+    pending: list[IssueRef] = []  # threads to fetch
+    fetched: list[IssueRef] = []  # no longer pending
+    tasks: list[CrawlTask] = []
+    dropped: list[tuple[str, str]] = []  # repository and kind of tasks to delete
+    repos: list[RepoRow] = []
+    warnings: list[tuple[str, str]] = []  # repository, text
+    usage: dict[str, Usage] = {}
+    notes: dict[str, str] = {}  # for the table meta
 
     def __str__(self) -> str:
         counted = (

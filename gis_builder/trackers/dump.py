@@ -52,7 +52,7 @@ _MAX_REPO_BYTES = 1 << 20  # of a repo.json
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class MissingObject(Node, frozen=True):
+class MissingObject(Node):
     """An issue that was deleted or transferred."""
 
     number: decoding.Number
@@ -60,7 +60,7 @@ class MissingObject(Node, frozen=True):
     to: decoding.Reference | None = None
 
 
-class RepoFile(Node, frozen=True):
+class RepoFile(Node):
     """A repo.json: GitHub's object, and the former names of the repository."""
 
     full_name: decoding.RepoName

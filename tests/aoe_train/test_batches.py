@@ -1,7 +1,6 @@
 """Rows in batches, the tensors of a batch, and the order and share of several datasets."""
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,24 +13,24 @@ from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
 from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
 from tests.aoe_train.tiny import wordpiece
 
-STRATEGIES: list[dict[str, Any]] = [
+STRATEGIES = [
     {"strategy": "shuffle"},
     {"strategy": "length"},
     {"strategy": "tokens", "max_tokens": 60},
 ]
 
 
-def batches_of(examples: Examples, lengths: np.ndarray, size: int, **how: Any) -> Planned:
+def batches_of(examples, lengths, size, **how):
     """Batches with these settings."""
     others = {name: how.pop(name) for name in ("seed", "world", "views") if name in how}
     return Planned(examples, lengths, size, BatchSettings(**how), **others)
 
 
-def make(count: int, kind: Kind = "positive", seed: int = 0) -> tuple[Examples, np.ndarray]:
+def make(count, kind="positive", seed=0):
     """`count` rows of two texts each, of 1 to 20 tokens."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 2, count).astype(np.float32) if kind == "binary" else None
@@ -79,7 +78,7 @@ def test_plan_depends_only_on_seed_and_epoch(how):
     assert plans(1, [2]) == [third]  # as of a resumed run
 
 
-def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
+def one_could_give(batches, labels):
     """Whether a batch with two labels could give a row to a batch with one label."""
     alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
     return (
@@ -105,7 +104,7 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
 
 
 @pytest.mark.parametrize(
-    ("most", "rows", "world", "cuts"),
+    "most, rows, world, cuts",
     [(9, 6, 1, [3, 4, 5]), (9, 2, 1, [2, 4, 5]), (14, 6, 2, [4]), (1, 6, 3, [3])],
 )
 def test_budget_cuts_by_hand(most, rows, world, cuts):
@@ -158,7 +157,7 @@ def store():
 IDS = [wordpiece()(text).input_ids for text in WORDS]
 
 
-def ids_of(batch: Batch) -> list[list[int]]:
+def ids_of(batch):
     return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
 
 
@@ -213,9 +212,7 @@ SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
 ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 
-def mixture(
-    rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any
-) -> Mixture:
+def mixture(rows, *, weights=None, batch=4, **flags):
     dealt = {name: flags.pop(name) for name in ("seed", "world") if name in flags}
     rank = flags.pop("rank", None)
     each = [
@@ -252,7 +249,7 @@ def test_batch_has_one_dataset_on_all_ranks(rows, order, share, epoch):
 )
 def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     made = mixture(rows, order=order, epoch=until, weights=weights[: len(rows)])
-    found: list[list[np.ndarray]] = [[] for _ in rows]
+    found = [[] for _ in rows]
     for epoch in range(3):
         for dataset, batch in zip(made.turns(epoch), made.plan(epoch), strict=True):
             found[dataset].append(batch - made.starts[dataset])
@@ -266,7 +263,7 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
 
 
 @pytest.mark.parametrize(
-    ("how", "weights", "passes"),
+    "how, weights, passes",
     [
         ({}, [1, 1], [1, 1]),
         # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once

@@ -4,20 +4,20 @@ import json
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from transformers import BartConfig, BartModel
 
-import aoe_train
-from aoe_train import Encoder
-from pairkit import ConfigError, DataError
+from aoe_train import Encoder, encode
+from pairkit import ConfigError
 from tests import forked
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.shell import aoe
-from tests.aoe_train.tiny import WORDS, around, save_bert
+from tests.aoe_train.tiny import WORDS, around, read_json, save_bert
 
 TEXTS = [
     "a man playing a flute",
@@ -30,19 +30,17 @@ PROMPT = "the {text} is:"
 
 
 def test_order_batches_and_repeats_do_not_matter(bert):
-    encoder = Encoder.load(bert, device="cpu")
+    encoder = Encoder.load(bert)
     encoder.model.train()
     vectors = encoder.encode(TEXTS)
     assert encoder.model.training  # as it was
     assert encoder.device == torch.device("cpu")
     assert (vectors.dtype, vectors.shape) == (np.float32, (5, 32))
     assert np.array_equal(vectors[1], vectors[4])
-    np.testing.assert_allclose(
-        encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5
-    )
-    np.testing.assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
+    assert_allclose(encoder.encode(TEXTS[::-1], batch_tokens=1)[::-1], vectors, atol=1e-5)
+    assert_allclose(encoder.encode(TEXTS[0]), vectors[0], atol=1e-5)
     assert encoder.encode([]).shape == (0, 32)
-    with pytest.raises(DataError, match=r"text 1 \(from 0\) is float; expected a string"):
+    with data_error(r"text 1 \(from 0\) is float; expected a string"):
         encoder.encode(["a cat", float("nan")])
     exact = encoder.encode(TEXTS, normalize=True)
     for precision in ("bf16", "fp16"):
@@ -71,20 +69,20 @@ def test_encoding_does_not_change_the_identity(bert):
         {"long_text": "chunks", "overlap": 2},
     ],
 )
-def test_saved_and_loaded_it_is_the_same(which, more, tmp_path, request):
+def test_saved_and_loaded_it_is_the_same(which, more, out, request):
     encoder = Encoder.load(request.getfixturevalue(which), max_length=12, **more)
-    encoder.save(tmp_path / "m")
-    assert len({path.stat().st_mode for path in (tmp_path / "m").iterdir() if path.is_file()}) == 1
-    again = Encoder.load(tmp_path / "m")
+    encoder.save(out)
+    assert len({path.stat().st_mode for path in out.iterdir() if path.is_file()}) == 1
+    again = Encoder.load(out)
     assert again.settings == encoder.settings
     np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
     for content, message in (
         (json.dumps({"format": 99}), "use the release"),
         ("{", "not readable"),
     ):
-        (tmp_path / "m" / "aoe.json").write_text(content)
-        with pytest.raises(DataError, match=message):
-            Encoder.load(tmp_path / "m")
+        (out / "aoe.json").write_text(content)
+        with data_error(message):
+            Encoder.load(out)
 
 
 def test_decoders_pool_their_last_token(llama, caplog):
@@ -97,7 +95,7 @@ def test_decoders_pool_their_last_token(llama, caplog):
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    "overrides, message",
     [
         ({"pooling": "median"}, "pooling"),
         ({"pooling": "cells"}, "Recurrent Attention Network"),
@@ -107,7 +105,7 @@ def test_decoders_pool_their_last_token(llama, caplog):
     ],
 )
 def test_impossible_settings(bert, overrides, message):
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         Encoder.load(bert, **overrides)
 
 
@@ -116,14 +114,14 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     texts = [f"{'the dog ' * (number % 5 + 1)}{number}" for number in range(40)]
     expected, sizes = encoder.encode(texts), []
 
-    def short_of_memory(*args: torch.Tensor, forward: Any = encoder.model.forward) -> Any:
+    def short_of_memory(*args, forward=encoder.model.forward):
         sizes.append(len(args[1]))
         if len(args[1]) > 6:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return forward(*args)
 
     monkeypatch.setattr(encoder.model, "forward", short_of_memory)
-    np.testing.assert_allclose(encoder.encode(texts, batch_tokens=100), expected, atol=1e-5)
+    assert_allclose(encoder.encode(texts, batch_tokens=100), expected, atol=1e-5)
     too_many = [size for size in sizes if size > 6]
     assert too_many
     assert len(too_many) <= 4  # not again for each batch
@@ -133,7 +131,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("raised", "error", "message"),
+    "raised, error, message",
     [
         (
             torch.OutOfMemoryError("CUDA out of memory."),
@@ -144,7 +142,7 @@ def test_out_of_memory_halves_all_later_batches(bert, monkeypatch):
     ],
 )
 def test_out_of_memory_for_one_text(raised, error, message, bert, monkeypatch):
-    def refuse(*_: Any) -> Any:
+    def refuse(*_):
         raise raised
 
     encoder = Encoder.load(bert)
@@ -161,11 +159,11 @@ def test_encoder_decoders_are_refused(bert, tmp_path):
     )
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(bert / name, tmp_path)
-    with pytest.raises(ConfigError, match="BartModel is an encoder-decoder"):
-        Encoder.load(tmp_path, device="cpu")
+    with config_error("BartModel is an encoder-decoder"):
+        Encoder.load(tmp_path)
 
 
-def write_texts(path: Path, count: int) -> list[str]:
+def write_texts(path, count):
     choose = random.Random(0)
     texts = [" ".join(choose.choices(WORDS, k=choose.randint(1, 12))) for _ in range(count)]
     path.write_text("\n".join(texts) + "\n")
@@ -209,20 +207,20 @@ def test_quantized_vectors_and_queries_with_the_same_ranges(bert, tmp_path):
     aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "int8", *flags)
     codes = np.load(out)
     assert (codes.shape, codes.dtype) == ((40, 12), np.int8)
-    record = json.loads((tmp_path / "out.npy.run.json").read_text())
+    record = read_json(tmp_path / "out.npy.run.json")
     ranges = np.array(record["ranges"], np.float32)
     assert (record["dim"], record["quantize"]) == (12, "int8")
     assert ranges == pytest.approx(np.stack([vectors.min(0), vectors.max(0)]), abs=1e-6)
 
     (tmp_path / "one.txt").write_text(texts[7] + "\n")
     one = ("encode", tmp_path / "one.txt", "--out", query, "--quantize", "int8", *flags)
-    with pytest.raises(ConfigError, match="calibration"):
+    with config_error("calibration"):
         aoe(*one)
     aoe(*one, "--calibration", out)
     assert np.abs(np.load(query)[0].astype(int) - codes[7]).max() <= 1  # as other batches round
-    again = aoe_train.encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
+    again = encode([texts[7]], model=str(bert), dim=12, quantize="int8", calibration=out)
     assert (again == np.load(query)).all()
-    with pytest.raises(ConfigError, match=r"other settings: quantize"):
+    with config_error(r"other settings: quantize"):
         aoe("encode", tmp_path / "in.txt", "--out", out, "--quantize", "binary", *flags)
     bits = tmp_path / "bits.parquet"
     aoe("encode", tmp_path / "in.txt", "--out", bits, "--quantize", "ubinary", *flags)
@@ -260,7 +258,7 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
         ((), {}),
     ):
         aoe(*command, *flags, "--fresh", "-q")
-        np.testing.assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
+        assert_allclose(np.load(out), encoder.encode(texts, **asked), atol=1e-6)
     for flags, words in (
         (
             ("--prompt-name", "q", "--fresh"),
@@ -272,7 +270,7 @@ def test_prompts_by_name_and_by_text(bert, tmp_path):
         ),
         (("--prompt-name", "query"), r"other settings: prompt \(a car there, the man: now\)"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             aoe(*command, *flags)
 
 
@@ -283,9 +281,7 @@ def test_a_killed_process_is_resumed(bert, tmp_path):
     aoe(*command, "--out", whole, "-q")
     process = forked.begin("aoe_train", *command, "--out", str(out), cwd=Path.cwd())
     manifest = tmp_path / "out.npy.partial/manifest.json"
-    while process.exitcode is None and not (
-        manifest.exists() and json.loads(manifest.read_text())["done"]
-    ):
+    while process.exitcode is None and not (manifest.exists() and read_json(manifest)["done"]):
         process.join(0.001)
     process.kill()
     process.join()
@@ -302,19 +298,17 @@ def test_minilm_equals_sentence_transformers(minilm):
     encoder = Encoder.load("minilm")
     assert encoder.settings.pooling == "avg"
     assert encoder.settings.max_length == 256
-    np.testing.assert_allclose(
-        encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5
-    )
+    assert_allclose(encoder.encode(texts), SentenceTransformer(str(minilm)).encode(texts), 0, 1e-5)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
 def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normalize):
     from sentence_transformers import SentenceTransformer
 
-    encoder = Encoder.load(bert, device="cpu", precision="fp32", normalize=normalize)
+    encoder = Encoder.load(bert, precision="fp32", normalize=normalize)
     encoder.save(tmp_path)
     texts = ["a dog is running", "the red car", "a man was eating bread on the road"]
-    theirs = SentenceTransformer(str(tmp_path), device="cpu", truncate_dim=12)
+    theirs = SentenceTransformer(str(tmp_path), truncate_dim=12)
     found = encoder.encode(texts, dim=12)
     assert found == pytest.approx(theirs.encode(texts, normalize_embeddings=normalize), abs=1e-5)
     bits = encoder.encode(texts, dim=12, quantize="ubinary")
@@ -325,9 +319,7 @@ def test_truncated_vectors_equal_sentence_transformers(bert, tmp_path, *, normal
         encoder.encode(texts, dim=12, quantize="int8"),
     )
     assert one == pytest.approx(all_of_them[1], abs=1)
-    with pytest.raises(
-        ConfigError, match="calibration: its vectors have 12 dimensions; expected 8"
-    ):
+    with config_error("calibration: its vectors have 12 dimensions; expected 8"):
         encoder.encode(texts, dim=8, **int8)
-    with pytest.raises(ConfigError, match="dim 33"):
+    with config_error("dim 33"):
         encoder.encode(texts, dim=33)

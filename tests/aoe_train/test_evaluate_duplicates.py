@@ -1,42 +1,34 @@
 """Duplicates among all reports of a tracker: files, candidates and metrics."""
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import aoe_train
-from pairkit import ConfigError, DataError
+from aoe_train import evaluate
+from tests.aoe_train.refusals import config_error, data_error
 
 
-def at_angles(degrees: Mapping[str, float]) -> Callable[[list[str]], np.ndarray]:
+def at_angles(degrees):
     """A model that places texts on a circle; unknown texts are opposite to 0."""
 
-    def model(texts: list[str]) -> np.ndarray:
+    def model(texts):
         turns = np.radians([degrees.get(text, 180) for text in texts])
         return np.stack([np.cos(turns), np.sin(turns)], axis=1).astype(np.float32)
 
     return model
 
 
-def evaluated(
-    data: Any, reports: Any = None, *, model: Any = None, ranking: str = "model", **options: Any
-) -> dict[str, Any]:
+def evaluated(data, reports=None, *, model=None, ranking="model", **options):
     """The scores of one ranking."""
-    how = {"resamples": 0, "progress": False, **options}
-    found = aoe_train.evaluate(
-        model or at_angles({}), suite="tracker", data=data, reports=reports, **how
-    )
+    how = {"resamples": 0, **options}
+    found = evaluate(model or at_angles({}), suite="tracker", data=data, reports=reports, **how)
     ((_, scores),) = found.to_dict()[ranking].items()
     return dict(scores)
 
 
-def tracker_of(days: Sequence[float] | None) -> pl.DataFrame:
+def tracker_of(days):
     """Reports a, b, c …, written on these days of 2020."""
     ids = [*"abcdefghijklm"][: 6 if days is None else len(days)]
     reports = pl.DataFrame({"id": ids, "text": ids})
@@ -45,12 +37,12 @@ def tracker_of(days: Sequence[float] | None) -> pl.DataFrame:
     return reports.with_columns(created=pl.Series([f"2020-01-{1 + day:02}" for day in days]))
 
 
-def pairs_of(*pairs: tuple[str, str]) -> pl.DataFrame:
+def pairs_of(*pairs):
     return pl.DataFrame(pairs, schema=["duplicate", "canonical"], orient="row")
 
 
 @pytest.mark.parametrize(
-    ("days", "pairs", "nearest", "expected"),
+    "days, pairs, nearest, expected",
     [
         # a is the newest; c comes first, then b and d
         (
@@ -114,7 +106,7 @@ def test_the_weight_is_chosen_only_on_the_known_split():
     reports = pl.DataFrame({"id": [*"abcdef"], "text": texts})
     vectors = np.array([[1, 0], [0, 1], [0.1, 1], [-1, 0], [0.9, -0.1], [0, -1]], np.float32)
 
-    def model(asked: list[str]) -> np.ndarray:
+    def model(asked):
         return vectors[[texts.index(text) for text in asked]]
 
     data = {"test": pairs_of(("e", "d")), "validation": pairs_of(("c", "b"))}
@@ -142,7 +134,7 @@ REPORTS = [
 ]
 
 
-def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
+def write_tracker(folder, *, created=True):
     """Nine reports, four of them duplicates in two splits, as plain files."""
     reports = pl.DataFrame(REPORTS, schema=["title", "body"], orient="row").with_row_index(
         "id", offset=10
@@ -159,9 +151,9 @@ def write_tracker(folder: Path, *, created: bool = True) -> dict[str, Path]:
 
 def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     files = write_tracker(tmp_path)
-    seen: list[str] = []
+    seen = []
 
-    def model(texts: list[str]) -> np.ndarray:
+    def model(texts):
         seen.extend(texts)
         return at_angles({})(texts)
 
@@ -175,7 +167,7 @@ def test_plain_files_and_notes_on_dropped_pairs(tmp_path, capsys):
     assert "pairs: left out 1 reports without text" in told
     assert evaluated(**files, split="validation")["n"] == 2
     (files["data"] / "test.tsv").unlink()
-    with pytest.raises(DataError, match=r"no split 'test'; choose one of validation"):
+    with data_error(r"no split 'test'; choose one of validation"):
         evaluated(**files)
 
 
@@ -185,7 +177,7 @@ def test_a_file_without_times(tmp_path, capsys):
     assert evaluated(**file, progress=True)["n"] == 2
     note = "test.tsv: no times (a column created), so candidates include newer reports"
     assert note in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="has no splits; leave split= out"):
+    with config_error("has no splits; leave split= out"):
         evaluated(**file, split="validation")
 
 
@@ -202,9 +194,7 @@ def test_ids_from_gis_or_renamed_columns():
     reports = pl.DataFrame({"id": [1, 2], "summary": ["a", "b"]})
     pairs = pl.DataFrame({"bug": [1], "dup_of": ["2"]})
     assert evaluated(pairs, reports, columns={"duplicate": "bug", "canonical": "dup_of"})["n"] == 1
-    with pytest.raises(
-        ConfigError, match="columns=: found text1; with reports= expected duplicate and"
-    ):
+    with config_error("columns=: found text1; with reports= expected duplicate and"):
         evaluated(pairs, reports, columns={"text1": "bug"})
 
 
@@ -219,7 +209,7 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("reports", "pairs", "message"),
+    "reports, pairs, message",
     [
         ({"id": [1, 1], "title": ["a", "b"]}, {}, "1 ids occur in several rows, first 1"),
         ({"number": [1, 2]}, {}, "expected id, text or title and body"),
@@ -238,7 +228,7 @@ def test_pairs_of_texts_without_reports(tmp_path, capsys):
 )
 def test_invalid_trackers(reports, pairs, message):
     table = pl.DataFrame(reports or {"id": [1, 2], "title": ["a", "b"]})
-    with pytest.raises(DataError, match=message):
+    with data_error(message):
         evaluated(pl.DataFrame(pairs or {"duplicate": [1], "canonical": [2]}), table)
 
 

@@ -1,34 +1,30 @@
 """Models that are evaluated: functions, sizes of vectors, and the cache of vectors."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
+from numpy.linalg import norm
 
-import aoe_train
-from aoe_train import Encoder
+from aoe_train import Encoder, evaluate
 from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 
 TEXTS = ["a man is playing a flute", "the dog is eating", "a red boat", "a cat"]
-FEW = {"resamples": 0, "progress": False, "suite": "sts"}
+FEW = {"resamples": 0, "suite": "sts"}
 
 
 class Counting(Encoder):
     """A deterministic model that records its calls."""
 
-    def __init__(
-        self, bert: Path, turn: float = 0.0, fails_after: int | None = None, **settings: Any
-    ) -> None:
-        real = Encoder.load(bert, device="cpu", **settings)
+    def __init__(self, bert, turn=0.0, fails_after=None, **settings):
+        real = Encoder.load(bert, **settings)
         super().__init__(real.model, real.tokenizer, real.settings)
         self.turn, self.fails_after = turn, fails_after
-        self.calls: list[list[str]] = []
+        self.calls = []
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self):
         return {"name": "counting"}
 
-    def encode(self, texts: Any, *, prompt: str | None = None, **_: object) -> np.ndarray:
+    def encode(self, texts, *, prompt=None, **_):
         if self.fails_after is not None and len(self.calls) == self.fails_after:
             raise KeyboardInterrupt
         self.calls.append(texts)
@@ -38,17 +34,17 @@ class Counting(Encoder):
         )
 
 
-def evaluated(model: Any, texts: list[str] = TEXTS, **options: Any) -> dict[str, Any]:
+def evaluated(model, texts=TEXTS, **options):
     """The scores of pairs of the first text and each one."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
     ]
-    (found,) = aoe_train.evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
+    (found,) = evaluate(model, data=rows, **{**FEW, **options}).to_dict().values()
     return dict(found)
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AOE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -79,7 +75,7 @@ def test_a_killed_run_resumes_and_long_texts_have_smaller_batches(bert):
 class Longer(Counting):
     """Its vectors have twice as many dimensions."""
 
-    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+    def encode(self, texts, **options):
         return np.hstack([super().encode(texts, **options)] * 2)
 
 
@@ -97,7 +93,7 @@ def test_vectors_of_a_changed_model_are_deleted(bert, capsys, kind):
 
 
 def test_only_finite_vectors_are_cached(bert):
-    with pytest.raises(DataError, match="vectors of 4 of 4 texts contain NaN or infinity"):
+    with data_error("vectors of 4 of 4 texts contain NaN or infinity"):
         evaluated(broken := Counting(bert, turn=float("nan")))
     broken.turn = 0.0
     evaluated(broken)
@@ -107,7 +103,7 @@ def test_only_finite_vectors_are_cached(bert):
 def test_vectors_are_cached_per_prompt(bert):
     prompts = {"query": "q: ", "a": "a"}
     model = Counting(bert, prompts=prompts)
-    asked: list[dict[str, Any]] = [{}, *({"prompt": prompt} for prompt in ("", "a"))]
+    asked = [{}, *({"prompt": prompt} for prompt in ("", "a"))]
     asked += [{"prompt_name": name} for name in ("query", "a")]
     found = [evaluated(model, **options) for options in asked]
     assert found[0] == found[1]
@@ -120,7 +116,7 @@ def test_vectors_are_cached_per_prompt(bert):
         ({"prompt_name": "x"}, "no prompt 'x'; this model has 'query', 'document', 'a'"),
         ({"prompt": "a", "prompt_name": "query"}, "give only one of them"),
     ):
-        with pytest.raises(ConfigError, match=message):
+        with config_error(message):
             evaluated(model, **options)
 
 
@@ -140,17 +136,17 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     class Wide(Counting):
         """Vectors of length 1 in five dimensions."""
 
-        def encode(self, texts: Any, **_: object) -> np.ndarray:
+        def encode(self, texts, **_):
             self.calls.append(texts)
             drawn = np.array(
                 [np.random.default_rng([*text.encode()]).normal(size=5) for text in texts]
             )
-            return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+            return (drawn / norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
     rows = [{"text1": TEXTS[0], "text2": text, "score": place} for place, text in enumerate(TEXTS)]
     model, how = Wide(bert), {"data": rows, "cache": False, **FEW}
     formats = ["float32", "int8", "ubinary"]
-    told = aoe_train.evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
+    told = evaluate(model, dim=[5, 3], quantize=formats, **how).to_dict()["sizes"]
     assert [(one["dim"], one["bytes"]) for one in told] == [
         (5, 20),
         (5, 5),
@@ -166,19 +162,19 @@ def test_all_sizes_of_a_model_encode_its_texts_once(bert):
     assert rounded == pytest.approx(exact, abs=0.01)
     signs = np.sign(vectors)
     assert bits == pytest.approx(np.corrcoef(signs @ signs[0], range(4))[0, 1], abs=1e-6)
-    cut = vectors[:, :3] / np.linalg.norm(vectors[:, :3], axis=1, keepdims=True)
+    cut = vectors[:, :3] / norm(vectors[:, :3], axis=1, keepdims=True)
     assert short == pytest.approx(np.corrcoef(cut @ cut[0], range(4))[0, 1], abs=1e-6)
 
 
 def test_functions(cache):
-    def embed(texts: list[str]) -> list[list[float]]:
+    def embed(texts):
         return [[1.0, len(text)] for text in texts]
 
     assert evaluated(embed, ["a", "four", "far too long"])["spearman"] == pytest.approx(-1)
     assert not list(cache.rglob("*.sqlite"))  # nothing identifies a function
-    with pytest.raises(ConfigError, match="no prompt 'missing'"):
+    with config_error("no prompt 'missing'"):
         evaluated(embed, prompt_name="missing")
-    wrong: list[Any] = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
+    wrong = [[[1.0]], [[np.nan]] * 3, [[1.0], [1.0, 2.0], [1.0]]]
     for rows in wrong:
-        with pytest.raises(DataError, match=r"^<lambda>: "):
+        with data_error(r"^<lambda>: "):
             evaluated(lambda texts, rows=rows: rows, TEXTS[:3])

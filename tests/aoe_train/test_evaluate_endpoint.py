@@ -1,39 +1,36 @@
 """An endpoint with OpenAI's protocol: requests, and errors for faulty replies."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-import aoe_train
+from aoe_train import evaluate
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
-from tests.aoe_train.embeddings_server import Answer, Server, listing, serving, vector
+from tests.aoe_train.embeddings_server import listing, serving, vector
+from tests.aoe_train.refusals import config_error, data_error
 
 
-def evaluated(
-    texts: list[str], url: str | None, *, model: Any = "m", **options: Any
-) -> dict[str, Any]:
+def evaluated(texts, url, *, model="m", **options):
     """Scores of pairs of these texts, which the server encodes."""
     rows = [
         {"text1": texts[0], "text2": text, "score": place % 6} for place, text in enumerate(texts)
     ]
-    how = {"cache": False, "resamples": 0, "progress": False, "suite": "sts", **options}
-    (found,) = aoe_train.evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
+    how = {"cache": False, "resamples": 0, "suite": "sts", **options}
+    (found,) = evaluate(model, endpoint=url, data=rows, **how).to_dict().values()
     return dict(found)
 
 
-async def no_pause(*_: object) -> None:
+async def no_pause(*_):
     """Doesn't wait."""
 
 
 @pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server():
     with serving() as found:
         yield found
 
@@ -47,7 +44,7 @@ def test_vectors_in_text_order_from_several_requests(server):
     evaluated(["a" * 150_000, "b" * 150_000, "c", "d"], server.url + "/embeddings")
     assert [len(asked["input"]) for asked in server.asked[3:]] == [1, 3]  # long texts
 
-    async def notebook() -> Any:  # within a running loop
+    async def notebook():  # within a running loop
         return evaluated(["a", "b", "cc"], server.url)
 
     assert asyncio.run(notebook())["n"] == 3
@@ -66,7 +63,7 @@ def test_a_key_is_sent_only_to_its_host_and_never_shown(server, monkeypatch):
         evaluated(TEXTS, server.url, api_key_env="MINE")
     assert server.keys == [None, "Bearer sk-secret"]
     assert "sk-secret" not in str(caught.value)
-    with pytest.raises(ConfigError, match="plain http"):
+    with config_error("plain http"):
         evaluated(TEXTS, "http://host.example/v1", api_key_env="MINE")
 
 
@@ -98,12 +95,12 @@ def test_temporary_failures_are_retried(server, monkeypatch):
         evaluated(TEXTS, "http://127.0.0.1:9/v1")
 
 
-def refused(status: int, **said: str) -> Answer:
+def refused(status, **said):
     return status, {"error": said}
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "words"),
+    "answer, error, words",
     [
         (refused(401, message="bad key"), AuthError, "refused a request without a key (HTTP 401)"),
         (refused(400, message="Incorrect API key"), AuthError, "(HTTP 400: Incorrect API key)"),
@@ -147,19 +144,19 @@ def test_errors_for_bad_replies(server, monkeypatch, answer, error, words):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")]
+    "text, words", [("", "is empty"), (" \n", "is empty"), ("\ud800", "surrogate")]
 )
 def test_texts_that_are_refused(server, text, words):
     class Task:
         name, texts, measure = "mine", ["a", text], None
 
-    with pytest.raises(DataError, match=words):
-        aoe_train.evaluate("m", endpoint=server.url, tasks=[Task()], cache=False, progress=False)
+    with data_error(words):
+        evaluate("m", endpoint=server.url, tasks=[Task()], cache=False)
     assert not server.asked
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    "url, words",
     [
         ("http://me:pw@host/v1", "holds a user or password"),
         ("https://api.openai.com/v1", "no key; set OPENAI_API_KEY"),

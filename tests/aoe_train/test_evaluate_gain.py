@@ -1,22 +1,22 @@
 """Intervals, paired tests, and whether a model is better than another."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import stats
 
-import aoe_train
+from aoe_train import evaluate
 from aoe_train.evaluation.pair_metrics import Binary, Correlation, correlation
 from aoe_train.evaluation.resample import Comparison, Interval, Resampling, compare, intervals
 from aoe_train.evaluation.score import Gain, UncertainLabels, gain, reliability
-from pairkit import DataError
+from tests.aoe_train.refusals import data_error
 from tests.aoe_train.tiny import save_bert
 
 
-def noisy(n: int, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    generator = np.random.default_rng(seed)
+def noisy(n, seed, noise):
+    generator = default_rng(seed)
     labels = generator.integers(0, 6, n).astype(float)
     return labels / 5 + generator.normal(0, noise, n), labels
 
@@ -39,14 +39,14 @@ def test_intervals_equal_scipys_and_depend_only_on_the_seed(monkeypatch):
     assert intervals(judged, Resampling(2000, 8)) != ours
     monkeypatch.setattr("aoe_train.evaluation.resample._MAX_COUNTS", 1000)
     assert intervals(judged, Resampling(2000, 1)) == ours
-    with pytest.raises(DataError, match="150 examples against 49"):
+    with data_error("150 examples against 49"):
         compare(judged, correlation(*noisy(49, 0, 0.3), "task"), Resampling(100, 0))
 
 
 def test_p_values():
     labels = noisy(300, 1, 0.1)[1]
     good, bad, alike = (
-        correlation(labels / 5 + np.random.default_rng(seed).normal(0, noise, 300), labels, "task")
+        correlation(labels / 5 + default_rng(seed).normal(0, noise, 300), labels, "task")
         for seed, noise in ((1, 0.1), (2, 0.8), (3, 0.1))
     )
     ahead = compare(good, bad, Resampling(999, 0))["spearman"]
@@ -66,7 +66,7 @@ RIGHT, HALF = np.tile([0.9, 0.8, 0.2, 0.1], 20), np.tile([0.9, 0.15, 0.2, 0.1], 
 HOW = Resampling(200, 1)
 
 
-def some(low: float, high: float, reliability: float = 1.0) -> Gain:
+def some(low, high, reliability=1.0):
     middle = (low + high) / 2
     return Gain(
         "roc_auc",
@@ -82,7 +82,7 @@ def some(low: float, high: float, reliability: float = 1.0) -> Gain:
 def test_the_verdict_follows_from_the_interval():
     assert [
         some(*ends).word for ends in ((0.004, 0.018), (0.0, 0.01), (-0.01, 0.01), (-0.02, -0.001))
-    ] == [*("better", "inconclusive", "inconclusive", "worse")]
+    ] == ["better", "inconclusive", "inconclusive", "worse"]
     assert str(some(0.004, 0.018)) == "AUC 89.32 -> 90.41 (+1.10 [0.40, 1.80], 1,412 pairs)"
     assert "[0.40, 1.80], corrected for uncertain labels, 1,412 pairs)" in str(
         some(0.004, 0.018, 0.8)
@@ -108,7 +108,7 @@ def test_a_gain_by_hand():
 
 
 def test_intervals_widen_with_label_uncertainty():
-    def width(sure: float) -> float:
+    def width(sure):
         probabilities = np.where(LABELS == 1, sure, 1 - sure)
         found = gain(
             Binary(RIGHT, LABELS, probabilities=probabilities),
@@ -154,14 +154,14 @@ def test_too_few_pairs_show_nothing():
 
 def test_gains_of_an_evaluation(tmp_path, capsys):
     """With labels 0 and 1, and with the probabilities of `label judge`."""
-    rows: list[dict[str, Any]] = [
+    rows = [
         {"text1": f"a {word}", "text2": f"the {other}", "label": int(word == other)}
         for word in ("man", "dog", "plane")
         for other in ("man", "dog", "plane", "cat")
     ]
     bert, copy = save_bert(tmp_path / "bert", seed=1), save_bert(tmp_path / "other", seed=2)
-    how: dict[str, Any] = {"against": str(copy), "resamples": 100, "cache": False}
-    plain = aoe_train.evaluate(str(bert), data=rows, **how)
+    how = {"against": str(copy), "resamples": 100}
+    plain = evaluate(str(bert), data=rows, **how)
     assert "using AUC, F1 and accuracy (suite='binary')" in capsys.readouterr().err
     (found,) = plain.gains.values()
     told = plain.to_dict()["the list given"]
@@ -171,16 +171,16 @@ def test_gains_of_an_evaluation(tmp_path, capsys):
     judged = [
         {**row, "judged": "", "votes": [], "probability": 0.1 + 0.8 * row["label"]} for row in rows
     ]
-    (doubted,) = aoe_train.evaluate(str(bert), data=judged, **how).gains.values()
+    (doubted,) = evaluate(str(bert), data=judged, **how).gains.values()
     assert doubted.reliability < 1
     assert (doubted.after, doubted.before) == (found.after, found.before)
     strange = [{**row, "probability": 7.5} for row in judged]
-    (taken,) = aoe_train.evaluate(str(bert), data=strange, **how).gains.values()
+    (taken,) = evaluate(str(bert), data=strange, **how).gains.values()
     assert taken.reliability == 1
     scores = [{**row, "label": 0.5 + row["label"]} for row in rows]
-    (by_rank,) = aoe_train.evaluate(str(bert), data=scores, **how).gains.values()
+    (by_rank,) = evaluate(str(bert), data=scores, **how).gains.values()
     assert by_rank.metric == "spearman"
-    assert not aoe_train.evaluate(str(bert), data=rows, **{**how, "resamples": 0}).gains
+    assert not evaluate(str(bert), data=rows, **{**how, "resamples": 0}).gains
 
 
 once = np.ones((1, 4))

@@ -3,28 +3,28 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from aoe_train import Encoder
 from pairkit import ConfigError, DataError, RemoteError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import edit
 
 
-def pickled(folder: Path) -> None:
+def pickled(folder):
     torch.save({}, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
-def cut_in_half(folder: Path) -> None:
+def cut_in_half(folder):
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "message"),
+    "source, error, message",
     [
         *(
             (name, ConfigError, "no such folder")
@@ -40,18 +40,18 @@ def test_invalid_model_names_are_refused(source, error, message):
         Encoder.load(source)
 
 
-def pointer(folder: Path) -> None:
+def pointer(folder):
     (folder / "model.safetensors").write_text(
         "version https://git-lfs.github.com/spec/v1\noid sha256:1\n"
     )
 
 
-def changed(**fields: object) -> Any:
+def changed(**fields):
     return lambda folder: edit(folder / "config.json", **fields)
 
 
 @pytest.mark.parametrize(
-    ("harm", "error", "message"),
+    "harm, error, message",
     [
         (pickled, ConfigError, "pickle"),
         (lambda folder: (folder / "model.safetensors").unlink(), ConfigError, "no weights"),
@@ -104,7 +104,7 @@ def offline(monkeypatch):
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("revision", [None, "main", "abc123"])
 def test_unpinned_code_is_refused_before_any_download(revision):
-    with pytest.raises(ConfigError, match="pin the commit"):
+    with config_error("pin the commit"):
         Encoder.load("org/m", trust_remote_code=True, revision=revision)
 
 
@@ -113,7 +113,7 @@ def test_pinned_or_local_code_runs(own, monkeypatch):
     for source, revision in ((own, None), ("org/m", "a" * 40)):
         encoder = Encoder.load(source, revision=revision, trust_remote_code=True)
         assert type(encoder.model.backbone).__name__ == "FunctionEmbedder"
-    with pytest.raises(ConfigError, match="trust_remote_code=True"):
+    with config_error("trust_remote_code=True"):
         Encoder.load(own)
 
 
@@ -122,11 +122,11 @@ def test_code_of_another_repository_is_refused(own, name, monkeypatch):
     edit(own / name, auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: own)
     for source in (own, "org/m"):
-        with pytest.raises(ConfigError, match="another repository"):
+        with config_error("another repository"):
             Encoder.load(source, revision="a" * 40, trust_remote_code=True)
 
 
-def adapters(folder: Path, copy: Path, base: str) -> Path:
+def adapters(folder, copy, base):
     folder.mkdir()
     shutil.copy(copy / "model.safetensors", folder / "adapter_model.safetensors")
     config = {"peft_type": "LORA", "base_model_name_or_path": base}
@@ -135,7 +135,7 @@ def adapters(folder: Path, copy: Path, base: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("base", "expected", "message"),
+    "base, expected, message",
     [
         ("nobody/nothing-of-this-name", RemoteError, "Hub could not be reached"),
         ("/nowhere/at/all", ConfigError, "no such folder"),
@@ -152,13 +152,13 @@ def test_missing_base_of_adapters(copy, tmp_path, base, expected, message):
 
 @pytest.mark.usefixtures("offline")
 def test_base_of_adapters_is_checked_like_a_model(own, tmp_path):
-    with pytest.raises(ConfigError, match="pin the commit"):
+    with config_error("pin the commit"):
         Encoder.load(adapters(tmp_path / "a", own, "org/m"), trust_remote_code=True)
     edit(own / "config.json", auto_map={"AutoModel": "other/m--own.FunctionEmbedder"})
     folder = adapters(tmp_path / "b", own, str(own))
-    with pytest.raises(ConfigError, match="another repository"):
+    with config_error("another repository"):
         Encoder.load(folder, trust_remote_code=True)
     edit(own / "config.json", auto_map=None, model_type="bert")
     pickled(own)
-    with pytest.raises(ConfigError, match="pickle"):
+    with config_error("pickle"):
         Encoder.load(folder)

@@ -5,10 +5,8 @@ import os
 import pickle
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,18 +21,18 @@ from benchmarks.hostile_texts import MARKUP
 from benchmarks.mutated import mutated
 from pairkit import ConfigError, DataError, PairkitError
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import edit
+from tests.aoe_train.tiny import edit, read_json
 from tests.support.linear import assert_linear, repeated
 
 
-def refused(load: Callable[[], object], error: type[PairkitError], message: str) -> None:
+def refused(load, error, message):
     with pytest.raises(error, match=message) as caught:
         load()
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("fields", "error", "message"),
+    "fields, error, message",
     [
         ({"attn_implementation": "evil/kernel"}, ConfigError, "would download and run code"),
         (
@@ -91,7 +89,7 @@ def test_hostile_json(copy, name, content):
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    "fields, message",
     [
         ({"megatron_config": {"a": 1}, "megatron_core": "evil"}, "megatron_co"),
         ({"megatron_core": "evil"}, "megatron_core is set"),
@@ -121,7 +119,7 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
         "invert": False,
     }
     edit(copy / "tokenizer.json", pre_tokenizer=split)
-    encoder = Encoder.load(copy, device="cpu")
+    encoder = Encoder.load(copy)
     refused(lambda: encoder.encode(["a" * 40 + "!"]), DataError, "tokenizer failed on")
     merged = {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
     edit(
@@ -133,7 +131,7 @@ def test_a_tokenizer_rule_that_takes_too_long(copy):
 # Folders of sentence-transformers
 
 
-def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = None) -> Path:
+def write_modules(folder, *kinds, pooling=None):
     """Write modules.json, with the transformer in the folder itself."""
     types = [kind if "." in kind else f"sentence_transformers.models.{kind}" for kind in kinds]
     listed = [
@@ -151,10 +149,10 @@ def write_modules(folder: Path, *kinds: str, pooling: dict[str, Any] | None = No
 class Bomb:
     """Creates a file when it is unpickled."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return Path.touch, (self.path,)
 
 
@@ -168,7 +166,7 @@ def test_a_router_of_release_5_is_not_opened(copy, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kinds", "pooling", "message"),
+    "kinds, pooling, message",
     [
         *(
             (["Transformer", "Pooling", kind], None, f"use sentence-transformers for .*{kind}")
@@ -203,7 +201,7 @@ DENSE, TRANSFORMER = "2_m/config.json", "sentence_bert_config.json"
 
 
 @pytest.mark.parametrize(
-    ("file", "fields", "message"),
+    "file, fields, message",
     [
         (DENSE, {"activation_function": "os.system"}, "activation_function = 'os.system'"),
         (DENSE, {"activation_function": "torch.nn.modules.module.Module"}, "activation_function"),
@@ -232,7 +230,7 @@ def test_unlisted_settings_of_modules_are_refused(copy, file, fields, message):
 @pytest.mark.parametrize("path", ["../other", "/etc", "a/b", "..", "1_m/../.."])
 def test_module_paths_outside_the_folder_are_refused(copy, path):
     write_modules(copy, "Transformer", "Pooling")
-    listed = json.loads((copy / "modules.json").read_text())
+    listed = read_json(copy / "modules.json")
     listed[1]["path"] = path
     (copy / "modules.json").write_text(json.dumps(listed))
     refused(lambda: Encoder.load(copy), DataError, "path = ")
@@ -247,8 +245,8 @@ ROWS = [
 
 
 def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
-    def evaluate() -> object:
-        return aoe_train.evaluate(copy, data=ROWS, resamples=0, progress=False)
+    def evaluate():
+        return aoe_train.evaluate(copy, data=ROWS, resamples=0)
 
     path = copy / "training_texts.npy"
     np.save(path, np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
@@ -271,13 +269,8 @@ def test_hash_files_that_are_pickles_or_too_large(copy, tmp_path):
 
 
 def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
-    def train() -> object:
-        options = {
-            "epochs": 3,
-            "batch_size": 2,
-            "settings": {"log.checkpoint_steps": 1},
-            "progress": False,
-        }
+    def train():
+        options = {"epochs": 3, "batch_size": 2, "settings": {"log.checkpoint_steps": 1}}
         return aoe_train.train(ROWS, backbone=bert, out=tmp_path / "m", preset="cosent", **options)
 
     kill_at(2)
@@ -290,7 +283,7 @@ def test_pickled_training_states_are_refused(bert, tmp_path, kill_at):
 
 
 def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
-    assert Encoder.load("minilm", device="cpu").dim == 384
+    assert Encoder.load("minilm").dim == 384
     copy = Path(shutil.copytree(minilm, tmp_path / "model"))
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("importlib.util.find_spec", lambda _: found)
@@ -307,7 +300,7 @@ def test_a_modified_packaged_model_is_refused(minilm, tmp_path, monkeypatch):
         message = rf"{name} differs from the published.*give the folder"
         refused(lambda: Encoder.load("minilm"), ConfigError, message)
         if name == "config.json":
-            assert Encoder.load(copy, device="cpu").dim == 384
+            assert Encoder.load(copy).dim == 384
         if size:
             os.truncate(copy / name, size)
         else:
@@ -324,7 +317,7 @@ def saved(shallow, tmp_path_factory):
         "normalize": True,
         "pooling": "avg",
     }
-    Encoder.load(shallow, device="cpu", dense=[4], **options).save(theirs)
+    Encoder.load(shallow, dense=[4], **options).save(theirs)
     ours = Path(shutil.copytree(theirs, theirs.parent / "ours"))
     (theirs / "aoe.json").unlink()
     return theirs, ours
@@ -340,15 +333,13 @@ def test_mutated_values_are_refused_in_one_line(saved, number, seed):
     before = path.read_text()
     path.write_text(json.dumps(mutated(json.loads(before), random.Random(seed))))
     told = refusal_of(
-        lambda: Encoder.load(
-            ours if path.name == "aoe.json" else theirs, device="cpu", inference_only=True
-        )
+        lambda: Encoder.load(ours if path.name == "aoe.json" else theirs, inference_only=True)
     )
     path.write_text(before)
     assert ("\n" in told, len(told) < 2000) == (False, True)
 
 
-def refusal_of(call: Callable[[], object]) -> str:
+def refusal_of(call):
     try:
         call()
     except (ConfigError, DataError) as error:

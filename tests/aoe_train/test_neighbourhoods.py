@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from aoe_train.data.examples import read_examples
@@ -42,11 +43,11 @@ def dense_teacher(texts, vectors, smoothing, neighbours, weight):
     weight=st.sampled_from([0, 0.2, 0.9]),
 )
 def test_the_teacher_equals_its_formulas(seed, smoothing, neighbours, weight):
-    vectors = np.random.default_rng(seed).normal(size=(len(TEXTS), 6))
+    vectors = default_rng(seed).normal(size=(len(TEXTS), 6))
     given = TeacherSettings(smoothing=smoothing, neighbours=neighbours, lexical_weight=weight)
     teacher = neighbour_teacher(TEXTS, vectors.astype(np.float32), given)
     expected, nearest = dense_teacher(TEXTS, vectors, smoothing, neighbours, weight)
-    rows = np.random.default_rng(seed).permutation(len(TEXTS))[:12]
+    rows = default_rng(seed).permutation(len(TEXTS))[:12]
     found = teacher.of_rows(rows).numpy()
     assert (found[:, 0] == found[:, 1]).all()
     np.testing.assert_allclose(found[:, 0] @ found[:, 0].T, expected[np.ix_(rows, rows)], atol=2e-5)

@@ -7,7 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from numpy.linalg import norm
+from torch.autograd import grad
+from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import Guide, contrastive_loss, false_negatives
 from aoe_train.objectives.labelled_pairs import TINY, BatchTeachers, cosine, unit
@@ -22,9 +24,7 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(
-    seed: int, rows: int = 6, dim: int = 5, distinct: int = 7
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def draw(seed, rows=6, dim=5, distinct=7):
     """A batch with repeated texts; equal texts have equal vectors."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(distinct, dim, generator=generator, dtype=torch.float64)
@@ -33,7 +33,7 @@ def draw(
     return table[texts[:, 0]], table[texts[:, 1]], texts, positive
 
 
-def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude") -> float:
+def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclude"):
     """The loss in plain loops; `numbers` are the (anchor, candidate) texts of each row."""
     together = {frozenset(pair) for pair, good in zip(numbers, positive, strict=True) if good}
     losses = []
@@ -42,9 +42,7 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
             continue
         partners, total = [], 0.0
         for j, other in enumerate(candidates):
-            similarity = math.exp(
-                anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other) / tau
-            )
+            similarity = math.exp(anchor @ other / norm(anchor) / norm(other) / tau)
             texts = (numbers[i][0], numbers[j][1])
             is_copy = texts[0] == texts[1] or frozenset(texts) in together
             if i == j or (usable[j] and is_copy and duplicates == "positive"):
@@ -56,7 +54,7 @@ def plain(anchors, candidates, numbers, positive, tau, usable, duplicates="exclu
 
 
 @pytest.mark.parametrize(
-    ("texts", "positive", "expected"),
+    "texts, positive, expected",
     [
         # 0-1 and 0-2 share an anchor, 3-1 shares a partner, 4-0 has that anchor second, 0-5 is labelled "no".
         (
@@ -135,7 +133,7 @@ def test_equal_texts_are_not_extra_candidates():
         )
 
 
-def drawn(seed: int, negatives: int, rows: int = 6) -> tuple[Tensor, Tensor]:
+def drawn(seed, negatives, rows=6):
     """The model's and the guide's vectors (row, column, dim) of distinct texts."""
     generator = torch.Generator().manual_seed(seed)
     shape = rows, 2 + negatives
@@ -183,9 +181,9 @@ def test_value_and_gradient_equal_sentence_transformers(
     objective = Objective(wanted, dim=5, kind=kind, teachers=TeacherInfo(guide=True))
     texts = torch.arange(vectors.shape[0] * vectors.shape[1]).view(vectors.shape[:2])
     found = objective(vectors, None, texts, BatchTeachers(guide=guide))["loss"]
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    (ours,), (peers,) = (torch.autograd.grad(loss, vectors) for loss in (found, expected))
-    torch.testing.assert_close(ours, peers, rtol=1e-10, atol=1e-12)
+    assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    (ours,), (peers,) = (grad(loss, vectors) for loss in (found, expected))
+    assert_close(ours, peers, rtol=1e-10, atol=1e-12)
 
 
 @quick
@@ -202,32 +200,30 @@ def test_guide_filters_both_directions(seed, margin):
     both = contrastive_loss(*sides, texts, positive, 0.1, there, symmetric=True)
     one = contrastive_loss(*sides, texts, positive, 0.1, there)
     other = contrastive_loss(*sides[::-1], texts.flip(1), positive, 0.1, back)
-    torch.testing.assert_close(both, (one + other) / 2)
+    assert_close(both, (one + other) / 2)
 
 
 scales = st.sampled_from([0.5, 1.0, 20.0, 100.0])
 
 
-def ranking_plain(scores: Tensor, labels: Tensor, scale: float, margin: float = 0.0) -> Tensor:
+def ranking_plain(scores, labels, scale, margin=0.0):
     """All B^2 differences at once."""
     apart = margin * (labels[:, None] - labels[None, :])
     terms = scale * (scores[None, :] - scores[:, None] + apart)[labels[:, None] > labels[None, :]]
     return torch.cat([terms.new_zeros(1), terms]).logsumexp(0)
 
 
-def draw_scores(seed: int, size: int, levels: int) -> tuple[Tensor, Tensor]:
+def draw_scores(seed, size, levels):
     """Scores in [-1, 1] and labels of at most `levels` values, in float64."""
     generator = torch.Generator().manual_seed(seed)
     scores = torch.rand(size, generator=generator, dtype=torch.float64) * 2 - 1
     return scores, torch.randint(levels, (size,), generator=generator).double()
 
 
-def value_and_gradient(
-    loss, scores: Tensor, labels: Tensor, scale: float, *margin
-) -> tuple[Tensor, Tensor]:
+def value_and_gradient(loss, scores, labels, scale, *margin):
     scores = scores.clone().requires_grad_()
     value = loss(scores, labels, scale, *margin)
-    return value.detach(), torch.autograd.grad(value, scores)[0]
+    return value.detach(), grad(value, scores)[0]
 
 
 @quick
@@ -242,8 +238,8 @@ def test_equals_plain_form(seed, size, levels, scale, margin):
     scores, labels = draw_scores(seed, size, levels)
     value, gradient = value_and_gradient(ranking_loss, scores, labels, scale, margin)
     plain_value, plain_gradient = value_and_gradient(ranking_plain, scores, labels, scale, margin)
-    torch.testing.assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
-    torch.testing.assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
+    assert_close(value, plain_value, rtol=1e-12 if margin == 0 else 1e-9, atol=1e-12)
+    assert_close(gradient, plain_gradient, rtol=1e-9, atol=1e-11)
 
 
 @quick
@@ -252,35 +248,35 @@ def test_float32_is_accurate(seed, size, levels):
     scores, labels = draw_scores(seed, size, levels)
     exact_value, exact_gradient = value_and_gradient(ranking_plain, scores, labels, 20.0)
     value, gradient = value_and_gradient(ranking_loss, scores.float(), labels.float(), 20.0)
-    torch.testing.assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
-    torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
+    assert_close(value.double(), exact_value, rtol=2e-6, atol=1e-5)
+    assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)
 
 
 MEASURES = [cosine, angle_reference]
 ROOT_HALF = math.sqrt(0.5)
 
 
-def draw_vectors(seed: int, rows: int = 4, dim: int = 6) -> tuple[Tensor, Tensor]:
+def draw_vectors(seed, rows=4, dim=6):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(2, rows, dim, generator=generator, dtype=torch.float64).unbind()
 
 
-def as_complex(vectors: Tensor) -> np.ndarray:
+def as_complex(vectors):
     half = vectors.shape[1] // 2
     array = vectors.numpy()
     return array[:, :half].astype(np.complex128) + 1j * array[:, half:]
 
 
-def reference_by_division(first: Tensor, second: Tensor) -> np.ndarray:
+def reference_by_division(first, second):
     """The reference's steps: (z / w) |w|^2 / |Y|^2, divided by |X| / |Y|, real and imaginary parts summed."""
     z, w = as_complex(first), as_complex(second)
-    x, y = np.linalg.norm(z, axis=1, keepdims=True), np.linalg.norm(w, axis=1, keepdims=True)
+    x, y = norm(z, axis=1, keepdims=True), norm(w, axis=1, keepdims=True)
     quotient = (z / w) * np.abs(w) ** 2 / y**2 / (x / y)
     return np.abs(quotient.real.sum(1) + quotient.imag.sum(1))
 
 
 @pytest.mark.parametrize(
-    ("measure", "x", "y", "expected"),
+    "measure, x, y, expected",
     [
         (cosine, [3, 4], [4, 3], 24 / 25),
         (angle_reference, [1, 0], [1, 0], 1.0),
@@ -319,7 +315,7 @@ def test_short_vectors_give_bounded_gradients(measure, size):
     for pair in ((short, other), (other, short), (short, short)):
         value = measure(*pair)
         assert value.item() == pytest.approx(0, abs=1e-5)
-        for gradient in torch.autograd.grad(value.sum(), (short, other), allow_unused=True):
+        for gradient in grad(value.sum(), (short, other), allow_unused=True):
             assert gradient is None or (gradient.abs() < 10).all()
 
 

@@ -2,16 +2,15 @@
 
 import inspect
 import re
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from aoe_train import Encoder
 from aoe_train.objectives.losses import AngleLoss, AoELoss, ContrastiveLoss, CoSENTLoss, _Loss
 from aoe_train.objectives.objective_settings import PRESETS
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.test_objectives_contrastive import plain, ranking_plain
 from tests.aoe_train.tiny import save_bert
 from tests.docs.blocks import ROOT
@@ -27,21 +26,20 @@ LABELS = torch.tensor([1.0, 0.0, 0.3, 1.0])
 def folder(bert, tmp_path_factory):
     """The tiny BERT in sentence-transformers' format."""
     out = tmp_path_factory.mktemp("st") / "model"
-    Encoder.load(bert, pooling="avg", device="cpu").save(out)
+    Encoder.load(bert, pooling="avg").save(out)
     return out
 
 
 @pytest.fixture
 def model(folder):
-    return st.SentenceTransformer(str(folder), device="cpu").eval()
+    return st.SentenceTransformer(str(folder)).eval()
 
 
-def loss_of(loss: Any, columns: Sequence[list[str]], labels: torch.Tensor | None) -> float:
-    value: float = loss([loss.model.preprocess(texts) for texts in columns], labels).item()
-    return value
+def loss_of(loss, columns, labels):
+    return loss([loss.model.preprocess(texts) for texts in columns], labels).item()
 
 
-def contrastive(model: Any, columns: Sequence[list[str]], positive: list[bool]) -> float:
+def contrastive(model, columns, positive):
     """InfoNCE in plain loops."""
     anchors, *others = columns
     numbers = [
@@ -65,7 +63,7 @@ def test_margin_of_the_cosine_loss_equals_plain_loops(model):
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"),
+    "ours, theirs",
     [
         (CoSENTLoss, lambda losses, model: losses.CoSENTLoss(model, scale=20)),
         (AngleLoss, lambda losses, model: losses.AnglELoss(model, scale=1)),
@@ -77,7 +75,7 @@ def test_ranking_losses_equal_sentence_transformers(ours, theirs, model):
 
 
 @pytest.mark.parametrize(
-    ("columns", "labels"),
+    "columns, labels",
     [
         (COLUMNS, LABELS),  # the last row repeats the first
         ((*COLUMNS, ["a road", "a cat", "the dog", "the man"]), None),
@@ -113,7 +111,7 @@ def test_equal_texts_are_recognised_in_spite_of_padding(model):
 def test_texts_without_padded_tokens_count_as_different(model):
     """Such as those of a static model: a repeated text is a negative then."""
     static = st.sentence_transformer.modules.StaticEmbedding(model.tokenizer, embedding_dim=8)
-    bag = st.SentenceTransformer(modules=[static], device="cpu")
+    bag = st.SentenceTransformer(modules=[static])
     one, other = (
         bag.encode(texts, normalize_embeddings=True, convert_to_tensor=True) for texts in COLUMNS
     )
@@ -157,26 +155,24 @@ def test_contrastive_loss_equals_multiple_negatives_ranking(negatives, model):
         gradients.append(
             {name: w.grad.clone() for name, w in model.named_parameters() if w.grad is not None}
         )
-    torch.testing.assert_close(*values)
-    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
+    assert_close(*values)
+    assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [AngleLoss, CoSENTLoss, AoELoss])
 def test_ranking_losses_need_labels(kind, model):
     features = [model.preprocess(texts) for texts in (FIRST, SECOND)]
-    with pytest.raises(ConfigError, match=f"{kind.__name__}: found 2 columns and no label"):
+    with config_error(f"{kind.__name__}: found 2 columns and no label"):
         kind(model)(features, None)
     assert float(ContrastiveLoss(model)(features, None)) > 0
-    with pytest.raises(ConfigError, match="found 1 column and a label"):
+    with config_error("found 1 column and a label"):
         kind(model)(features[:1], LABELS)
-    with pytest.raises(
-        DataError, match=f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"
-    ):
+    with data_error(f"{kind.__name__}: found labels from 0 to 5; expected 0 to 1"):
         kind(model)(features, 5 * LABELS)
 
 
 @pytest.mark.parametrize(
-    ("columns", "seen"),
+    "columns, seen",
     [
         ({"text1": FIRST * 4, "text2": SECOND * 4, "label": LABELS.tolist() * 4}, 2),
         (dict(zip("apqrs", [ANCHORS, POSITIVES, *NEGATIVES], strict=True)), 5),
@@ -188,7 +184,7 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
     shapes = []
 
     class Watched(AoELoss):
-        def compute_loss_from_embeddings(self, vectors: Any, *more: Any) -> Any:
+        def compute_loss_from_embeddings(self, vectors, *more):
             shapes.append(vectors.shape[1])
             return super().compute_loss_from_embeddings(vectors, *more)
 
@@ -215,16 +211,14 @@ def test_sentence_transformers_trainer(columns, seen, model, tmp_path):
 def guide_folder(tmp_path_factory):
     """Another model with the same tokenizer."""
     out = tmp_path_factory.mktemp("guide")
-    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg", device="cpu").save(
-        out / "model"
-    )
+    Encoder.load(save_bert(out / "bert", dim=16, seed=5), pooling="avg").save(out / "model")
     return out / "model"
 
 
 @pytest.mark.parametrize("length", [None, 40], ids=["the same tokens", "tokens of its own"])
 @pytest.mark.parametrize("columns", [2, 3])
 def test_guide_equals_gist_loss(columns, length, model, guide_folder):
-    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval()
+    guide = st.SentenceTransformer(str(guide_folder)).eval()
     if length is not None:
         guide.max_seq_length = length
     theirs = st.sentence_transformer.losses.GISTEmbedLoss(
@@ -247,7 +241,7 @@ def test_guide_equals_gist_loss(columns, length, model, guide_folder):
 PAGE = ROOT / "docs/howto/from-sentence-transformers.md"
 
 
-def settings_on_the_page(name: str) -> dict[str, Any]:
+def settings_on_the_page(name):
     """The objective of a row of the table: a preset and settings."""
     (cell,) = (
         line.split("|")[2]
@@ -275,7 +269,7 @@ def settings_on_the_page(name: str) -> dict[str, Any]:
 )
 def test_settings_on_the_page_equal_sentence_transformers_defaults(name, model, guide_folder):
     guided = name == "GISTEmbedLoss"
-    guide = st.SentenceTransformer(str(guide_folder), device="cpu").eval() if guided else None
+    guide = st.SentenceTransformer(str(guide_folder)).eval() if guided else None
     ours = _Loss(model, {}, guide, **settings_on_the_page(name))
     theirs = getattr(st.sentence_transformer.losses, name)(model, *([guide] if guided else []))
     is_labelled = name not in ("MultipleNegativesRankingLoss", "GISTEmbedLoss")

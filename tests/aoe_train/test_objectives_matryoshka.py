@@ -2,14 +2,13 @@
 
 import math
 import random
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from aoe_train import Encoder
 from aoe_train.objectives.objective import (
@@ -21,7 +20,7 @@ from aoe_train.objectives.objective import (
     make_objective,
 )
 from aoe_train.objectives.objective_settings import PRESETS, ObjectiveSettings, Taus
-from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_objectives_mix import EVERYTHING, draw, only
 from tests.aoe_train.tiny import save_bert
 
@@ -36,7 +35,7 @@ LABELS = [0.1, 0.9, 0.3]
 class Sum(nn.Module):
     """The sum of all numbers as a loss."""
 
-    def forward(self, vectors: Tensor, *_: Any) -> dict[str, Tensor]:
+    def forward(self, vectors, *_):
         return {"loss": vectors.sum(), "part": vectors.sum()}
 
 
@@ -50,7 +49,7 @@ def test_layers_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("given", "weights"),
+    "given, weights",
     [
         ("equal", [1, 1]),
         ((2.0, 0.5), [2, 0.5]),
@@ -59,7 +58,7 @@ def test_layers_by_hand():
 )
 def test_weights(given, weights):
     assert layer_weights(ObjectiveSettings(layer_weights=given), [2, 3]) == pytest.approx(weights)
-    with pytest.raises(ConfigError, match="found 1 for the layers 2, 3"):
+    with config_error("found 1 for the layers 2, 3"):
         LayerwiseObjective(Sum(), ObjectiveSettings(layer_weights=(1.0,)), [2, 3])
 
 
@@ -81,15 +80,9 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     source = save_bert(tmp_path / "bert", layers=3, dropout=0)
-    theirs = SentenceTransformer(
-        modules=[Transformer(str(source)), Pooling(32, "mean")], device="cpu"
-    )
+    theirs = SentenceTransformer(modules=[Transformer(str(source)), Pooling(32, "mean")])
     inner = losses.CoSENTLoss(theirs, scale=20.0)
-    options: dict[str, Any] = {
-        "kl_div_weight": align,
-        "kl_temperature": 0.3,
-        "layer_weighting": "log",
-    }
+    options = {"kl_div_weight": align, "kl_temperature": 0.3, "layer_weighting": "log"}
     loss = losses.AdaptiveLayerLoss(theirs, inner, **options)
     if dims:
         loss = losses.Matryoshka2dLoss(theirs, inner, [*dims], n_dims_per_step=-1, **options)
@@ -98,7 +91,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
     expected = loss(columns, torch.tensor(LABELS))
     expected.backward()
 
-    ours = Encoder.load(source, device="cpu", pooling="avg")
+    ours = Encoder.load(source, pooling="avg")
     settings = only(
         "cosent",
         tau=Taus(cosent=0.05),
@@ -120,7 +113,7 @@ def test_layers_equal_sentence_transformers(dims, align, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    "given, message",
     [
         ({"layers": (2, 2)}, "a duplicate in 2, 2"),
         ({"align": 1}, "align: has no effect without layers"),
@@ -137,7 +130,7 @@ quick = settings(max_examples=10, deadline=None)
 seeds = st.integers(0, 10**6)
 
 
-def wanted(preset: str = "cosent", **changes: Any) -> ObjectiveSettings:
+def wanted(preset="cosent", **changes):
     return PRESETS[preset].model_copy(update=changes)
 
 
@@ -155,7 +148,7 @@ def test_cosines_by_hand():
     )
 
 
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@pytest.mark.parametrize("preset, kind", EVERYTHING)
 @quick
 @given(seed=seeds)
 def test_sum_of_objectives_of_truncated_vectors(preset, kind, seed):
@@ -178,11 +171,11 @@ def test_custom_loss_gets_truncated_vectors():
     seen = []
 
     class Mean(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.scale = nn.Parameter(torch.tensor(2.0))
 
-        def forward(self, vectors: Tensor, labels: Tensor | None) -> Tensor:
+        def forward(self, vectors, labels):
             seen.append(vectors.shape[-1])
             return self.scale * vectors.sum()
 
@@ -205,7 +198,7 @@ def test_each_size_has_its_own_weights():
 
 
 @pytest.mark.parametrize(
-    ("preset", "dims", "message"),
+    "preset, dims, message",
     [
         ("cosent", (8, 4), "dims 8: this backbone's vectors have 6 numbers"),
         ("cosent", (4, 2), "dims: lacks the full size 6"),
@@ -213,6 +206,6 @@ def test_each_size_has_its_own_weights():
     ],
 )
 def test_invalid_dims_are_refused(preset, dims, message):
-    with pytest.raises(ConfigError, match=message):
+    with config_error(message):
         make_objective(wanted(preset, dims=dims), dim=6, kind="binary")
     make_objective(wanted("cosent", dims=(6, 3)), dim=6, kind="binary")  # which needs no halves

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 from aoe_train.objectives.contrastive import contrastive_loss
 from aoe_train.objectives.labelled_pairs import BatchTeachers, as_pairs, cosine
@@ -30,7 +31,7 @@ from aoe_train.objectives.training_rows import ABSENT
 from tests.aoe_train.tiny import refusal
 
 
-def only(part: str, **others) -> ObjectiveSettings:
+def only(part, **others):
     """Settings of an objective with one part."""
     return ObjectiveSettings(weights=Weights(**{part: 1.0}), **others)
 
@@ -75,7 +76,7 @@ def test_every_part_by_hand(part):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kind", "label_range", "message"),
+    "wanted, kind, label_range, message",
     [
         (only("sbert"), "graded", None, "range of graded labels is unknown"),
         (only("sbert"), "graded", (3.0, 3.0), "from 3 to 3, expected at least two"),
@@ -113,7 +114,7 @@ def test_options_and_kinds_of_data(wanted, kind, label_range, message):
 
 
 @pytest.mark.parametrize(
-    ("kind", "margin", "message"),
+    "kind, margin, message",
     [("single", 0.0, "needs a margin"), ("single", 0.3, None), ("positive", 0.0, None)],
 )
 def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
@@ -127,7 +128,7 @@ def test_a_guide_of_single_texts_needs_a_margin(kind, margin, message):
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "labels", "expected"),
+    "given, kind, labels, expected",
     [
         *(
             (None, "binary", None, 0.5),
@@ -166,9 +167,7 @@ quick = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 
-def draw(
-    seed: int, kind: str, rows: int = 6, dim: int = 6, distinct: int = 9, columns: int | None = None
-):
+def draw(seed, kind, rows=6, dim=6, distinct=9, columns=None):
     """Vectors, labels and numbers of a batch with repeated texts."""
     generator = torch.Generator().manual_seed(seed)
     texts = torch.randint(distinct, (rows, columns or COLUMNS[kind]), generator=generator)
@@ -179,7 +178,7 @@ def draw(
     return vectors, None if labels is None else labels.float(), texts
 
 
-def objective(preset: str, kind: str, **changes) -> Objective:
+def objective(preset, kind, **changes):
     torch.manual_seed(0)
     wanted = PRESETS[preset].model_copy(update=changes)
     return Objective(wanted, dim=6, kind=kind, label_range=(0.0, 5.0))
@@ -201,20 +200,18 @@ def test_loss_is_the_weighted_sum_of_parts():
     }
     parts = Objective(wanted, dim=6, kind="graded", label_range=(0.0, 5.0))(vectors, labels, texts)
     total = parts.pop("loss")
-    torch.testing.assert_close(parts, expected)
+    assert_close(parts, expected)
     weights = wanted.weights.active
-    torch.testing.assert_close(
-        total, sum(weights[part] * value for part, value in expected.items())
-    )
+    assert_close(total, sum(weights[part] * value for part, value in expected.items()))
 
 
-@pytest.mark.parametrize(("kind", "unit"), [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
+@pytest.mark.parametrize("kind, unit", [("graded", 5.0), ("binary", 1.0), ("triplet", 1.0)])
 def test_margin_spans_the_label_range(kind, unit):
     vectors, labels, texts = draw(3, kind)
     first, second, labels, *_ = as_pairs(vectors, labels, texts)
     expected = ranking_loss(cosine(first, second), labels, 20.0, 0.5 / unit)
     found = objective("cosent", kind, margin=0.5)(vectors, draw(3, kind)[1], texts)
-    torch.testing.assert_close(found["loss"], expected)
+    assert_close(found["loss"], expected)
     assert found["loss"] > objective("cosent", kind)(vectors, draw(3, kind)[1], texts)["loss"]
 
 
@@ -235,9 +232,7 @@ def test_absent_negatives_are_no_pairs(preset, seed, negatives):
     for chosen in options:
         given_vectors = vectors.clone().requires_grad_()
         losses = objective(preset, "triplet", **chosen)(given_vectors, None, texts)
-        torch.testing.assert_close(
-            losses, objective(preset, "binary", **chosen)(pairs, labels, numbers)
-        )
+        assert_close(losses, objective(preset, "binary", **chosen)(pairs, labels, numbers))
         (gradient,) = torch.autograd.grad(losses["loss"], given_vectors)
         assert gradient.isfinite().all()
         assert (gradient[:, 2:][lacks] == 0).all()
@@ -249,9 +244,7 @@ def test_sbert_regression_and_classification():
     assert not list(regressor.parameters())
     first, second = vectors.unbind(1)
     expected = ((cosine(first, second) - torch.tensor([0.4, 1.0])) ** 2).mean()
-    torch.testing.assert_close(
-        regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected
-    )
+    assert_close(regressor(vectors, torch.tensor([2.0, 5.0]), texts)["loss"], expected)
     classifier = objective("sbert", "binary")
     assert (classifier.sbert.head.in_features, classifier.sbert.head.out_features) == (18, 2)
     classifier(*draw(4, "binary"))["loss"].backward()
@@ -266,7 +259,7 @@ def test_single_is_unsupervised_simcse():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@pytest.mark.parametrize("preset, kind", EVERYTHING)
 def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
     model = objective(preset, kind)
     vectors, labels, texts = draw(8, kind)
@@ -281,13 +274,13 @@ def test_extreme_vectors_give_finite_gradients(preset, kind, dtype):
         assert hard.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(("preset", "kind"), EVERYTHING)
+@pytest.mark.parametrize("preset, kind", EVERYTHING)
 def test_autocast_changes_nothing(preset, kind):
     vectors, labels, texts = draw(10, kind)
     model, vectors = objective(preset, kind), vectors.float()
     expected = model(vectors, labels, texts)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        torch.testing.assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
+        assert_close(model(vectors, labels, texts), expected, rtol=0, atol=0)
 
 
 def test_label_range_from_1_to_5_by_hand():
@@ -308,8 +301,8 @@ def test_custom_loss_gets_zeros_for_absent_negatives():
         vectors.requires_grad_(), None, texts
     )
     assert (seen[0][0, 3] == 0).all()
-    torch.testing.assert_close(seen[0][1:], vectors[1:])
-    torch.testing.assert_close(seen[0][0, :3], vectors[0, :3])
+    assert_close(seen[0][1:], vectors[1:])
+    assert_close(seen[0][0, :3], vectors[0, :3])
 
 
 def test_pairs_of_rows_by_hand():

@@ -13,7 +13,7 @@ from transformers import BertModel
 
 from aoe_train import Encoder, __main__, encode
 from aoe_train.model.backbones.packed_bert import PackedBert, read_bert
-from pairkit import ConfigError, DataError
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import edit, save_bert
 
 TEXTS = [
@@ -42,7 +42,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize(
-    ("precision", "pooling"), [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
+    "precision, pooling", [("fp32", "cls"), ("fp32", "first-last-avg"), ("bf16", "avg")]
 )
 def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     ours, theirs = (
@@ -56,7 +56,7 @@ def test_vectors_and_identity_equal_transformers(bert, pooling, precision):
     assert np.array_equal(ours.encode(TEXTS[0]), theirs.encode(TEXTS[0]))
 
 
-@pytest.mark.parametrize(("dim", "layers", "seed"), [(8, 1, 1), (20, 3, 3)])
+@pytest.mark.parametrize("dim, layers, seed", [(8, 1, 1), (20, 3, 3)])
 def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     folder = save_bert(tmp_path, dim=dim, layers=layers, seed=seed)
     BertModel.from_pretrained(folder).save_pretrained(folder)  # with a pooler, which is kept
@@ -65,7 +65,7 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
     assert np.array_equal(ours.encode(TEXTS), theirs.encode(TEXTS))
     assert "backbone.pooler.dense.weight" in dict(ours.model.named_parameters())
     assert ours.identity() == theirs.identity()
-    with pytest.raises(ConfigError, match="inference_only"):
+    with config_error("inference_only"):
         ours.save(tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
 
@@ -73,12 +73,12 @@ def test_networks_of_other_sizes(tmp_path, dim, layers, seed):
 @pytest.mark.parametrize(
     "fields",
     [
-        *({"hidden_act": "relu"}, {"is_decoder": True}, {"chunk_size_feed_forward": 2}),
-        *(
-            {"position_embedding_type": "relative_key"},
-            {"model_type": "electra"},
-            {"is_causal": False},
-        ),
+        {"hidden_act": "relu"},
+        {"is_decoder": True},
+        {"chunk_size_feed_forward": 2},
+        {"position_embedding_type": "relative_key"},
+        {"model_type": "electra"},
+        {"is_causal": False},
     ],
     ids=str,
 )
@@ -100,7 +100,7 @@ def test_other_weight_files_are_left_to_transformers(copy):
     assert read_bert(copy, torch.float32) is None
     (copy / "other.safetensors").unlink()
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match="copy or download it again"):
+    with data_error("copy or download it again"):
         Encoder.load(copy, inference_only=True)
 
 
@@ -125,7 +125,7 @@ def test_encoding_imports_nothing_heavy(bert, tmp_path):
     assert "transformers.models.bert.configuration_bert" in loaded
     assert loaded & HEAVY == set()
     for precision in ("fp32", "int8"):
-        again = encode(["a dog"], model=str(bert), precision=precision, progress=False)
+        again = encode(["a dog"], model=str(bert), precision=precision)
         assert np.array_equal(np.load(tmp_path / f"{precision}.npy"), again)
 
 

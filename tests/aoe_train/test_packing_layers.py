@@ -1,12 +1,10 @@
 """Fast layers, buckets of packed sequences, and training only the used rows of an embedding."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 from transformers import AutoModel
 
 from aoe_train.model.packing import layers
@@ -20,7 +18,7 @@ from aoe_train.model.packing.layers import (
 from aoe_train.model.packing.packed_run import use_fast_layers
 
 
-def _both(bias: bool) -> tuple[nn.Linear, nn.Linear]:
+def _both(bias):
     torch.manual_seed(0)
     plain, fast = nn.Linear(24, 40, bias=bias), nn.Linear(24, 40, bias=bias)
     fast.load_state_dict(plain.state_dict())
@@ -46,16 +44,16 @@ def test_linear_and_its_gradients(bias, shape, products, monkeypatch):
     assert type(fast) is FastLinear
     x = torch.randn(shape, requires_grad=True)
     a, b = plain(x), fast(x)
-    torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
+    assert_close(a, b, atol=1e-5, rtol=0)
     gradients = [
         torch.autograd.grad(out.square().sum(), [x, *layer.parameters()])
         for out, layer in ((a, plain), (b, fast))
     ]
-    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-5)
+    assert_close(*gradients, atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("capability", "intel", "bf16", "products"),
+    "capability, intel, bf16, products",
     [
         ("AVX512", True, True, {torch.float32: ("forward",), torch.bfloat16: ("forward",)}),
         ("AVX512", True, False, {torch.float32: ("forward",)}),
@@ -115,11 +113,11 @@ def test_dropout_scales_values_and_gradients():
 USED = np.array([2, 3, 5, 9, 12])
 
 
-def _model(folder: Path) -> Any:
+def _model(folder):
     return AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
 
 
-def _trained(folder: Path, rows: bool) -> Any:
+def _trained(folder, rows):
     model = _model(folder).train()
     for layer in model.modules():
         if isinstance(layer, torch.nn.Dropout):

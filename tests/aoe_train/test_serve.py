@@ -8,21 +8,19 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import repeat
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openai
 import pytest
 import requests
+from numpy.testing import assert_allclose
 
 import aoe_train
-from aoe_train import EmbeddingServer, Encoder
-from pairkit import ConfigError
+from aoe_train import Encoder, search, serve
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.test_search import issues, sentences
 
 KEY = "a-key-of-nobody"
@@ -30,34 +28,32 @@ LONG = " ".join(["dog"] * 500)
 
 
 @pytest.fixture(scope="module")
-def encoder(bert: Path) -> Encoder:
+def encoder(bert):
     return Encoder.load(bert, prompts={"query": "find: "})
 
 
-def serving(encoder: Encoder, **options: Any) -> EmbeddingServer:
-    return aoe_train.serve(encoder, name="m", port=0, progress=False, **options)
+def serving(encoder, **options):
+    return serve(encoder, name="m", port=0, **options)
 
 
 @pytest.fixture(scope="module")
-def server(encoder: Encoder) -> Iterator[EmbeddingServer]:
+def server(encoder):
     """A shared server."""
     with serving(encoder, max_body=1, max_texts=64) as running:
         yield running
 
 
-def client(server: EmbeddingServer, key: str = "any") -> openai.OpenAI:
+def client(server, key="any"):
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
 
 
-def post(
-    server: EmbeddingServer, body: object, path: str = "/v1/embeddings", **headers: str
-) -> Any:
+def post(server, body, path="/v1/embeddings", **headers):
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     told = {"content-type": "application/json", **headers}
     return requests.post(server.url + path, data=sent, headers=told, timeout=60)
 
 
-def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, int]:
+def raw(server, *parts, times=1):
     """The server's answer until it closes the connection, and the number of parts that it accepted."""
     taken, answer = 0, b""
     with socket.create_connection(
@@ -73,7 +69,7 @@ def raw(server: EmbeddingServer, *parts: bytes, times: int = 1) -> tuple[bytes, 
     return answer, taken
 
 
-def head(server: EmbeddingServer, *lines: str) -> bytes:
+def head(server, *lines):
     host = server.url.removeprefix("http://")
     told = [
         "POST /v1/embeddings HTTP/1.1",
@@ -84,25 +80,25 @@ def head(server: EmbeddingServer, *lines: str) -> bytes:
     return "\r\n".join([*told, "", ""]).encode()
 
 
-def alive(server: EmbeddingServer) -> bool:
+def alive(server):
     return post(server, {"input": "a dog"}).status_code == 200
 
 
-def waiting(server: EmbeddingServer) -> int:
+def waiting(server):
     """The number of texts in the queue."""
     return int(requests.get(f"{server.url}/health", timeout=60).json()["queue"]["texts"])
 
 
-@pytest.mark.parametrize(("encoding", "dimensions"), [("float", 8), ("base64", 8), (None, None)])
+@pytest.mark.parametrize("encoding, dimensions", [("float", 8), ("base64", 8), (None, None)])
 def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dimensions):
     texts = [*sentences(20), LONG]
     given = {"encoding_format": encoding, "dimensions": dimensions}
-    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    more = {name: value for name, value in given.items() if value is not None}
     reply = client(server).embeddings.create(input=texts, model="m", **more)
-    vectors: list[Any] = [entry.embedding for entry in reply.data]
+    vectors = [entry.embedding for entry in reply.data]
     if encoding == "base64":  # which the client decodes itself only by default
         vectors = [np.frombuffer(base64.b64decode(vector), "<f4") for vector in vectors]
-    np.testing.assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
+    assert_allclose(vectors, encoder.encode(texts, dim=dimensions), atol=1e-6)
     assert [entry.index for entry in reply.data] == list(range(len(texts)))
     tokens = int(encoder.tokens(texts).lengths.sum())
     assert (reply.usage.prompt_tokens, reply.usage.total_tokens, reply.model) == (
@@ -113,7 +109,7 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
     one = client(server).embeddings.create(
         input="a dog", model="m", extra_body={"prompt_name": "query"}
     )
-    np.testing.assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
+    assert_allclose(one.data[0].embedding, encoder.encode_query("a dog"), atol=1e-6)
     assert [model.id for model in client(server).models.list()] == ["m"]
     assert client(server).models.retrieve("m").id == "m"
     with pytest.raises(openai.NotFoundError, match="this server has 'm'"):
@@ -121,7 +117,7 @@ def test_openai_client_gets_the_vectors_of_encode(server, encoder, encoding, dim
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    "body, status, words",
     [
         (b'{"input": NaN}', 400, "JSON is malformed"),
         (b'{"input": "a", "x": ' + b"[" * 200_000, 400, "nested too deep"),
@@ -220,22 +216,22 @@ def test_invalid_options_of_serve(bert, monkeypatch):
         ({"host": "192.0.2.1", "no_key": True}, "can't be used"),
         ({"index": "nowhere"}, "nowhere"),
     ):
-        with pytest.raises(ConfigError, match=words):
-            aoe_train.serve(bert, port=0, progress=False, **options)
+        with config_error(words):
+            serve(bert, port=0, **options)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ConfigError, match="can't be used"):
-            aoe_train.serve(bert, port=taken.getsockname()[1], progress=False)
+        with config_error("can't be used"):
+            serve(bert, port=taken.getsockname()[1])
 
 
 def test_search_in_an_index(bert, tmp_path):
     out = tmp_path / "index"
-    aoe_train.index(issues(), model=bert, out=out, cache=False, progress=False)
-    with aoe_train.serve(bert, index=out, port=0, progress=False) as server:
-        how: dict[str, Any] = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
+    aoe_train.index(issues(), model=bert, out=out)
+    with serve(bert, index=out, port=0) as server:
+        how = {"top": 3, "where": {"state": "open"}, "before": {"number": 40}}
         hits = post(server, {"text": sentences(60)[7], **how}, "/search").json()["hits"]
-        wanted = aoe_train.search(out, sentences(60)[7], **how)
+        wanted = search(out, sentences(60)[7], **how)
         assert [(hit["place"], hit["text"]) for hit in hits] == [
             (hit.place, hit.text) for hit in wanted
         ]
@@ -252,16 +248,12 @@ def test_search_in_an_index(bert, tmp_path):
 
 
 def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
-    aoe_train.index(issues(), model=bert, out=tmp_path / "one", cache=False, progress=False)
+    aoe_train.index(issues(), model=bert, out=tmp_path / "one")
     hostile = [{"text": f"a dog {mark}", "url": f"{mark}:x"} for mark in ("<b>", "javascript")]
-    aoe_train.index(hostile, model=bert, out=tmp_path / "two", cache=False, progress=False)
+    aoe_train.index(hostile, model=bert, out=tmp_path / "two")
     monkeypatch.setenv("KEY", KEY)
-    given: dict[str, Any] = {
-        "index": tmp_path / "one",
-        "against": tmp_path / "two",
-        "key_env": "KEY",
-    }
-    with aoe_train.serve(port=0, progress=False, **given) as server:
+    given = {"index": tmp_path / "one", "against": tmp_path / "two", "key_env": "KEY"}
+    with serve(port=0, **given) as server:
         page = requests.get(server.url, timeout=60)  # has no data, so it needs no key
         policy = page.headers["content-security-policy"]
         (script,) = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
@@ -285,19 +277,19 @@ def test_the_page_of_two_indexes(bert, tmp_path, monkeypatch):
                 server, {"text": "a dog", "top": 1, "index": number}, "/search", **own
             ).json()["hits"]
             assert (hit["key_column"], hit["key"]) == (name, hit["row"][name])
-    with pytest.raises(ConfigError, match="nothing to serve"):
-        aoe_train.serve(port=0, progress=False)
+    with config_error("nothing to serve"):
+        serve(port=0)
 
 
 class Held(Encoder):
     """A model that waits for an event."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder):
         super().__init__(encoder.model, encoder.tokenizer, encoder.settings)
         self.begun, self.let = threading.Event(), threading.Event()
-        self.batches: list[int] = []
+        self.batches = []
 
-    def encode(self, texts: Any, **options: Any) -> np.ndarray:
+    def encode(self, texts, **options):
         self.begun.set()
         self.let.wait(60)
         if "crash" in texts:
@@ -343,7 +335,7 @@ def test_waiting_texts_form_a_batch_without_disconnected_clients(encoder):
         assert held.batches == [1, 16]
         for text, one in zip(sentences(8), others, strict=True):
             found = one.result().json()["data"][0]["embedding"]
-            np.testing.assert_allclose(found, encoder.encode(text), atol=1e-5)
+            assert_allclose(found, encoder.encode(text), atol=1e-5)
 
 
 def test_a_failing_text_fails_only_its_request(encoder, capfd):
@@ -361,7 +353,7 @@ def test_a_failing_text_fails_only_its_request(encoder, capfd):
     assert "the model failed" in capfd.readouterr().err
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds):
     """Wait until a condition holds."""
     end = time.monotonic() + 60
     while not holds():
@@ -376,12 +368,10 @@ def test_the_page_in_a_browser(bert, tmp_path):
     hostile = ["<img src=x onerror=alert(1)> a dog", "a dog\n\n</script><script>alert(2)</script>"]
     rows = [{"text": text, "url": "javascript:alert(3)"} for text in hostile]
     rows.append({"text": "a red boat", "url": "https://example.org/boat"})
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
-    faults: list[str] = []
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix")
+    faults = []
     with (
-        aoe_train.serve(
-            index=tmp_path / "ix", against=tmp_path / "ix", port=0, progress=False
-        ) as server,
+        serve(index=tmp_path / "ix", against=tmp_path / "ix", port=0) as server,
         playwright.sync_playwright() as running,
     ):
         browser = running.chromium.launch(
@@ -423,10 +413,10 @@ def test_the_page_asks_for_the_key_and_shows_short_columns(bert, tmp_path, monke
             "note": "long " * 20,
         }
     ]
-    aoe_train.index(rows, model=bert, out=tmp_path / "ix", cache=False, progress=False)
+    aoe_train.index(rows, model=bert, out=tmp_path / "ix")
     monkeypatch.setenv("KEY", KEY)
     with (
-        aoe_train.serve(index=tmp_path / "ix", key_env="KEY", port=0, progress=False) as server,
+        serve(index=tmp_path / "ix", key_env="KEY", port=0) as server,
         playwright.sync_playwright() as running,
     ):
         browser = running.chromium.launch(

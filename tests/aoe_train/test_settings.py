@@ -1,7 +1,7 @@
 """Presets, defaults and authorship as functions of the rows, where a run would take long."""
 
 import json
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ from aoe_train.training.load import read_authorship
 from pairkit.base.settings import load_settings
 
 
-def of(kind: Kind = "graded", rows: int = 1000, dim: int = 384, **flags: Any) -> TrainSettings:
+def of(kind="graded", rows=1000, dim=384, **flags):
     return with_defaults(
         load_settings(TrainSettings, flags=flags), DatasetFacts(kind, rows), dim=dim
     )
@@ -50,7 +50,7 @@ def test_presets_and_paper_presets(preset):
 
 
 @pytest.mark.parametrize(
-    ("flags", "depends"),
+    "flags, depends",
     [
         *((flags, True) for flags in ({}, {"optim.batch_size": 8})),
         *(
@@ -89,7 +89,7 @@ def test_defaults_fit_each_kind_and_don_t_change_again(kind, flags):
 
 
 @pytest.mark.parametrize(
-    ("author", "rows", "epochs", "interpolate"),
+    "author, rows, epochs, interpolate",
     [
         *((None, 96, 1, 0.7), (None, 384, 1, 0.7), (None, 1536, 0.25, 0.7)),
         *(("people", 768, 1.5, 1.0), ("people", 96, 2, 1.0), ("rules", 96, 1, 0.7)),
@@ -121,7 +121,7 @@ def test_first_person_share():
 
 
 @pytest.mark.parametrize(
-    ("kinds", "author"), [(["wordnet"], "rules"), (["openai", "wordnet"], None), ([], None)]
+    "kinds, author", [(["wordnet"], "rules"), (["openai", "wordnet"], None), ([], None)]
 )
 def test_authorship_from_run_json(tmp_path, kinds, author):
     llms = {f"llm {number}": {"kind": kind} for number, kind in enumerate(kinds)}
@@ -133,7 +133,7 @@ def test_authorship_from_run_json(tmp_path, kinds, author):
 
 
 @pytest.mark.parametrize(
-    ("kind", "preset", "encoder", "parts"),
+    "kind, preset, encoder, parts",
     [
         ("graded", "auto", {"similarity_fn_name": "dot"}, "cosent, in_batch, angle"),
         ("graded", "sbert", {"similarity_fn_name": "manhattan"}, "sbert"),

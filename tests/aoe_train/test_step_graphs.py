@@ -6,11 +6,11 @@ replaced by a function that runs the step again.
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from aoe_train.model.device import upload_batch
@@ -22,13 +22,7 @@ from aoe_train.objectives.training_rows import TeacherOutputs
 from aoe_train.settings.train_settings import TrainSettings
 from aoe_train.training import step_graphs, training_run
 from aoe_train.training.pair_model import PairModel
-from aoe_train.training.step_graphs import (
-    StepGraphs,
-    StepShape,
-    choose_shape,
-    make_step_graphs,
-    padded,
-)
+from aoe_train.training.step_graphs import StepGraphs, choose_shape, make_step_graphs, padded
 from tests.aoe_train.test_no_waiting import META, attended, no_assignment
 from tests.aoe_train.test_train import run
 from tests.aoe_train.test_trainer_parts import built, settings
@@ -44,7 +38,7 @@ LONG = {"vocab_size": 90, "max_position_embeddings": 40, **SIZES}
 ROWS, LIMIT, WORDS = 8, 40, 90
 
 
-def backbone(name: str, dropout: float) -> Any:
+def backbone(name, dropout):
     if name == "llama":
         llama = LlamaModel(LlamaConfig(num_key_value_heads=2, **LONG))
         llama.embed_tokens.requires_grad_(requires_grad=False)  # as with adapters
@@ -53,9 +47,7 @@ def backbone(name: str, dropout: float) -> Any:
     return BertModel(BertConfig(**LONG, **rates), add_pooling_layer=False)
 
 
-def pair_model(
-    name: str = "bert", pooling: str = "avg", dropout: float = 0.0, **objective: Any
-) -> PairModel:
+def pair_model(name="bert", pooling="avg", dropout=0.0, **objective):
     torch.manual_seed(0)
     register()
     network = backbone(name, dropout)
@@ -66,7 +58,7 @@ def pair_model(
     return PairModel(TextModel(network, pooling, packed=True), loss).train()
 
 
-def batch(seed: int = 0, columns: int = 2, texts: int = 13, longest: int = 30) -> dict[str, Any]:
+def batch(seed=0, columns=2, texts=13, longest=30):
     random = np.random.default_rng(seed)
     lengths = np.sort(random.integers(2, longest, texts))
     rows = random.integers(0, texts, (ROWS, columns))
@@ -95,9 +87,9 @@ def flash(monkeypatch):
 @pytest.fixture
 def captured(flash, monkeypatch):
     """Shapes whose step was captured; a replay runs the step again."""
-    found: list[StepShape] = []
+    found = []
 
-    def capture(self: StepGraphs, inputs: torch.Tensor, step: Any) -> Any:
+    def capture(self, inputs, step):
         values = step()
         found.append(next(shape for shape in self._seen if shape not in [*self._graphs, *found]))
         return step_graphs._Graph(inputs, values, lambda: values.copy_(step()))
@@ -106,14 +98,12 @@ def captured(flash, monkeypatch):
     return found
 
 
-def graphs(model: PairModel, say: Any = print, limit: int = LIMIT) -> StepGraphs:
-    args: Any = SimpleNamespace(
-        device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS
-    )
+def graphs(model, say=print, limit=LIMIT):
+    args = SimpleNamespace(device=torch.device("cpu"), bf16=False, per_device_train_batch_size=ROWS)
     return StepGraphs(model, args, limit, say)
 
 
-def gradients(model: PairModel) -> dict[str, torch.Tensor]:
+def gradients(model):
     found = {
         name: weight.grad.clone()
         for name, weight in model.named_parameters()
@@ -123,14 +113,14 @@ def gradients(model: PairModel) -> dict[str, torch.Tensor]:
     return found
 
 
-def eager(model: PairModel, made: dict[str, Any]) -> dict[str, torch.Tensor]:
+def eager(model, made):
     parts = model(**upload_batch(made, torch.device("cpu")))
     parts["loss"].backward()
     return {name: part.detach() for name, part in parts.items()}
 
 
 @pytest.mark.parametrize(
-    ("name", "pooling", "columns", "objective"),
+    "name, pooling, columns, objective",
     [
         ("bert", "avg", 2, {"dims": [32, 8]}),
         ("bert", "cls", 4, {"kind": "triplet"}),
@@ -150,13 +140,13 @@ def test_loss_and_gradients_are_those_of_the_plain_step(name, pooling, columns, 
     for each, (parts, slopes) in zip(made, expected, strict=True):
         found = steps(each)
         assert found is not None
-        torch.testing.assert_close(found, parts, rtol=1e-5, atol=1e-6)
-        torch.testing.assert_close(gradients(model), slopes, rtol=1e-3, atol=1e-5)
+        assert_close(found, parts, rtol=1e-5, atol=1e-6)
+        assert_close(gradients(model), slopes, rtol=1e-3, atol=1e-5)
     assert len(found_shapes) == 1  # at the second batch
 
 
 @pytest.mark.parametrize(
-    ("lengths", "most", "limit", "expected"),
+    "lengths, most, limit, expected",
     [
         ([5] * 16, 16, 512, (256, 21, 64)),
         ([5] * 16, 16, 12, (256, 38, 12)),  # no longer than the longest text of the run
@@ -182,7 +172,7 @@ def test_choice_of_a_shape(lengths, most, limit, expected):
 
 
 def test_captures_change_no_random_number(captured):
-    def losses(*, fresh: bool) -> list[Any]:
+    def losses(*, fresh):
         model, found = pair_model(dropout=0.1), []
         steps = graphs(model)
         torch.manual_seed(1)
@@ -193,7 +183,7 @@ def test_captures_change_no_random_number(captured):
 
     expected = losses(fresh=True)
     assert not captured
-    torch.testing.assert_close(losses(fresh=False), expected, rtol=0, atol=0)
+    assert_close(losses(fresh=False), expected, rtol=0, atol=0)
     assert captured
 
 
@@ -215,21 +205,21 @@ def test_other_batches_run_eagerly(other):
 
 
 @pytest.mark.parametrize(
-    ("error", "noted"),
+    "error, noted",
     [
         (RuntimeError("operation not permitted\nwhen capturing"), True),
         (torch.OutOfMemoryError("CUDA out of memory"), False),
     ],
 )
 def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkeypatch):
-    model, notes = pair_model(dropout=0.1), list[str]()
+    model, notes = pair_model(dropout=0.1), []
     steps = graphs(model, notes.append)
     short, long = batch(), batch(texts=16, longest=38)
     assert all(steps(short) is not None for _ in range(2))  # captured
     assert steps(long) is not None
     model.zero_grad()
 
-    def fail(_: Any, __: Any, step: Any) -> Any:
+    def fail(_, __, step):
         step()
         raise error
 
@@ -246,14 +236,14 @@ def test_without_a_capture_the_batch_runs_eagerly(error, noted, captured, monkey
 
 
 def test_a_model_without_fixed_shapes_runs_eagerly(monkeypatch):
-    notes = list[str]()
+    notes = []
     monkeypatch.setattr(PairModel, "fixed_shape", lambda *_, **__: 1 / 0)
     steps = graphs(pair_model(), notes.append)
     assert steps(batch()) is steps(batch()) is None
     assert len(notes) == 1
 
 
-@pytest.mark.parametrize(("free", "captures"), [(10, True), (7, False)])
+@pytest.mark.parametrize("free, captures", [(10, True), (7, False)])
 def test_a_capture_leaves_memory_for_an_eager_step(free, captures, monkeypatch):
     steps = graphs(pair_model())
     steps._args.device = torch.device("cuda")
@@ -292,12 +282,12 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
         device=torch.device("cuda"), bf16=True, world_size=1, per_device_train_batch_size=16
     )
 
-    def uses(changes: Any = {}, args: Any = args, **other: Any) -> bool:  # noqa: B006
+    def uses(changes={}, args=args, **other):  # noqa: B006
         chosen = settings(**{"run.precision": "bf16", "run.graphs": True, **changes})
         loaded = replace(setup.loaded, settings=chosen)
         return make_step_graphs(replace(setup, args=args, loaded=loaded, **other)) is not None
 
-    def changed(thing: Any, **fields: Any) -> Any:
+    def changed(thing, **fields):
         return SimpleNamespace(**{**vars(thing), **fields})
 
     assert uses()
@@ -344,7 +334,7 @@ def test_plain_runs_use_graphs_and_others_dont(shallow, pairs, tmp_path, monkeyp
 def on_cpu(captured, monkeypatch):
     """Runs on a CPU use graphs."""
 
-    def make(built: Any) -> StepGraphs:
+    def make(built):
         return StepGraphs(
             built.model, built.args, int(built.datasets[0].store.lengths.max()), print
         )
@@ -361,4 +351,4 @@ def test_a_killed_run_continues_to_the_same_weights_but_for_rounding(
     run(pairs, shallow, tmp_path / "a", **FLAGS)
     kill_at(9, lambda: run(pairs, shallow, tmp_path / "b", **FLAGS))
     whole, resumed = weights(tmp_path / "a"), weights(tmp_path / "b")
-    torch.testing.assert_close(resumed, whole, rtol=0, atol=1e-6)
+    assert_close(resumed, whole, rtol=0, atol=1e-6)

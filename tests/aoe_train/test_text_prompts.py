@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaTokenizer, PreTrainedTokenizerFast, Qwen2Config
 
@@ -20,29 +21,30 @@ from aoe_train.model.tokens.special_tokens import (
     with_prompt,
 )
 from aoe_train.model.tokens.tokenised import TokenStore, windows
-from aoe_train.objectives.training_rows import ABSENT, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.prompt_settings import NamedPrompts, Prompt, read_prompt, written_out
 from aoe_train.settings.train_settings import EncoderSettings
 from pairkit import ConfigError
+from tests.aoe_train.refusals import config_error
 from tests.aoe_train.tiny import bytelevel, wordpiece
 
 PROMPT = "Summarize sentence {text} in one word:"
 TEXTS = ["the cat", "a dog is running!", "x"]
 
 
-def _pieces() -> dict[str, int]:
+def _pieces():
     characters = [*'abcdefghijklmnopqrstuvwxyzS!:"▁']
     return {word: number for number, word in enumerate(["<unk>", "<s>", "</s>", *characters])}
 
 
-def metaspace() -> PreTrainedTokenizerFast:
+def metaspace():
     """A tokenizer whose class rebuilds its Rust part when loaded."""
     tokenizer = LlamaTokenizer(vocab=_pieces(), merges=[], add_bos_token=True, model_max_length=64)
     assert tokenizer("a").input_ids[0] == tokenizer.bos_token_id
     return tokenizer
 
 
-def legacy_sentencepiece() -> PreTrainedTokenizerFast:
+def legacy_sentencepiece():
     """LLaMA 2's old tokenizer.json, whose normaliser inserts the marks of spaces."""
     tokenizer = Tokenizer(models.BPE(_pieces(), merges=[], unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence(
@@ -54,7 +56,7 @@ def legacy_sentencepiece() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", model_max_length=64)
 
 
-def roberta() -> PreTrainedTokenizerFast:
+def roberta():
     raw = bytelevel().backend_tokenizer
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     raw.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), trim_offsets=True)
@@ -136,11 +138,11 @@ def test_prompt_tokens_are_a_prefix(words, text, maker):
 def test_too_long_prompt_is_refused():
     words = " ".join(["the"] * 61)
     assert len(with_prompt(wordpiece(), words + " {text}")("").input_ids) == 63
-    with pytest.raises(ConfigError, match="max_length 64 leaves no room"):
+    with config_error("max_length 64 leaves no room"):
         with_prompt(wordpiece(), words + " the {text}")
 
 
-@pytest.mark.parametrize(("text", "most"), [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
+@pytest.mark.parametrize("text, most", [("a cat " * 10**6, 10_000), ("x" * 6 * 10**6, 700_000)])
 def test_only_the_start_of_a_long_text_is_read(text, most, monkeypatch):
     read, encode = [], tokens._encode
     monkeypatch.setattr(
@@ -169,7 +171,7 @@ PAPERS = "Summarize sentence {text} in one word:"
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    "words, expected",
     [
         ("", Prompt("")),
         ("query: ", Prompt("query: ")),
@@ -185,7 +187,7 @@ def test_prompt_before_or_around_the_text(words, expected):
 
 
 @pytest.mark.parametrize(
-    ("own", "default", "query", "document", "around_all"),
+    "own, default, query, document, around_all",
     [
         ({}, None, "", "", None),
         ({"corpus": "c: "}, None, "", "c: ", None),
@@ -220,7 +222,7 @@ NAMED = EncoderSettings(
 )
 
 
-def rows(kind: Kind, *numbers: list[int]) -> Examples:
+def rows(kind, *numbers):
     count = max(max(row) for row in numbers) + 1
     return Examples([f"text {number}" for number in range(count)], np.array(numbers), None, kind)
 
@@ -230,9 +232,7 @@ NEGATIVES = rows("triplet", [0, 1, 2, 3], [1, 0, 3, ABSENT])
 PAIRS = rows("graded", [0, 1], [1, 2])
 
 
-def prompted(
-    given: dict[str, str], examples: Examples, encoder: EncoderSettings = PLAIN
-) -> list[list[str | None]]:
+def prompted(given, examples, encoder=PLAIN):
     """The prompted texts of each row."""
     found = column_prompts(given, encoder, [examples]).applied(examples)
     prompts = (
@@ -250,14 +250,12 @@ def test_text_in_two_columns_has_two_prompts():
     ]
     found = column_prompts(given, PLAIN, [TRIPLETS]).applied(TRIPLETS)
     assert len(found.texts) == len({*zip(found.texts, found.prompts, strict=True)}) == 8
-    np.testing.assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
-    np.testing.assert_array_equal(
-        np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows]
-    )
+    assert_array_equal(found.content_ids[found.rows], TRIPLETS.rows)
+    assert_array_equal(np.array(found.texts)[found.rows], np.array(TRIPLETS.texts)[TRIPLETS.rows])
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    "given, expected",
     [
         ({"query": "q: "}, ["q: text 0", "text 1", "text 2", "text 3"]),
         ({"document": "d: "}, ["text 0", "d: text 1", "d: text 2", "d: text 3"]),
@@ -283,7 +281,7 @@ def test_default_prompt_and_prompts_by_name():
 
 
 @pytest.mark.parametrize(
-    ("given", "encoder", "prompts", "default"),
+    "given, encoder, prompts, default",
     [
         ("{text}", NAMED, NAMED.prompts, None),
         ("query: ", PLAIN, {"default": "query: "}, "default"),
@@ -300,7 +298,7 @@ def test_prompt_for_all_texts_becomes_the_default(given, encoder, prompts, defau
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    "given, told",
     [
         ("", "prompts: empty"),
         ({"anchor": "{text} {text}"}, "once at most"),
@@ -319,7 +317,7 @@ def test_invalid_column_prompts_are_refused(given, told):
 
 def test_dev_rows_without_a_prompt_are_refused():
     found = column_prompts({"anchor": "q: "}, PLAIN, [TRIPLETS, PAIRS])
-    with pytest.raises(ConfigError, match="found anchor, but no prompt for rows of text1, text2"):
+    with config_error("found anchor, but no prompt for rows of text1, text2"):
         found.applied(PAIRS)
     assert (
         column_prompts({"query": "q: "}, PLAIN, [TRIPLETS, PAIRS]).applied(PAIRS).content_ids

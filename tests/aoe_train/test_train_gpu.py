@@ -2,11 +2,10 @@
 
 import math
 from functools import partial
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from numpy.linalg import norm
 from safetensors.torch import load_file
 
 from aoe_train import Encoder
@@ -36,7 +35,7 @@ def test_vectors_equal_those_of_a_cpu(request, name, precision):
         Encoder.load(folder, device=device, precision=chosen).encode(TEXTS)
         for device, chosen in (("cuda", precision), ("cpu", "fp32"))
     )
-    cosines = (there * here).sum(1) / np.linalg.norm(there, axis=1) / np.linalg.norm(here, axis=1)
+    cosines = (there * here).sum(1) / norm(there, axis=1) / norm(here, axis=1)
     assert cosines.min() > (1 - 1e-5 if precision == "fp32" else 0.999)
 
 
@@ -52,7 +51,7 @@ def test_deterministic_run_resumes_with_the_same_weights(data, bert, tmp_path, k
 def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, monkeypatch, capsys):
     replays, replay = [], torch.cuda.CUDAGraph.replay
 
-    def counted(self: torch.cuda.CUDAGraph) -> None:
+    def counted(self):
         replays.append(replay(self))
 
     monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
@@ -60,11 +59,7 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
     save = partial(save_bert, dropout=0.0) if name == "bert" else save_llama
     folder = save(tmp_path / name, dim=64)
     pooling = "last" if name == "llama" else "avg"
-    flags: dict[str, Any] = {
-        "optim__epochs": 3,
-        "run__precision": "bf16",
-        "encoder__pooling": pooling,
-    }
+    flags = {"optim__epochs": 3, "run__precision": "bf16", "encoder__pooling": pooling}
     if name == "llama":
         flags["lora"] = {"rank": 4, "alpha": 4, "dropout": 0.0}
     eager = run(data, folder, tmp_path / "a", **flags)
@@ -87,14 +82,14 @@ def test_graphs_give_the_losses_of_eager_steps(data, name, tmp_path, kill_at, mo
 @pytest.mark.parametrize(
     "more", [{}, {"run__gradient_checkpointing": True}, {"run__chunk": 8}], ids=str
 )
-def test_adapters_of_a_decoder_are_trained(data, llama, tmp_path, more):
+def test_adapters_of_a_decoder_are_trained(data, llama, out, more):
     flags = {"lora": {"rank": 4, "alpha": 4}, "encoder__pooling": "last", "optim__lr": 1e-2}
-    record = run(data, llama, tmp_path / "m", **flags, **more)
-    found = load_file(tmp_path / "m" / "adapter_model.safetensors")
+    record = run(data, llama, out, **flags, **more)
+    found = load_file(out / "adapter_model.safetensors")
     assert math.isfinite(record["result"]["dev"])
     assert any(value.any() for name, value in found.items() if "lora_B" in name)
     assert all(value.dtype == torch.float32 for name, value in found.items() if "lora" in name)
-    assert Encoder.load(tmp_path / "m").encode(TEXTS).shape == (len(TEXTS), 32)
+    assert Encoder.load(out).encode(TEXTS).shape == (len(TEXTS), 32)
 
 
 def test_packed_and_padded_runs_agree(data, bert, tmp_path):

@@ -6,9 +6,7 @@ import sys
 import time
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +17,12 @@ from torch import nn
 from transformers.integrations.integration_utils import WandbCallback
 
 import aoe_train
+from aoe_train import encode, evaluate, mine
 from aoe_train.data.run_data import Sources
 from aoe_train.model import precision
 from aoe_train.model.precision import choose_precision
 from aoe_train.settings.train_settings import TrainSettings
-from aoe_train.training.build import Built, build
+from aoe_train.training.build import build
 from aoe_train.training.callbacks import Stopwatch, WeightAverage, open_trackers
 from aoe_train.training.load import load
 from aoe_train.training.loss_log import (
@@ -45,13 +44,13 @@ from pairkit.base.settings import load_settings
 from tests.aoe_train.tiny import WORDS, refusal, save_ran, write_pairs
 
 
-def settings(**flags: Any) -> TrainSettings:
+def settings(**flags):
     return load_settings(
         TrainSettings, flags={"preset": "angle-paper", "optim.batch_size": 16, **flags}
     )
 
 
-def built(given: TrainSettings, data: str, backbone: Path, out: Path) -> Built:
+def built(given, data, backbone, out):
     """The inputs of a training loop of one process."""
     sources = Sources({"rows": data}, str(backbone), out / "m")
     process = Process(start_processes(settings(), out), out, print, lambda _: None)
@@ -82,7 +81,7 @@ def parts(loss, in_batch=0.0):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 @pytest.mark.parametrize(
-    ("step", "error", "words"),
+    "step, error, words",
     [(0, DataError, "before the first step"), (7, Diverged, r"at step 7: .*lower lr= \(now 0.5\)")],
 )
 def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
@@ -99,7 +98,7 @@ def test_error_names_the_rows_of_the_first_bad_batch(loss, step, error, words):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "expected"),
+    "vectors, expected",
     [
         ([[3, 0], [0, 2]], 1.0),
         ([[1, 0], [-1, 0]], 2.0),
@@ -121,7 +120,7 @@ def check_sign(found, sign):
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "sign"),
+    "before, now, sign",
     [
         (0.5, 0.4, None),
         (0.5, 0.004, "is 0.996000, before training 0.500000"),
@@ -141,7 +140,7 @@ def test_collapse_check(before, now, sign):
 
 
 @pytest.mark.parametrize(
-    ("norms", "sign"),
+    "norms, sign",
     [
         ([], None),
         ([5.0, math.inf], "gradient became inf"),
@@ -172,7 +171,7 @@ def test_wandb_folder_and_id(tmp_path, monkeypatch, url):
 
     callback = WandbCallback.__new__(WandbCallback)
     callback._wandb = SimpleNamespace(run=None, init=init)
-    process: Any = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
+    process = SimpleNamespace(work=tmp_path / "m.work", say=said.append)
     open_trackers([callback], process, SimpleNamespace(run_name=None, project="aoe"), "m-1", 0)
     home = str(tmp_path / "m.runs")
     assert asked == {"id": "m-1", "name": "m-1", "project": "aoe", "dir": home, "resume": "allow"}
@@ -200,7 +199,7 @@ def test_idle_processors_are_reported(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("deterministic", "before", "after"),
+    "deterministic, before, after",
     [(False, None, None), (True, None, ":4096:8"), (True, ":16:8", ":16:8")],
 )
 def test_deterministic_cublas_workspace(deterministic, before, after, tmp_path, monkeypatch):
@@ -225,7 +224,7 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "optimiser", "words"),
+    "given, optimiser, words",
     [
         ({"run.chunk": 8}, "adamw_torch_fused", "run.chunk, as processes"),
         ({"run.compile": True}, "adamw_torch_fused", "run.compile;"),
@@ -235,7 +234,7 @@ def test_emulated_bf16_is_not_chosen(monkeypatch):
     ids=str,
 )
 def test_settings_that_sharding_does_not_support(given, optimiser, words):
-    args: Any = SimpleNamespace(world_size=2, optim=optimiser)
+    args = SimpleNamespace(world_size=2, optim=optimiser)
     with refusal(f"run.shard doesn't support {words}"):
         _check_shard(settings(**given, **{"run.shard": True}), args)
     _check_shard(settings(**given), args)
@@ -251,21 +250,21 @@ def test_slow_precision_is_reported(shallow, tmp_path, monkeypatch, capsys):
     train_file = write_pairs(tmp_path / "train.tsv", 20, 1)
     monkeypatch.setattr(precision, "product_time", lambda _: 4.6)
     monkeypatch.setattr(precision, "_cpu_has_bf16", lambda: True)
-    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16", progress=False)
+    plan = aoe_train.plan(train_file, backbone=shallow, precision="bf16")
     assert "bf16; matrix products take 4.6 times as long" in str(plan).replace("\n", " ")
-    how: dict[str, Any] = {"precision": "bf16", "progress": True}
+    how = {"precision": "bf16", "progress": True}
     pairs = [{"anchor": f"{word} a", "positive": f"a {word}"} for word in WORDS[:40]]
     for call in (
-        lambda: aoe_train.encode(["a dog"], model=shallow, **how),
-        lambda: aoe_train.evaluate(shallow, data=train_file, resamples=0, cache=False, **how),
-        lambda: aoe_train.mine(pairs, model=shallow, **how),
+        lambda: encode(["a dog"], model=shallow, **how),
+        lambda: evaluate(shallow, data=train_file, resamples=0, **how),
+        lambda: mine(pairs, model=shallow, **how),
     ):
         capsys.readouterr()
         call()
         assert "products take 4.6 times as long in bf16" in capsys.readouterr().err
 
 
-def pass_through(average: WeightAverage, model: nn.Module, values: list[float]) -> None:
+def pass_through(average, model, values):
     """Set the model's weights to one of `values` after each step."""
     for step, value in enumerate(values, start=1):
         with torch.no_grad():

@@ -29,7 +29,7 @@ def test_llm_example(tmp_path: Path) -> None:
 def test_mixture_example(tmp_path: Path) -> None:
     config = tmp_path / "mixture.toml"
     config.write_text(_toml("howto/mixtures.md"), encoding="utf-8")
-    settings = load_settings(TrainSettings, file=config)
+    settings = load_settings(TrainSettings, config=config)
     assert settings.of("nli").objective.weights.active == {"contrastive": 1}
     assert settings.of("stsb").objective.margin == 0.5
     assert settings.of("stsb").data.label_range == (0, 5)

@@ -76,7 +76,7 @@ def test_layers(tmp_path: Path) -> None:
 )
 def test_invalid_values(assignments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        load_settings(Outer, assignments=assignments)
+        load_settings(Outer, settings=assignments)
 
 
 KEY = "gsk_Ab1cD2eF3gH4"
@@ -110,11 +110,11 @@ def test_errors_show_no_other_values_and_no_keys(settings: Any, message: str) ->
 
 def test_invalid_toml(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such configuration file"):
-        load_settings(Outer, file=tmp_path / "none.toml")
+        load_settings(Outer, config=tmp_path / "none.toml")
     bad = tmp_path / "bad.toml"
     bad.write_text("a = = 1")
     with pytest.raises(ConfigError, match="not readable as TOML"):
-        load_settings(Outer, file=bad)
+        load_settings(Outer, config=bad)
 
 
 def test_one_line() -> None:

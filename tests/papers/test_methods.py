@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import random
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.testing import assert_close
 
 import aoe_train
 from aoe_train import Encoder, TextBatch
-from pairkit import ConfigError, RemoteError
+from pairkit import RemoteError
 from papers.methods import NAMES, method
 from papers.methods.bilstm import write_bilstm
 from papers.methods.consert import features_cut, shuffled, without_dropout
@@ -25,18 +24,19 @@ from papers.methods.isbert import NGrams, information_loss
 from papers.methods.objectives import Phase, in_batch_angle_emb, phase_similarity
 from papers.methods.promptbert import fill_template, template_bias, templates
 from tests.aoe_train.conftest import Killed
-from tests.aoe_train.tiny import WORDS, save_generator, save_words
+from tests.aoe_train.refusals import config_error
+from tests.aoe_train.tiny import WORDS, card_of, save_generator, save_words
 
 TEXT_METHODS = [
     name for name in NAMES if name not in ("angle-phase", "in-batch-angle-emb", "infersent")
 ]
 
 
-def softplus(x: float) -> float:
+def softplus(x):
     return math.log1p(math.exp(x))
 
 
-def batch_of(*lengths: int) -> TextBatch:
+def batch_of(*lengths):
     """Texts of [CLS], so many tokens, and [SEP]."""
     ids = [
         [2, *range(10 * row, 10 * row + length), 3] for row, length in enumerate(lengths, start=1)
@@ -46,28 +46,26 @@ def batch_of(*lengths: int) -> TextBatch:
     return TextBatch(tokens, np.array([len(text) for text in ids]), None, numbers, numbers[:, None])
 
 
-def own(batch: TextBatch) -> torch.Tensor:
+def own(batch):
     return ~torch.isin(batch.input_ids, torch.tensor([2, 3]))
 
 
-def begun(name: str, encoder: Encoder, kind: str = "single", **options: Any) -> Any:
-    made: Any = method(name, **options)
+def begun(name, encoder, kind="single", **options):
+    made = method(name, **options)
     made.begin(encoder, kind)
     return made
 
 
 @pytest.fixture(scope="module")
-def texts() -> list[str]:
+def texts():
     words = random.Random(4)
     return [" ".join(words.sample(WORDS, words.randint(3, 9))) for _ in range(16)]
 
 
 @pytest.mark.parametrize("name", [*TEXT_METHODS, "infersent", "consert-joint"])
-def test_a_killed_training_continues_to_the_same_weights(
-    name: str, texts: list[str], shallow: Path, tmp_path: Path, kill_at: Any
-):
-    data: Any = texts
-    backbone, options = shallow, dict[str, str]()
+def test_a_killed_training_continues_to_the_same_weights(name, texts, shallow, tmp_path, kill_at):
+    data = texts
+    backbone, options = shallow, {}
     if name in ("infersent", "consert-joint"):
         data = [
             {"text1": a, "text2": b, "label": n % 2} for n, (a, b) in enumerate(pairwise(texts))
@@ -79,23 +77,18 @@ def test_a_killed_training_continues_to_the_same_weights(
         options = {"generator": str(tmp_path / "generator")}
         save_generator(shallow, tmp_path / "generator")
 
-    def made() -> Any:
+    def made():
         return method(name, **options)
 
-    def train(out: str) -> aoe_train.Trained:
+    def train(out):
         settings = {"log.checkpoint_steps": 2, "optim.lr": 1e-3, "encoder": dict(made().encoder)}
-        how: dict[str, Any] = {
-            "batch_size": 8,
-            "epochs": 2,
-            "settings": settings,
-            "progress": False,
-        }
+        how = {"batch_size": 8, "epochs": 2, "settings": settings}
         return aoe_train.train(data, backbone=backbone, out=tmp_path / out, objective=made(), **how)
 
     whole = train("whole")
     assert whole.steps == 4
     assert all(np.isfinite(entry["loss"]) for entry in whole.history)
-    assert made().__class__.__name__ in (tmp_path / "whole/README.md").read_text()
+    assert made().__class__.__name__ in card_of(tmp_path / "whole")
     kill_at(3)
     with pytest.raises(Killed):
         train("killed")
@@ -105,14 +98,14 @@ def test_a_killed_training_continues_to_the_same_weights(
     for file in files:
         expected, found = (load_file(tmp_path / folder / file) for folder in ("whole", "killed"))
         assert all(torch.equal(expected[key], found[key]) for key in expected)
-    encoder = Encoder.load(tmp_path / "whole", device="cpu", inference_only=True)
+    encoder = Encoder.load(tmp_path / "whole", inference_only=True)
     read = made().reader(encoder, tmp_path / "whole")
     assert read(texts[:3]).shape == (3, encoder.dim)
     assert read(texts)[:3] == pytest.approx(read(texts[:3]), abs=1e-5)  # whatever the batch
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "given", "words"),
+    "name, kind, given, words",
     [
         ("diffcse", "single", {"dense": [8]}, "remove encoder.dense"),
         ("consert", "single", {"prompts": {"query": "q: "}}, "remove the prompts"),
@@ -123,12 +116,10 @@ def test_a_killed_training_continues_to_the_same_weights(
         ("bow", "single", {}, "method 'bow': expected one of"),
     ],
 )
-def test_unsuitable_models_and_rows_are_refused(
-    name: str, kind: str, given: dict[str, Any], words: str, shallow: Path
-):
+def test_unsuitable_models_and_rows_are_refused(name, kind, given, words, shallow):
     options = {"generator": "none"} if name == "diffcse" else {}
-    with pytest.raises(ConfigError, match=words):
-        begun(name, Encoder.load(shallow, device="cpu", **given), kind, **options)
+    with config_error(words):
+        begun(name, Encoder.load(shallow, **given), kind, **options)
 
 
 def test_ct_by_hand():
@@ -171,14 +162,14 @@ def test_ngrams_of_a_text_do_not_depend_on_other_texts():
     alone = [
         filters(part, torch.zeros(len(part), dtype=torch.long)) for part in tokens.split([3, 1, 3])
     ]
-    torch.testing.assert_close(together, torch.cat(alone))
+    assert_close(together, torch.cat(alone))
     width = filters[1]  # of three tokens: ReLU(w . h + b), zeros beyond the ends
     padded = torch.cat([torch.zeros(1, 8), tokens[:3], torch.zeros(1, 8)])
     expected = torch.relu((width.weight * padded[0:3].T[None]).sum((1, 2)) + width.bias)
-    torch.testing.assert_close(together[0, 3:6], expected)
+    assert_close(together[0, 3:6], expected)
 
 
-def test_consert_by_hand_and_its_views(bert: Path):
+def test_consert_by_hand_and_its_views(bert):
     # Views (1, 0) and (1, 0) of one, (0, 1) and (0, 1) of the other, tau 1: -log(e / (e + 1 + 1)) each
     found = in_batch_angle_emb(torch.eye(2), torch.eye(2), torch.ones(2, dtype=torch.bool), 1.0)
     assert found.item() == pytest.approx(math.log(math.e + 2) - 1)
@@ -189,7 +180,7 @@ def test_consert_by_hand_and_its_views(bert: Path):
     for before, after in zip(batch.sequences(), mixed.sequences(), strict=True):
         assert sorted(after.tolist()) == sorted(before.tolist())
         assert (after[0], after[-1]) == (2, 3)
-    model = Encoder.load(bert, device="cpu").model.train()
+    model = Encoder.load(bert).model.train()
     with without_dropout(model):
         one, other = batch.vectors(model), batch.vectors(model)
     assert torch.equal(one, other)
@@ -198,9 +189,9 @@ def test_consert_by_hand_and_its_views(bert: Path):
 
 
 @pytest.mark.parametrize("packing", [True, False])
-def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing: bool, bert: Path):
-    model = Encoder.load(bert, device="cpu", packing=packing).model
-    seen: list[torch.Tensor] = []
+def test_feature_cutoff_is_the_same_for_all_tokens_of_a_text(packing, bert):
+    model = Encoder.load(bert, packing=packing).model
+    seen = []
     batch = batch_of(2, 5, 5)
     torch.manual_seed(1)
     with features_cut(model, batch.lengths, 0.5):
@@ -226,8 +217,8 @@ def test_infersent_by_hand():
     assert classes(torch.tensor([[4, 5, -1]]), None).tolist() == [[1, 0, -100]]
 
 
-def test_promptbert_reads_texts_within_its_templates(bert: Path):
-    encoder = Encoder.load(bert, device="cpu", max_length=40)
+def test_promptbert_reads_texts_within_its_templates(bert):
+    encoder = Encoder.load(bert, max_length=40)
     first, _ = templates(encoder)
     mask = encoder.tokenizer.mask_token_id
     within = fill_template(batch_of(2, 40), first)
@@ -238,16 +229,14 @@ def test_promptbert_reads_texts_within_its_templates(bert: Path):
     nothing = fill_template(batch_of(0), first)
     model = encoder.model
     expected = nothing.states(model)[-first.mask]
-    torch.testing.assert_close(
-        template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4
-    )
+    assert_close(template_bias(model, nothing, first)[0], expected, atol=1e-5, rtol=1e-4)
     (shift,) = template_bias(model, fill_template(batch_of(3), first), first)
     assert not torch.allclose(shift, expected, atol=1e-4)  # other positions
 
 
-def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
+def test_diffcse_replaces_only_ordinary_tokens(bert, tmp_path):
     save_generator(bert, tmp_path / "generator")
-    encoder = Encoder.load(bert, device="cpu")
+    encoder = Encoder.load(bert)
     diffcse = begun("diffcse", encoder, generator=str(tmp_path / "generator"))
     ids = torch.tensor([[2, 8, 9, 10, 3], [2, 11, 3, -100, -100]])
     mask = torch.tensor([[0, 1, 1, 1, 0], [0, 1, 0, 0, 0]], dtype=torch.bool)
@@ -260,7 +249,7 @@ def test_diffcse_replaces_only_ordinary_tokens(bert: Path, tmp_path: Path):
     ):
         begun("diffcse", encoder, generator=str(tmp_path / "none"))
     (tmp_path / "generator" / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match="not a masked language model in safetensors"):
+    with config_error("not a masked language model in safetensors"):
         begun("diffcse", encoder, generator=str(tmp_path / "generator"))
 
 

@@ -9,23 +9,23 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 from scipy import stats
 
 import aoe_train
-from pairkit import ConfigError, DataError, PairkitError
+from pairkit import ConfigError, PairkitError
 from papers.__main__ import app
 from papers.reproduce.consent import list_actions
 from papers.reproduce.plan import Folders, merged, plan
-from papers.reproduce.recipe import Recipe, Source, Texts, read_recipe, recipe_names
+from papers.reproduce.recipe import Source, Texts, read_recipe, recipe_names
 from papers.reproduce.reproduce import Options, reproduce
 from papers.reproduce.runner import Record
 from papers.reproduce.table import markdown, summary
 from papers.reproduce.training_data import TrainingData, prepare, training_data
 from tests import forked
+from tests.aoe_train.refusals import config_error, data_error
 from tests.aoe_train.tiny import save_words, write_pairs
 
 RECIPE = """
@@ -77,7 +77,7 @@ NONE = 'name = "none"\ntrain = false'
 
 
 @pytest.fixture
-def root(tmp_path: Path, shallow: Path) -> Path:
+def root(tmp_path, shallow):
     """A data folder with a recipe beside it."""
     data = tmp_path / "data"
     data.mkdir()
@@ -89,27 +89,27 @@ def root(tmp_path: Path, shallow: Path) -> Path:
 
 
 @pytest.fixture
-def recipe(root: Path) -> Recipe:
+def recipe(root):
     """The recipe."""
     return read_recipe(str(root / "tiny.toml"))
 
 
-def no_output(_: str) -> None:
+def no_output(_):
     pass
 
 
-def options(root: Path, **given: Any) -> Options:
+def options(root, **given):
     """Options for all runs at scale small."""
     return Options("small", root / "data", root / "out", **given)
 
 
-def modified(root: Path, old: str, new: str) -> Recipe:
+def modified(root, old, new):
     """The recipe with a replacement."""
     (root / "changed.toml").write_text(RECIPE.replace(old, new, 1))
     return read_recipe(str(root / "changed.toml"))
 
 
-def test_runs_are_ordered_by_seed_and_settings_by_layer(root: Path, recipe: Recipe):
+def test_runs_are_ordered_by_seed_and_settings_by_layer(root, recipe):
     given = ["optim.epochs=2", "optim.scheduler=cosine"]
     runs, skipped = plan(recipe, "small", FOLDERS, assignments=given)
     rows = [("none", 0), ("CoSENT", 0), ("CT", 0), ("CoSENT", 1), ("CT", 1)]
@@ -136,7 +136,7 @@ def test_runs_are_ordered_by_seed_and_settings_by_layer(root: Path, recipe: Reci
     assert runs[0].settings["optim"]["lr"] == 1e-5  # which the method brings
 
 
-def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root: Path):
+def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root):
     own = 'seed = 42\nscales.small = { data = ["{data}/a.tsv", "{data}/b.tsv"], labels = { yes = 1 } }'
     made = modified(
         root, 'method = "ct"', f'method = "infersent"\nbackbone = "{{data}}/ran"\n{own}'
@@ -153,11 +153,11 @@ def test_a_row_has_its_own_data_and_seed_and_the_encoder_of_its_backbone(root: P
     assert found.labels == {"yes": 1}
 
 
-def table(path: Path, *rows: str) -> None:
+def table(path, *rows):
     path.write_text("\n".join(rows) + "\n")
 
 
-def test_samples_of_rows_and_single_texts(root: Path):
+def test_samples_of_rows_and_single_texts(root):
     data, folders = root / "data", Folders(root / "data", root / "work")
     source = Source(train="{data}/train.tsv", dev="{data}/dev.tsv", rows=10)
     found = training_data(source, folders)
@@ -195,8 +195,8 @@ def test_samples_of_rows_and_single_texts(root: Path):
     assert pl.read_parquet(both.train).height == 16
 
 
-def test_reproduce_writes_a_table_and_skips_finished_runs(root: Path, recipe: Recipe, monkeypatch):
-    messages: list[str] = []
+def test_reproduce_writes_a_table_and_skips_finished_runs(root, recipe, monkeypatch):
+    messages = []
     found = reproduce(recipe, options(root), say=messages.append)
     assert [(row["row"], row["seeds"]) for row in found["rows"]] == [
         ("none", 1),
@@ -224,20 +224,20 @@ def test_reproduce_writes_a_table_and_skips_finished_runs(root: Path, recipe: Re
         path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
 
 
-def test_a_damaged_record_is_repeated_with_the_same_scores(root: Path, recipe: Recipe):
+def test_a_damaged_record_is_repeated_with_the_same_scores(root, recipe):
     only = options(root, only=("CT",), seeds=(1,), keep_models=True)
     first = reproduce(recipe, only, say=no_output)
     (record,) = (root / "out" / "runs").iterdir()
     record.write_text("{")
-    messages: list[str] = []
+    messages = []
     assert reproduce(recipe, only, say=messages.append)["rows"] == first["rows"]
     assert "unreadable record" in messages[0]
     fresh = options(root, only=("none",), fresh=True, seeds=(7,))
     assert [row["row"] for row in reproduce(recipe, fresh, say=no_output)["rows"]] == ["none"]
 
 
-def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recipe):
-    messages: list[str] = []
+def test_a_failed_run_does_not_stop_the_remaining_runs(root, recipe):
+    messages = []
     hot = options(root, seeds=(0,), only=("none", "CoSENT"), assignments=("optim.lr=1e30",))
     with pytest.raises(
         PairkitError, match="1 of 2 runs failed, first CoSENT: training diverged at step "
@@ -250,7 +250,7 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recip
 
 
 @pytest.mark.parametrize(
-    ("row", "differs"),
+    "row, differs",
     [
         ("whiten = { dim = 4 }", True),
         ("flow = {}", True),
@@ -259,16 +259,14 @@ def test_a_failed_run_does_not_stop_the_remaining_runs(root: Path, recipe: Recip
         ('settings.encoder.pooling = "cls"', False),  # as it is in any case
     ],
 )
-def test_rows_without_training_can_change_how_texts_are_encoded(
-    root: Path, row: str, differs: bool
-):
+def test_rows_without_training_can_change_how_texts_are_encoded(root, row, differs):
     made = modified(root, NONE, f'{NONE}\n\n[[runs]]\nname = "other"\ntrain = false\n{row}')
     found = reproduce(made, options(root, only=("none", "other")), say=no_output)
     none, other = (each["figures"]["held"]["mean"] for each in found["rows"])
     assert (none != other) == differs
 
 
-def test_averaged_word_vectors_are_a_row(root: Path):
+def test_averaged_word_vectors_are_a_row(root):
     words = save_words(root / "words.txt")
     made = modified(root, NONE, f'name = "average"\ntrain = false\nbackbone = "{words}"')
     found = reproduce(made, options(root, only=("average",)), say=no_output)
@@ -276,7 +274,7 @@ def test_averaged_word_vectors_are_a_row(root: Path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    "old, new, says",
     [
         ('name = "held"', 'name = "dev"', "two columns would be named 'dev'"),
         (
@@ -297,14 +295,14 @@ def test_averaged_word_vectors_are_a_row(root: Path):
         ('"ct"', '"diffcse"', "CT: DiffCse.__init__() missing 1 required positional argument"),
     ],
 )
-def test_bad_recipes_fail_before_training(root: Path, old: str, new: str, says: str):
+def test_bad_recipes_fail_before_training(root, old, new, says):
     with pytest.raises(ConfigError) as caught:
         reproduce(modified(root, old, new), options(root), say=no_output)
     assert says in str(caught.value)
     assert not (root / "out" / "runs").exists()
 
 
-def test_errors_name_missing_recipes_rows_and_files(root: Path, recipe: Recipe):
+def test_errors_name_missing_recipes_rows_and_files(root, recipe):
     folders = Folders(root, root)
     for given, words in (
         ({"only": ["BERT"]}, "has the rows none, CoSENT, CT"),
@@ -312,26 +310,26 @@ def test_errors_name_missing_recipes_rows_and_files(root: Path, recipe: Recipe):
         ({"assignments": ["seed=3"]}, "--set seed=3: rows and runs differ in it"),
         ({"assignments": ["optim.lr"]}, "expected key=value"),
     ):
-        with pytest.raises(ConfigError, match=words):
+        with config_error(words):
             plan(recipe, "small", folders, **given)
-    messages: list[str] = []
+    messages = []
     lost = modified(root, 'name = "CoSENT"', 'name = "CoSENT"\nbackbone = "{data}/ran"')
     reproduce(lost, options(root, only=("none", "CoSENT")), say=messages.append)
     assert messages[0] == f"skipped CoSENT: no backbone at {root / 'data' / 'ran'}"
     (root / "data" / "train.tsv").unlink()
-    with pytest.raises(DataError, match=r"train\.tsv: no such file"):
+    with data_error(r"train\.tsv: no such file"):
         reproduce(recipe, options(root), say=no_output)
 
 
-def test_prepare_runs_only_our_own_commands(tmp_path: Path, monkeypatch):
+def test_prepare_runs_only_our_own_commands(tmp_path, monkeypatch):
     folders = Folders(None, tmp_path)
-    with pytest.raises(ConfigError, match="`rm -r x` is not one of gis import, gis detect"):
+    with config_error("`rm -r x` is not one of gis import, gis detect"):
         prepare(Source(train="x", prepare=(("rm", "-r", "x"),)), folders, no_output)
-    messages: list[str] = []
+    messages = []
     source = Source(
         train="x", prepare=(("gis", "pair", "--work", "{work}/w", "--out", "{work}/pairs"),)
     )
-    with pytest.raises(DataError, match=r"`gis pair .*` failed with exit code [23]"):
+    with data_error(r"`gis pair .*` failed with exit code [23]"):
         prepare(source, folders, messages.append)
     done = subprocess.CompletedProcess[str]([], 0)
     monkeypatch.setattr("papers.reproduce.training_data.subprocess.run", lambda *_, **__: done)
@@ -340,7 +338,7 @@ def test_prepare_runs_only_our_own_commands(tmp_path: Path, monkeypatch):
     assert messages == [f"$ gis pair --work {tmp_path}/w --out {tmp_path}/pairs"] * 2  # done once
 
 
-def test_mean_and_deviation_by_hand(recipe: Recipe):
+def test_mean_and_deviation_by_hand(recipe):
     records = [
         Record("CoSENT", seed, "k", "b", {"held": value}) for seed, value in enumerate((0.8, 0.9))
     ]
@@ -362,7 +360,7 @@ def test_mean_and_deviation_by_hand(recipe: Recipe):
     assert list(row["figures"]) == ["dev", "Z", "Z long", "A", "mean"]  # parts behind their whole
 
 
-def test_differences_are_tested_over_the_seeds(root: Path):
+def test_differences_are_tested_over_the_seeds(root):
     made = modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "CoSENT"')
     scores = {"none": [0.5], "CoSENT": [0.80, 0.82, 0.81], "CT": [0.70, 0.74, 0.73]}
     records = [
@@ -384,16 +382,16 @@ def test_differences_are_tested_over_the_seeds(root: Path):
     page = markdown(made, found)
     assert f"| {expected:.2g} | 3 |" in page
     assert "p: paired t-test of held against CoSENT over the seeds." in page
-    with pytest.raises(ConfigError, match="compare: no row 'BERT'; expected none, CoSENT, CT"):
+    with config_error("compare: no row 'BERT'; expected none, CoSENT, CT"):
         modified(root, 'about = "Two rows."', 'about = "Two rows."\ncompare = "BERT"')
 
 
-def papers(*arguments: object) -> None:
+def papers(*arguments):
     """Run the command in this process; errors are raised."""
     app(["reproduce", *map(str, arguments)], standalone_mode=False)
 
 
-def test_list_dry_run_and_usage_errors(root: Path, monkeypatch, capsys):
+def test_list_dry_run_and_usage_errors(root, monkeypatch, capsys):
     papers("--list", "--json")
     assert list(json.loads(capsys.readouterr().out)) == recipe_names()
     given = (root / "tiny.toml", "--data-dir", root / "data", "--out", root / "out")
@@ -409,12 +407,12 @@ def test_list_dry_run_and_usage_errors(root: Path, monkeypatch, capsys):
         (("nothing",), "nothing: no such recipe; expected "),
         (("stsb",), "needs --data-dir"),
     ):
-        with pytest.raises(ConfigError, match=re.escape(words)):
+        with config_error(re.escape(words)):
             papers(*arguments)
 
 
 @pytest.mark.parametrize("place", ["out", "out/*/models/*"])
-def test_sigterm_ends_the_command(root: Path, place: str):
+def test_sigterm_ends_the_command(root, place):
     """While data is read, and while a model is trained."""
     given = ("--data-dir", "data", "--out", "out", "--only", "CoSENT", "--set", "optim.epochs=400")
     process = forked.begin(
@@ -429,19 +427,19 @@ def test_sigterm_ends_the_command(root: Path, place: str):
     assert "run the same command again to continue" in (root / "err").read_text()
 
 
-def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root: Path, monkeypatch, capsys):
+def test_an_untrusted_recipe_lists_its_actions_and_needs_consent(root, monkeypatch, capsys):
     command = 'prepare = [["gis", "detect", "--work", "{work}/w"]]\nrows = 16'
     found = modified(root, "rows = 16", command)
     assert list_actions(found, "small") == ["runs    gis detect --work {work}/w"]
     assert list_actions(found, "full") == ["loads   somebody/bert", "loads   somebody/pairs"]
     assert "loads   mteb" in list_actions(read_recipe("mteb"), "full")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with pytest.raises(ConfigError, match="nothing was run; check the actions above and add --yes"):
+    with config_error("nothing was run; check the actions above and add --yes"):
         papers(root / "changed.toml", "--data-dir", root / "data", "--out", root / "out")
     assert "runs    gis detect --work {work}/w" in capsys.readouterr().err
     assert not (root / "out").exists()
     outside = modified(root, '"{data}/train.tsv"', '"{data}/../train.tsv"')
-    with pytest.raises(ConfigError, match="expected a path below"):
+    with config_error("expected a path below"):
         list_actions(outside, "small")
-    with pytest.raises(ConfigError, match="without control characters"):
+    with config_error("without control characters"):
         modified(root, '"somebody/bert"', '"some\\u001bbody/bert"')

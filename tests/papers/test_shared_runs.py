@@ -5,42 +5,40 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 import aoe_train
-from pairkit import ConfigError, PairkitError
+from pairkit import PairkitError
 from pairkit.base.system.folders import locked
 from papers.reproduce import workers
-from papers.reproduce.recipe import Recipe
 from papers.reproduce.reproduce import FIGURES, TABLE, SharedRuns, reproduce
 from tests import forked
+from tests.aoe_train.refusals import config_error
 from tests.papers.test_reproduce import no_output, options, papers, recipe, root  # noqa: F401 - two fixtures
 
 SET = ("--set", "optim.epochs=6")
 ASSIGNED = ("optim.epochs=6",)
 
 
-def begin(root: Path, *arguments: str) -> Any:  # noqa: F811
+def begin(root, *arguments):  # noqa: F811
     given = ("tiny.toml", "--data-dir", "data", "--out", "shared", *SET, *arguments)
     return forked.begin("papers", "reproduce", *given, cwd=root, err=str(root / "err"))
 
 
-def table(out: Path) -> list[list[str]]:
+def table(out):
     """The cells of a table, without the seconds."""
     lines = (out / TABLE).read_text().splitlines()
     return [line.split("|")[:-2] for line in lines if line.startswith("|")]
 
 
-def training(root: Path) -> list[Path]:  # noqa: F811
+def training(root):  # noqa: F811
     return [*root.glob("shared/*/models/*")]
 
 
 @pytest.mark.slow
-def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root: Path, recipe: Recipe):  # noqa: F811
+def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root, recipe):  # noqa: F811
     reproduce(recipe, options(root, assignments=ASSIGNED), say=no_output)
     process = begin(root, "--workers", "2")
     while not training(root):
@@ -68,7 +66,7 @@ def test_the_table_of_workers_with_one_killed_is_that_of_one_process(root: Path,
     assert (root / "err").read_text().count(" of 5: ") == 6  # the killed one's run began twice
 
 
-def test_a_command_does_the_runs_of_another_one_that_is_killed(root: Path, recipe: Recipe):  # noqa: F811
+def test_a_command_does_the_runs_of_another_one_that_is_killed(root, recipe):  # noqa: F811
     reproduce(recipe, options(root, assignments=ASSIGNED), say=no_output)
     killed = begin(root)
     while not training(root):
@@ -84,7 +82,7 @@ def test_a_command_does_the_runs_of_another_one_that_is_killed(root: Path, recip
     assert len([*(out / "runs").iterdir()]) == 5
 
 
-def test_a_failed_run_is_not_repeated_by_other_processes(root: Path, recipe: Recipe, monkeypatch):  # noqa: F811
+def test_a_failed_run_is_not_repeated_by_other_processes(root, recipe, monkeypatch):  # noqa: F811
     hot = options(root, seeds=(0,), only=("CoSENT",), assignments=("optim.lr=1e30",))
     with pytest.raises(PairkitError, match="1 of 1 runs failed, first CoSENT: training diverged"):
         reproduce(recipe, hot, say=no_output)
@@ -97,18 +95,15 @@ def test_a_failed_run_is_not_repeated_by_other_processes(root: Path, recipe: Rec
         reproduce(recipe, hot, say=no_output)
 
 
-def test_fresh_is_refused_while_another_process_does_a_run(root: Path, recipe: Recipe):  # noqa: F811
+def test_fresh_is_refused_while_another_process_does_a_run(root, recipe):  # noqa: F811
     given = options(root, only=("none",), fresh=True)
-    with (
-        locked(root / "out" / "claims" / "none-0-x"),
-        pytest.raises(ConfigError, match="another process does"),
-    ):
+    with locked(root / "out" / "claims" / "none-0-x"), config_error("another process does"):
         reproduce(recipe, given, say=no_output)
     reproduce(recipe, given, say=no_output)
     assert (root / "out" / FIGURES).exists()
 
 
-def test_records_of_two_machines_make_one_table(root: Path, recipe: Recipe, tmp_path, monkeypatch):  # noqa: F811
+def test_records_of_two_machines_make_one_table(root, recipe, tmp_path, monkeypatch):  # noqa: F811
     """With the same data in another folder."""
     there = tmp_path / "there"
     shutil.copytree(root / "data", there / "data")
@@ -126,12 +121,10 @@ def test_records_of_two_machines_make_one_table(root: Path, recipe: Recipe, tmp_
 
 
 @pytest.mark.parametrize(
-    ("listed", "count", "found"),
+    "listed, count, found",
     [("2,5", 8, ["2", "5"]), (None, 3, ["0", "1", "2"]), (None, 0, [None]), ("", 0, [None])],
 )
-def test_each_worker_has_a_gpu(
-    listed: str | None, count: int, found: list[str | None], monkeypatch
-):
+def test_each_worker_has_a_gpu(listed, count, found, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
@@ -141,5 +134,5 @@ def test_each_worker_has_a_gpu(
 
 def test_torchrun_is_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "8")
-    with pytest.raises(ConfigError, match="start without it, with --workers N"):
+    with config_error("start without it, with --workers N"):
         papers("stsb", "--data-dir", "data")

@@ -75,23 +75,23 @@ class QueryAnswer:
     status: int | None = None  # HTTP status; None without a response
 
 
-class _Extensions(Node, frozen=True):
+class _Extensions(Node):
     code: str = ""
 
 
-class _Error(Node, frozen=True):
+class _Error(Node):
     message: str = ""
     type: str | None = None
     path: list[str | int] | None = None
     extensions: _Extensions | None = None
 
 
-class _GraphQLBody(Node, frozen=True):
+class _GraphQLBody(Node):
     data: dict[str, Raw] | UnsetType | None = UNSET
     errors: list[_Error] | UnsetType | None = UNSET
 
 
-class _MessageBody(Node, frozen=True):
+class _MessageBody(Node):
     message: str = ""
 
 

@@ -89,7 +89,7 @@ class FaultPlan(Settings):
 
 def read_plan(path: Path) -> FaultPlan:
     """Read a plan from a TOML file."""
-    return load_settings(FaultPlan, file=path)
+    return load_settings(FaultPlan, config=path)
 
 
 @dataclass(frozen=True)
