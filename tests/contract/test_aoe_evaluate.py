@@ -1,10 +1,7 @@
 """The command line of `aoe evaluate`, with tiny models and a file of the published size."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,14 +9,14 @@ from safetensors.torch import load_file, save_file
 
 import gis_builder
 from tests.aoe_train.tiny import WORDS, save_bert
-from tests.contract.conftest import SAMPLE, Done, environment, run_here
+from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.support.tables import text_table
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """A folder with two models, one that returns NaN, one without weights, and data."""
     folder = tmp_path_factory.mktemp("aoe")
     save_bert(folder / "bert", dropout=0.0)
@@ -45,14 +42,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(place: Path, *arguments: str, code: int = 0, cache: str = "cache") -> Done:
+def run(place, *arguments, code=0, cache="cache"):
     environ = environment(AOE_CACHE=cache, HF_HUB_OFFLINE="1")
     found = run_here("aoe_train", "evaluate", *arguments, cwd=place, environ=environ)
     assert found.code == code, found.err
     return found
 
 
-def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
+def test_json_output_is_one_object_and_reproducible(place):
     flags = [
         "--model",
         "bert",
@@ -85,7 +82,7 @@ def test_json_output_is_one_object_and_reproducible(place: Path) -> None:
     assert again == {key: value for key, value in figures.items() if key != "against"}
 
 
-def test_columns_by_number_for_a_file_without_header(place: Path) -> None:
+def test_columns_by_number_for_a_file_without_header(place):
     (place / "bare.tsv").write_text(
         "1\tdog\ta dog\n0\tcat\ta car\n1\tboat\ta boat\n0\tthe man\ta bird\n"
     )
@@ -98,7 +95,7 @@ def test_columns_by_number_for_a_file_without_header(place: Path) -> None:
     assert "best_accuracy, cross-validated" in " ".join(done.out.split())
 
 
-def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
+def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     gis_builder.import_tracker(SAMPLE / "quarryhq", place / "gis.work")
     gis_builder.detect(place / "gis.work")
     gis_builder.pair(place / "gis.work", place / "gis")
@@ -119,7 +116,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "words", "arguments"),
+    "code, words, arguments",
     text_table("""
         2 | hollow: no weights; expected model.safetensors | --model hollow
         3 | contain NaN or infinity, first | --model nan
@@ -135,16 +132,14 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place: Path) -> None:
         3 | same.tsv: all cosines are 1: the model's vectors | --model bert --data same.tsv
     """),
 )
-def test_bad_input_gives_one_line_and_an_exit_code(
-    place: Path, code: str, words: str, arguments: str
-) -> None:
+def test_bad_input_gives_one_line_and_an_exit_code(place, code, words, arguments):
     data = "" if "--data " in arguments else "--data-dir data "
     done = run(place, *f"{data}{arguments}".split(), code=int(code))
     assert words in done.error
     assert not done.out
 
 
-def test_several_models_in_one_table(place: Path) -> None:
+def test_several_models_in_one_table(place):
     flags = ["--data-dir", "data", "--resamples", "100"]
     both = ["--model", "bert", "--model", "wide", *flags]
     told = run(place, *both, "--json").result

@@ -1,11 +1,8 @@
 """The packages together: from sentences without labels to a model; suggestions of older issues."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from itertools import cycle
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,7 +12,7 @@ import gis_builder
 import llm_labeler
 import pairkit
 from tests.aoe_train.tiny import save_bert
-from tests.contract.conftest import SAMPLE, Done, environment, run_here
+from tests.contract.conftest import SAMPLE, environment, run_here
 from tests.docs.blocks import ROOT, to_run
 from tests.pairkit.review_material import judge_all
 
@@ -40,7 +37,7 @@ SENTENCES = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """A folder with sentences and a tiny backbone."""
     folder = tmp_path_factory.mktemp("domain")
     save_bert(folder / "bert")
@@ -48,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(place: Path, package: str, arguments: str) -> Done:
+def run(place, package, arguments):
     """Run a command line in the folder."""
     environ = environment(AOE_CACHE="cache")
     done = run_here(package, *shlex.split(arguments), cwd=place, environ=environ)
@@ -60,19 +57,19 @@ DOMAIN = "--preset domain --top-layers 1 --lr 1e-2 --batch-size 8 --backbone ber
 
 
 @pytest.fixture(scope="module")
-def pairs(place: Path) -> Done:
+def pairs(place):
     """The command that writes pairs of the sentences."""
     flags = "--data sentences.txt --llm wordnet --draw 50 --set split.test=0.4 --json"
     return run(place, "llm_labeler", f"generate {flags} --out pairs")
 
 
 @pytest.fixture(scope="module")
-def own(place: Path, pairs: Done) -> Done:
+def own(place, pairs):
     """The command that trains the model `own` on these pairs."""
     return run(place, "aoe_train", f"train --data pairs/triplet --out own {DOMAIN}")
 
 
-def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) -> None:
+def test_from_sentences_to_figures_beside_baselines(place, pairs):
     assert pairs.result["positives"] > 10
     trained = run(place, "aoe_train", f"train --data pairs/triplet --out model {DOMAIN} --json -q")
     assert trained.result["steps"] > 0
@@ -89,7 +86,7 @@ def test_from_sentences_to_figures_beside_baselines(place: Path, pairs: Done) ->
     assert told["bert"]["pairs"]["overlap"] is None
 
 
-def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> None:
+def test_rules_on_texts_in_the_first_person_keep_the_backbone(place):
     asked = (f"I know that {line[:1].lower()}{line[1:]}\n" for line in SENTENCES)
     (place / "requests.txt").write_text("".join(asked))
     run(place, "llm_labeler", "generate --data requests.txt --llm wordnet --out asked")
@@ -106,7 +103,7 @@ def test_rules_on_texts_in_the_first_person_keep_the_backbone(place: Path) -> No
     assert not (before == moved).all()
 
 
-def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> None:
+def test_suggestions_are_the_hits_of_a_search(place, tmp_path):
     repo, issue = "quarryhq/quarry", 603
     gis_builder.import_tracker(SAMPLE / "quarryhq", tmp_path / "work")
     gis_builder.detect(tmp_path / "work")
@@ -124,9 +121,7 @@ def test_suggestions_are_the_hits_of_a_search(place: Path, tmp_path: Path) -> No
         )
 
 
-def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
-    place: Path, own: Done
-) -> None:
+def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(place, own):
     lines = [line.strip() for line in own.err.splitlines() if line.startswith("  ")][-3:]
     draw, review_it, evaluate = lines
     assert draw.startswith("aoe sample-pairs")
@@ -152,15 +147,15 @@ def test_pairs_of_own_texts_are_judged_and_compare_a_model_with_its_backbone(
 
 
 @pytest.mark.usefixtures("own")
-def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
+def test_people_and_llms_judge_search_results_alike(place):
     """Both find texts with the same last word relevant."""
     models, sheet = [str(place / name) for name in ("bert", "own")], place / "searched"
     drawn = aoe_train.sample_pairs(SENTENCES, model=models, queries=SENTENCES, out=sheet)
 
-    def relevant(query: str, result: str) -> bool:
+    def relevant(query, result):
         return query.split()[-1] == result.split()[-1]
 
-    def judge(prompt: str) -> str:
+    def judge(prompt):
         data = json.loads(prompt[prompt.index('{"text"') :])
         pairs = (
             (number, relevant(data["text"], text)) for number, text in data["sentences"].items()
@@ -187,7 +182,7 @@ def test_people_and_llms_judge_search_results_alike(place: Path) -> None:
     assert gains[0]["pairs"] == drawn.counts["sampled_queries"]
 
 
-def test_the_commands_of_the_page_index_and_search(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_index_and_search(tmp_path):
     (tmp_path / "data").mkdir()
     head, *rows = (ROOT / "data" / "sample_requests.csv").read_text().splitlines()
     half = "\n".join([head, *rows[::2]])

@@ -1,15 +1,10 @@
 """Invalid input of `gis` ends with a one-line message and the right exit code."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tests.contract.conftest import Done, Gis
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import serve
 from tests.support.tables import text_table
@@ -17,16 +12,10 @@ from tests.support.tables import text_table
 ONE = "quarryhq/quarry"
 
 
-def write_repo(
-    folder: Path,
-    name: str,
-    bodies: Mapping[int, str | None],
-    duplicates: Mapping[int, int] | None = None,
-    **info: object,
-) -> None:
+def write_repo(folder, name, bodies, duplicates=None, **info):
     """Write a tracker of closed issues with comments of the owner that close some as duplicates."""
 
-    def at(day: int) -> str:
+    def at(day):
         return f"2020-01-0{day}T00:00:00Z"
 
     times = {"created_at": at(1), "updated_at": at(3)}
@@ -43,12 +32,12 @@ def write_repo(
     write_tracker(folder, name, info, issues=issues, comments=comments)
 
 
-def lorem(number: int) -> str:
+def lorem(number):
     return " ".join(f"word{number * 37 % 101}x{place * number % 89}" for place in range(60))
 
 
 @pytest.fixture(scope="module")
-def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def odd_url(tmp_path_factory):
     """The URL of a server with unusual repositories."""
     folder = tmp_path_factory.mktemp("odd")
     plain = {number: lorem(number) for number in range(1, 12)}
@@ -73,14 +62,12 @@ def odd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-def build(
-    gis: Gis, url: str, out: Path, *flags: str, repos: str = "good/one", **options: object
-) -> Done:
-    return gis("build", "--repos", repos, "--api-url", url, "--out", str(out), *flags, **options)
+def build(gis, url, out, *flags, repos="good/one", **options):
+    return gis("build", "--repos", repos, "--api-url", url, "--out", out, *flags, **options)
 
 
 @pytest.mark.parametrize(
-    ("code", "says", "token", "flags"),
+    "code, says, token, flags",
     text_table("""
         2 | set GITHUB_TOKEN | |
         4 | rejects the token | bad |
@@ -100,9 +87,7 @@ def build(
         2 | no such configuration file | any | --config nosuch.toml
     """),
 )
-def test_invalid_builds_end_with_a_message(
-    gis: Gis, odd_url: str, tmp_path: Path, code: str, says: str, token: str, flags: str
-) -> None:
+def test_invalid_builds_end_with_a_message(gis, odd_url, tmp_path, code, says, token, flags):
     done = build(gis, odd_url, tmp_path / "o", *flags.split(), token=token or None)
     assert done.code == int(code), done.err
     assert says in done.error
@@ -110,7 +95,7 @@ def test_invalid_builds_end_with_a_message(
     assert token or not (tmp_path / "o.work").exists()
 
 
-def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_path: Path) -> None:
+def test_odd_repositories_do_not_stop_the_good_one(gis, odd_url, tmp_path):
     outcomes = {
         "good/one": "ok",
         "odd/private": "not_found",  # GitHub's response without access
@@ -129,7 +114,7 @@ def test_odd_repositories_do_not_stop_the_good_one(gis: Gis, odd_url: str, tmp_p
 
 
 @pytest.mark.parametrize("flag", [(), ("--strategy", "all")])
-def test_odd_bodies(gis: Gis, odd_url: str, tmp_path: Path, flag: tuple[str, ...]) -> None:
+def test_odd_bodies(gis, odd_url, tmp_path, flag):
     out = tmp_path / "o"
     done = build(gis, odd_url, out, "--split-sizes", "1,0,0", *flag, repos="odd/bodies")
     assert done.code == 0, done.err

@@ -1,9 +1,6 @@
 """Each script that results, benchmarks, documents and comments name exists."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +20,7 @@ NAMING = [
 pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 
 
-def test_named_scripts_exist() -> None:
+def test_named_scripts_exist():
     texts = {path: path.read_text(encoding="utf-8") for path in NAMING if path != Path(__file__)}
     missing = {
         str(path.relative_to(ROOT)): [*missing_scripts(path, text)] for path, text in texts.items()
@@ -31,7 +28,7 @@ def test_named_scripts_exist() -> None:
     assert {path: names for path, names in missing.items() if names} == {}
 
 
-def missing_scripts(page: Path, text: str) -> Iterator[str]:
+def missing_scripts(page, text):
     """Yields the scripts and results that a text names and the repository lacks."""
     yield from (name for name in _PATH.findall(text) if not (ROOT / name).is_file())
     if page.is_relative_to(ROOT / "benchmarks"):

@@ -1,18 +1,14 @@
 """A small saved tracker, and servers and stores for tests."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from graphql import GraphQLSchema, build_schema
+from graphql import build_schema
 
 import gis_builder
-from tests.support.github import Server, serve
+from tests.support.github import serve
 
 from .archive_world import built, source, threads  # noqa: F401
 
@@ -22,7 +18,7 @@ DATA = Path(__file__).with_name("data")
 DAY = "2020-01-{:02d}T12:00:00Z"
 
 
-def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
+def issue(repo, number, **fields):
     """An open issue by ann, opened on day `number`; `fields` override its defaults."""
     texts = {"title": f"Issue {number}", "body": f"Body of {number}", "labels": []}
     state = {"state": "open", **dict.fromkeys(("state_reason", "closed_at", "closed_by"))}
@@ -38,34 +34,32 @@ def issue(repo: str, number: int, **fields: Any) -> dict[str, Any]:
     )
 
 
-def closed(by: str, day: int, reason: str = "completed") -> dict[str, Any]:
+def closed(by, day, reason="completed"):
     """The fields of a closed issue."""
     state = {"state": "closed", "state_reason": reason, "closed_by": {"login": by}}
     return state | dict.fromkeys(("closed_at", "updated_at"), DAY.format(day))
 
 
-def comment(
-    repo: str, number: int, id_: int, body: str, login: str = "max", day: int = 20
-) -> dict[str, Any]:
+def comment(repo, number, id_, body, login="max", day=20):
     """A comment of a maintainer."""
     author = {"user": {"login": login, "type": "User"}, "author_association": "MEMBER"}
     times = dict.fromkeys(("created_at", "updated_at"), DAY.format(day))
     return {"issue_url": f"{API}/{repo}/issues/{number}", "id": id_, "body": body} | author | times
 
 
-def event(repo: str, number: int, kind: str, day: int, **fields: Any) -> dict[str, Any]:
+def event(repo, number, kind, day, **fields):
     """An event by max."""
     about = {"event": kind, "actor": {"login": "max"}, "created_at": DAY.format(day)}
     return {"issue_url": f"{API}/{repo}/issues/{number}", **about, **fields}
 
 
-def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+def write_lines(path, rows):
     """Write JSON lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def write_tracker(root: Path, name: str, info: dict[str, Any] | None = None, **files: Any) -> None:
+def write_tracker(root, name, info=None, **files):
     """Write one repository: `repo.json` and a file of JSON lines for each of `files`."""
     folder = root / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +68,7 @@ def write_tracker(root: Path, name: str, info: dict[str, Any] | None = None, **f
         write_lines(folder / f"{stem}.jsonl", rows)
 
 
-def write_world(root: Path, remarks: int = 5) -> Path:
+def write_world(root, remarks=5):
     """acme/rocket with seven issues, acme/fuel with two; a private, an issueless and an empty repository.
 
     | acme/rocket | |
@@ -96,12 +90,12 @@ def write_world(root: Path, remarks: int = 5) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_dump(tmp_path_factory):
     return write_world(tmp_path_factory.mktemp("tiny"), remarks=120)
 
 
 @pytest.fixture(scope="module")
-def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def station_dump(tmp_path_factory):
     from .crawl_world import STATION, station_rows  # imports the functions above
 
     root = tmp_path_factory.mktemp("station")
@@ -110,19 +104,19 @@ def station_dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def station(station_dump: Path) -> Iterator[Server]:
+def station(station_dump):
     with serve(station_dump) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def tiny(tiny_dump: Path) -> Iterator[Server]:
+def tiny(tiny_dump):
     with serve(tiny_dump) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> gis_builder.Built:
+def demo(tmp_path_factory):
     """The dataset of the sample trackers, made without a token."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("GITHUB_TOKEN", raising=False)
@@ -130,10 +124,22 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> gis_builder.Built:
 
 
 @pytest.fixture(scope="session")
-def official() -> GraphQLSchema:
+def official():
     """GitHub's published schema with the fields of 2025."""
     files = [OFFICIAL / "schema.graphql", OFFICIAL / "schema-extensions.graphql"]
     if not all(file.exists() for file in files):
         pytest.skip("GitHub's published schema is not at ../shared/github")
     # The published schema repeats two fields of EnterpriseOwnerInfo, so it can't be validated.
     return build_schema("\n".join(file.read_text() for file in files), assume_valid=True)
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where a test writes its dataset."""
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def work(tmp_path):
+    """The working folder of a test."""
+    return tmp_path / "work"

@@ -1,22 +1,16 @@
 """`gis archive`: equal datasets of any workers and settings, its card, limits, and failing tasks."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import gis_builder
-from pairkit import ConfigError, DataError
 from tests.gis_builder.archive_world import (
     HOURS,
     RANGE,
-    Thread,
     build,
     events_of,
     files,
@@ -25,10 +19,11 @@ from tests.gis_builder.archive_world import (
     times,
     write_hours,
 )
+from tests.support.refusals import config_error, data_error
 from tests.support.tables import text_table
 
 
-def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
+def test_card_run_and_notes_describe_the_dataset(built):
     assert built.positives > 30
     built.audit.check()
     card = (built.out / "README.md").read_text()
@@ -45,9 +40,7 @@ def test_card_run_and_notes_describe_the_dataset(built: Any) -> None:
     assert f"list of rejected issues and pairs: {built.work / 'dropped.parquet'}" in built.notes()
 
 
-def test_verdicts_and_pairs_equal_those_of_a_build(
-    built: Any, threads: dict[str, list[Thread]], tmp_path: Path
-) -> None:
+def test_verdicts_and_pairs_equal_those_of_a_build(built, threads, tmp_path):
     """Compare with an import of the same threads without duplicate marks."""
     for repo, own in threads.items():
         save_dump(tmp_path / "dump" / repo, own)
@@ -66,9 +59,7 @@ def test_verdicts_and_pairs_equal_those_of_a_build(
             assert mine[key][name] == theirs[key][name]
 
 
-def test_hours_can_be_read_and_deleted_one_by_one(
-    built: Any, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hours_can_be_read_and_deleted_one_by_one(built, source, tmp_path, capsys):
     folder, work = tmp_path / "hours", tmp_path / "gis.work"
     for hour in HOURS:
         folder.mkdir()
@@ -91,10 +82,7 @@ def test_hours_can_be_read_and_deleted_one_by_one(
     )
 
 
-def test_changed_settings_repeat_only_dependent_tasks(
-    built: Any, source: Path, tmp_path: Path
-) -> None:
-    work = tmp_path / "work"
+def test_changed_settings_repeat_only_dependent_tasks(built, source, tmp_path, work):
     shutil.copytree(built.work, work)
     pairs = {"pair.ratio": 0.5, "pair.relations": "all", "split.sizes": "0.5,0.25,0.25"}
     for settings, is_judged_again in (
@@ -113,7 +101,7 @@ def test_changed_settings_repeat_only_dependent_tasks(
             assert files(made.out) == files(scratch.out) != files(built.out)
 
 
-def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
+def test_limits_and_takedowns(built, source, tmp_path):
     rows = built.pairs.rows.filter(pl.col("label") == 1)
     repo = rows["repo"].sort()[0]
     others = sorted(set(rows["repo"]) - {repo})
@@ -130,14 +118,12 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
     assert other.statistics["rejected_issues"]["excluded"] == 1
     assert other.statistics["dropped_positives"]["per_repo_max"] > 0
     assert "has more than 5 positives" in (other.out / "README.md").read_text()
-    with pytest.raises(
-        DataError, match=r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"
-    ):
+    with data_error(r"no pairs: .* in 6 hours; 741 hours missing, 0 truncated, 0 broken"):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    "words, why",
     text_table("""
         2014-12-31..2015-01-01 | have no texts
         2015-01-02..2015-01-01 | ends before
@@ -149,12 +135,12 @@ def test_limits_and_takedowns(built: Any, source: Path, tmp_path: Path) -> None:
         ..2015-01-01 | expected days
     """),
 )
-def test_invalid_ranges_of_hours(words: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
+def test_invalid_ranges_of_hours(words, why):
+    with config_error(why):
         gis_builder.read_hours(words, "none")
 
 
-def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
+def test_the_card_names_losses(source, tmp_path):
     """After May 23 of 2025 the archive lacks events; old events lack the authors' associations."""
     hours = ["2025-05-23-23", "2025-05-24-0", "2025-05-24-1"]
     (tmp_path / "hours").mkdir()
@@ -174,9 +160,7 @@ def test_the_card_names_losses(source: Path, tmp_path: Path) -> None:
     assert "events lack the author's association" in cards[0]
 
 
-def test_a_recreated_repository_replaces_the_former_one(
-    threads: dict[str, list[Thread]], tmp_path: Path
-) -> None:
+def test_a_recreated_repository_replaces_the_former_one(threads, tmp_path):
     own = next(iter(threads.values()))
     before = [t._replace(issue=t.issue | {"title": "Older: " + t.issue["title"]}) for t in own]
     early = events_of(2, before)
@@ -189,15 +173,15 @@ def test_a_recreated_repository_replaces_the_former_one(
     assert made.statistics["archive_repositories"]["name_taken_over"] == 1
 
 
-def test_invalid_archive_arguments(tmp_path: Path) -> None:
+def test_invalid_archive_arguments(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"2015-01-01-0\.json\.gz"):
+    with data_error(r"2015-01-01-0\.json\.gz"):
         build(tmp_path / "empty", tmp_path / "gis")
     (tmp_path / "folder" / f"{HOURS[0]}.json.gz").mkdir(parents=True)
     (tmp_path / "loop").mkdir()
     (tmp_path / "loop" / f"{HOURS[0]}.json.gz").symlink_to(f"{HOURS[0]}.json.gz")
     for name, why in (("folder", "is a folder, pipe or device"), ("loop", "not readable")):
-        with pytest.raises(DataError, match=rf"{HOURS[0]}\.json\.gz: {why}"):
+        with data_error(rf"{HOURS[0]}\.json\.gz: {why}"):
             build(tmp_path / name, tmp_path / "gis")
     ray = {"engine": "ray", "workers": None}
     for given, why in (
@@ -210,11 +194,11 @@ def test_invalid_archive_arguments(tmp_path: Path) -> None:
         ({**ray, "address": "127.0.0.1:1"}, "no Ray cluster answers"),
         ({"engine": "ray", "address": "127.0.0.1:1"}, "not available on a cluster"),
     ):
-        with pytest.raises(ConfigError, match=why):
+        with config_error(why):
             build(tmp_path / "none", tmp_path / "gis", **given)
 
 
-def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, list[Thread]]) -> None:
+def test_a_verdict_of_an_archive_is_explained(built, threads):
     dropped = pl.read_parquet(built.work / "dropped.parquet").row(0, named=True)
     why = gis_builder.explain(built.work, dropped["issue1"])
     assert why.outcome
@@ -222,5 +206,5 @@ def test_a_verdict_of_an_archive_is_explained(built: Any, threads: dict[str, lis
     pair = built.pairs.rows.filter(pl.col("label") == 1).row(0, named=True)
     ends = [f"{pair['repo']}#{pair[name].rpartition('/')[2]}" for name in ("url1", "url2")]
     assert "duplicate" in {gis_builder.explain(built.work, end).outcome for end in ends}
-    with pytest.raises(ConfigError, match="not among the issues"):
+    with config_error("not among the issues"):
         gis_builder.explain(built.work, f"{next(iter(threads))}#999999")

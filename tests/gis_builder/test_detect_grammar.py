@@ -1,7 +1,5 @@
 """Masking, references and rules."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 
@@ -13,7 +11,6 @@ from gis_builder.detection.claim_reader import find_markers
 from gis_builder.detection.lexicon import PHRASES, Code, language_of
 from gis_builder.detection.page import mask, might_matter
 from gis_builder.detection.phrase_codes import (
-    CodedSentence,
     code_of,
     could_refer,
     find_references,
@@ -22,24 +19,26 @@ from gis_builder.detection.phrase_codes import (
     tokenise,
 )
 from gis_builder.detection.reading import read
-from gis_builder.detection.rules import FOREIGN_RULES, RULES, ClaimRule, compile_rule
-from tests.support.tables import text_table
+from gis_builder.detection.rules import FOREIGN_RULES, RULES, compile_rule
+from tests.support.tables import text_lines, text_table
 
 from .detect_threads import ref
 
 MASKED = [
     "> dup of #1",
     "  > dup of #1",
-    "```\ndup of #1\n```",
-    "~~~ text\ndup of #1\n~~~",
-    "```\ndup of #1 with no end",
-    "`dup of #1`",
-    "``dup ` of #1``",
-    "<!-- dup of #1 -->",
-    "<pre>dup of #1</pre>",
-    "- [x] dup of #1",
-    "* [ ] dup of #1",
-    "~~dup of #1~~",
+    *text_lines(r"""
+    ```\ndup of #1\n```
+    ~~~ text\ndup of #1\n~~~
+    ```\ndup of #1 with no end
+    `dup of #1`
+    ``dup ` of #1``
+    <!-- dup of #1 -->
+    <pre>dup of #1</pre>
+    - [x] dup of #1
+    * [ ] dup of #1
+    ~~dup of #1~~
+"""),
     "    dup of #1",
     "\tdup of #1",
 ]
@@ -56,19 +55,19 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", MASKED)
-def test_quotes_and_code_are_masked(text: str) -> None:
+def test_quotes_and_code_are_masked(text):
     masked = mask(f"Before.\n\n{text}")
     assert "dup" not in masked
     assert "Before." in masked
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_plain_text_is_not_masked(text: str) -> None:
+def test_plain_text_is_not_masked(text):
     assert "dup of #1" in mask(text)
 
 
 @given(st.text(alphabet="ab #1`~>-[]x<!\n\r\t *", max_size=80))
-def test_masking_keeps_positions_and_lines(text: str) -> None:
+def test_masking_keeps_positions_and_lines(text):
     masked = mask(text)
     assert len(masked) == len(text)
     assert [i for i, c in enumerate(masked) if c == "\n"] == [
@@ -80,13 +79,13 @@ def test_masking_keeps_positions_and_lines(text: str) -> None:
 HOME = "rocket/launcher"
 
 
-def refs_in(text: str, *former: str) -> list[str]:
+def refs_in(text, *former):
     refs = [reference.ref for reference in find_references(text, HOME, former)]
     return [f"#{ref.number}" if ref.repo == HOME else str(ref) for ref in refs]
 
 
 @pytest.mark.parametrize(
-    ("refs", "text"),
+    "refs, text",
     text_table(
         """
         #12 | see #12
@@ -123,11 +122,11 @@ def refs_in(text: str, *former: str) -> list[str]:
         columns=2,
     ),
 )
-def test_references(refs: str, text: str) -> None:
+def test_references(refs, text):
     assert refs_in(text) == refs.split()
 
 
-def test_names_of_the_repository() -> None:
+def test_names_of_the_repository():
     nouns = "issue issues bug bugs ticket pr pull no nr gh of see fixes PR"
     for word in nouns.split():  # not a name
         assert refs_in(f"{word}#7") == ["#7"]
@@ -140,7 +139,7 @@ PAGE = "https://github.com/rocket/launcher"
 
 
 @pytest.mark.parametrize(
-    ("text", "is_anchored", "is_pull"),
+    "text, is_anchored, is_pull",
     [
         (f"{PAGE}/issues/5#issuecomment-1", True, False),
         (f"{PAGE}/pull/6", False, True),
@@ -150,18 +149,18 @@ PAGE = "https://github.com/rocket/launcher"
         ("#6 was closed", False, False),
     ],
 )
-def test_links_to_comments_and_pull_requests(text: str, is_anchored: bool, is_pull: bool) -> None:
+def test_links_to_comments_and_pull_requests(text, is_anchored, is_pull):
     (reference,) = find_references(text, HOME)
     assert (reference.is_anchored, reference.is_pull) == (is_anchored, is_pull)
 
 
 @given(st.text(alphabet="#/12 gh-issue.com:", max_size=40))
-def test_could_refer_misses_no_reference(text: str) -> None:
+def test_could_refer_misses_no_reference(text):
     if find_references(text, HOME):
         assert could_refer(text.lower())
 
 
-def sentences(text: str) -> list[CodedSentence]:
+def sentences(text):
     references = find_references(text, "o/n")
     hidden = hide_references(text, references).lower()
     by_start = {reference.start: reference for reference in references}
@@ -169,7 +168,7 @@ def sentences(text: str) -> list[CodedSentence]:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    "words, code",
     [
         (
             "duplicate dup dupe duplcate dupilcate duplicat duplciate dublicate dulpicate",
@@ -181,16 +180,16 @@ def sentences(text: str) -> list[CodedSentence]:
         ("duplication duplicating deduplicate duplex replicate dump update double", Code.WORD),
     ],
 )
-def test_typos_and_translations_of_duplicate(words: str, code: Code) -> None:
+def test_typos_and_translations_of_duplicate(words, code):
     assert {word: code_of(word) for word in words.split()} == dict.fromkeys(words.split(), code)
 
 
-def marker_starts(rule: ClaimRule, codes: str) -> list[int]:
+def marker_starts(rule, codes):
     return [match.start("marker") for match in compile_rule(rule).finditer(codes)]
 
 
 @pytest.mark.parametrize("rule", list(chain(*RULES.values())), ids=lambda rule: rule.example)
-def test_each_example_matches_its_rule_and_no_earlier_one(rule: ClaimRule) -> None:
+def test_each_example_matches_its_rule_and_no_earlier_one(rule):
     kind = next(kind for kind, rules in RULES.items() if rule in rules)
     earlier = RULES[kind][: RULES[kind].index(rule)]
     matches = [
@@ -203,13 +202,13 @@ def test_each_example_matches_its_rule_and_no_earlier_one(rule: ClaimRule) -> No
     )
 
 
-def test_rules_span_a_bounded_number_of_tokens() -> None:
+def test_rules_span_a_bounded_number_of_tokens():
     unbounded = re.compile(r"(?<!\\)[*+]|\{\d+,\}")
     for rule in chain(*RULES.values(), *FOREIGN_RULES.values()):
         assert not unbounded.search(rule.pattern), rule.example
 
 
-def test_phrases_have_no_unbounded_groups() -> None:
+def test_phrases_have_no_unbounded_groups():
     for _, phrase in PHRASES:
         assert not re.search(r"\)[*+](?!\+)", phrase), phrase
 
@@ -224,12 +223,12 @@ def test_phrases_have_no_unbounded_groups() -> None:
         "I moved it to the tray",
     ],
 )
-def test_irrelevant_comments_are_skipped(text: str) -> None:
+def test_irrelevant_comments_are_skipped(text):
     assert not might_matter(text)
     assert read(text, ref(100)).claims == ()
 
 
-def test_frequent_english_words_are_in_no_other_language() -> None:
+def test_frequent_english_words_are_in_no_other_language():
     words = """
     the be to of and a in that have i it for not on with he as you do at this but his by from they we say her
     she or an will my one all would there their what so up out if about who get which go me when make can time

@@ -1,9 +1,6 @@
 """Responses are classified correctly, and no response raises an exception."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
@@ -16,16 +13,16 @@ NOON_S = 1793707200  # the same moment
 SPENT = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(NOON_S + 90), "Date": NOON}
 
 
-def error(type_: str, message: str = "no", path: list[Any] | None = None) -> dict[str, Any]:
+def error(type_, message="no", path=None):
     return {"type": type_, "message": message, "path": path or []}
 
 
-def graphql(data: Any, *errors: dict[str, Any]) -> str:
+def graphql(data, *errors):
     return json.dumps({"data": data, "errors": list(errors)} if errors else {"data": data})
 
 
 @pytest.mark.parametrize(
-    ("kind", "wait_s", "status", "headers", "body"),
+    "kind, wait_s, status, headers, body",
     text_table(
         """
         # kind | seconds to wait | status | headers | body
@@ -61,31 +58,31 @@ def graphql(data: Any, *errors: dict[str, Any]) -> str:
         columns=5,
     ),
 )
-def test_kinds_of_responses(kind: str, wait_s: str, status: str, headers: str, body: str) -> None:
+def test_kinds_of_responses(kind, wait_s, status, headers, body):
     given = SPENT if headers == "spent" else json.loads(headers or "{}")
     answer = classify(int(status), given, body.encode())
     assert (answer.kind.value, answer.wait_s) == (kind, float(wait_s) if wait_s else None)
 
 
 @pytest.mark.parametrize(
-    ("headers", "wait_s"),
+    "headers, wait_s",
     [
         ({"Retry-After": "7"} | SPENT, 7.0),  # beside a spent limit
         ({"retry-after": "Tue, 03 Nov 2026 12:00:30 GMT", "date": NOON}, 30.0),
     ],
 )
-def test_secondary_limits_state_a_wait(headers: dict[str, str], wait_s: float) -> None:
+def test_secondary_limits_state_a_wait(headers, wait_s):
     answer = classify(403, headers, b'{"message": "secondary rate limit"}')
     assert (answer.kind.value, answer.wait_s) == ("secondary", wait_s)
 
 
-def test_only_refused_queries_are_final() -> None:
+def test_only_refused_queries_are_final():
     assert not classify(200, {}, b'{"data": {"a').final
     assert classify(200, {}, graphql(None, error("undefinedField")).encode()).final
     assert classify(400, {}, b"").final
 
 
-def test_waits_use_the_clock_of_the_server() -> None:
+def test_waits_use_the_clock_of_the_server():
     spent = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOON_S)}
     assert requested_wait_s(spent | {"date": NOON}) == 0.0
     assert requested_wait_s(spent) is None

@@ -1,26 +1,24 @@
 """References to issues, and notes that an issue is a duplicate, found by their form."""
 
-from __future__ import annotations
-
 import pytest
 
 from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import cut
 from gis_builder.pairing.references import find_references
 from gis_builder.store.issue_records import IssueRef
-from tests.support.tables import text_table
+from tests.support.tables import text_lines, text_table
 
 
-def without(text: str) -> str:
+def without(text):
     return cut(text, [reference.span for reference in find_references(text)])
 
 
-def without_notes(text: str) -> str:
+def without_notes(text):
     return cut(text, find_duplicate_notes(text, find_references(text)))
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    "text, left",
     text_table("""
         as in (#12, #13 and #14) before | as in before
         in cargo#123 too | in too
@@ -54,7 +52,7 @@ def without_notes(text: str) -> str:
         (#12x) #12. | (#12x).
     """),
 )
-def test_references_are_removed(text: str, left: str) -> None:
+def test_references_are_removed(text, left):
     assert without(text) == left
 
 
@@ -70,27 +68,29 @@ def test_references_are_removed(text: str, left: str) -> None:
         "#12 0x00007f in main () at a.c:3",
         "#3  raise () from /lib64/libc.so.6",
         "    frame #2: 0x0000 a`main",
-        "unnamed_addr #1 {",
-        "tree/bug-2014-09-28",
-        "Result<<generic #15>, E>",
-        "issue 1.5 of the journal",
-        "re-pull/12",
-        "my_pull/12",
-        "a/#12",
-        "a '#123' b",
-        "_pull/12",
-        "#12345678",
-        "color: #123",
-        "a: #123;",
-        "a:#123456;",
-        "'#123'",
+        *text_lines("""
+        unnamed_addr #1 {
+        tree/bug-2014-09-28
+        Result<<generic #15>, E>
+        issue 1.5 of the journal
+        re-pull/12
+        my_pull/12
+        a/#12
+        a '#123' b
+        _pull/12
+        #12345678
+        color: #123
+        a: #123;
+        a:#123456;
+        '#123'
+    """),
     ],
 )
-def test_other_texts_stay(text: str) -> None:
+def test_other_texts_stay(text):
     assert without(text) == text
 
 
-def test_which_issue_a_reference_points_at() -> None:
+def test_which_issue_a_reference_points_at():
     partner = IssueRef("Owner/Name", 12)
     (plain,) = find_references("#12")
     (own,) = find_references("https://github.com/owner/name/issues/12")
@@ -101,13 +101,13 @@ def test_which_issue_a_reference_points_at() -> None:
     assert not plain.points_at([IssueRef("owner/name", 13)])
 
 
-def test_a_link_without_words_is_removed_whole() -> None:
+def test_a_link_without_words_is_removed_whole():
     assert without("a [](pull/77) b") == without("a [](https://github.com/o/n/pull/77) b")
     assert [reference.span for reference in find_references("[](pull/77)")] == [(0, 1), (1, 11)]
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    "text, left",
     text_table("""
         [duplicate] Crash on start | Crash on start
         Crash on start (duplicate) | Crash on start
@@ -137,13 +137,12 @@ def test_a_link_without_words_is_removed_whole() -> None:
         #12 と同じ問題です。落ちます。 | 落ちます。
     """),
 )
-def test_notes_are_removed(text: str, left: str) -> None:
+def test_notes_are_removed(text, left):
     assert without_notes(text).strip() == left
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します"],
+    "text", ["Duplicate symbols when linking", "重复点击按钮会崩溃", "数据重复", "行が重複します"]
 )
-def test_texts_without_a_note_stay(text: str) -> None:
+def test_texts_without_a_note_stay(text):
     assert without_notes(text) == text

@@ -1,7 +1,5 @@
 """Saved trackers: their layouts, and imports that equal a crawl."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
@@ -14,6 +12,7 @@ import gis_builder
 from pairkit import DataError
 from tests.support.github import serve
 from tests.support.linear import assert_linear, repeated
+from tests.support.refusals import data_error
 
 from .conftest import DATA, closed, comment, issue, write_tracker
 from .crawl_world import crawled
@@ -32,7 +31,7 @@ LAYOUTS = {
 MARKS = {"gh_list": [], "graphql": [1]}
 
 
-def copied(layout: str, root: Path) -> Path:
+def copied(layout, root):
     """A saved tracker, with pages of comments as gzip files."""
     shutil.copytree(DATA / "layouts" / layout, root)
     for path in root.glob("messages.json"):
@@ -42,9 +41,7 @@ def copied(layout: str, root: Path) -> Path:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_gives_the_same_verdicts(
-    layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_layout_gives_the_same_verdicts(layout, tmp_path, capsys):
     root, work = copied(layout, tmp_path / "saved"), tmp_path / "work"
     others = DATA / "other_files"  # of backups: a tool's state, labels, milestones
     shutil.copytree(others, root, dirs_exist_ok=True)
@@ -63,7 +60,7 @@ def test_every_layout_gives_the_same_verdicts(
     assert marks == MARKS.get(layout, [None])
 
 
-def test_a_folder_of_what_the_api_returns(work: Path) -> None:
+def test_a_folder_of_what_the_api_returns(work):
     """Other kinds of events are ignored, and comments that issues state but that are missing are reported."""
     warnings = imported(DATA / "layouts" / "api", work).status.warnings
     assert [text for _, text in warnings if "1 issues state comments that are missing" in text]
@@ -71,8 +68,8 @@ def test_a_folder_of_what_the_api_returns(work: Path) -> None:
     assert kinds == [(2, "closed"), (2, "marked_as_duplicate"), (4, "closed")]
 
 
-def test_an_address_takes_linear_time(tmp_path: Path) -> None:
-    def refused(url: str) -> None:
+def test_an_address_takes_linear_time(tmp_path):
+    def refused(url):
         (tmp_path / "x.json").write_text(json.dumps({"number": 1, "title": "x", "url": url}))
         with suppress(DataError):
             gis_builder.preview_import(tmp_path / "x.json", tmp_path / "work")
@@ -83,15 +80,8 @@ def test_an_address_takes_linear_time(tmp_path: Path) -> None:
 ROCKET = "acme/rocket"
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    return tmp_path / "work"
-
-
 @pytest.mark.parametrize("name", ["tiny", "station"])
-def test_an_import_equals_a_sweep(
-    name: str, tiny_dump: Path, station_dump: Path, work: Path, tmp_path: Path
-) -> None:
+def test_an_import_equals_a_sweep(name, tiny_dump, station_dump, work, tmp_path):
     folder = {"tiny": tiny_dump, "station": station_dump}[name]
     rows = imported(folder, work).repositories
     homes = sorted(row.full_name for row in rows if row.is_crawlable)
@@ -110,7 +100,7 @@ def test_an_import_equals_a_sweep(
     assert verdicts(work).items() >= verdicts(tmp_path / "swept").items() != []
 
 
-def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:
+def test_outcomes_kinds_and_former_names(tiny_dump, work):
     outcomes = {row.name: row.outcome.value for row in imported(tiny_dump, work).repositories}
     others = {"acme/quiet": "issues_disabled", "acme/vault": "private", "acme/void": "empty"}
     assert outcomes == {ROCKET: "ok", "acme/fuel": "ok", **others}
@@ -123,15 +113,15 @@ def test_outcomes_kinds_and_former_names(tiny_dump: Path, work: Path) -> None:
     assert stored(work, "SELECT * FROM issues WHERE repo = 'acme/vault'") == []
 
 
-def test_a_repeated_import_replaces_the_first(tmp_path: Path, tiny_dump: Path, work: Path) -> None:
+def test_a_repeated_import_replaces_the_first(tmp_path, tiny_dump, work):
     """Also one that ended at a damaged line, whose threads are incomplete."""
     saved = Path(shutil.copytree(tiny_dump, tmp_path / "saved"))
     events = saved / ROCKET / "events.jsonl"
     whole = events.read_text()
     events.write_text(whole + "{\n")
-    with pytest.raises(DataError, match=r"events\.jsonl:11: "):
+    with data_error(r"events\.jsonl:11: "):
         imported(saved, work)
-    with pytest.raises(DataError, match="contains no issues"):
+    with data_error("contains no issues"):
         gis_builder.detect(work)
     assert stored(work, "SELECT * FROM repos") == []
     assert stored(work, "SELECT * FROM issues WHERE depth = 2") == []
@@ -144,7 +134,7 @@ def test_a_repeated_import_replaces_the_first(tmp_path: Path, tiny_dump: Path, w
     assert contents(work) == once
 
 
-def test_closings_are_implied_without_events(tmp_path: Path, work: Path) -> None:
+def test_closings_are_implied_without_events(tmp_path, work):
     rows = [issue(ROCKET, 1, **closed("max", 5)), issue(ROCKET, 2)]
     write_tracker(tmp_path / "dump", ROCKET, issues=rows, comments=[comment(ROCKET, 9, 1, "lost")])
     ((_, message),) = imported(tmp_path / "dump", work).status.warnings
@@ -153,7 +143,7 @@ def test_closings_are_implied_without_events(tmp_path: Path, work: Path) -> None
     assert stored(work, "SELECT closed_by FROM issues ORDER BY number") == ["max", None]
 
 
-def test_accounts_are_named_as_in_graphql(tmp_path: Path, work: Path) -> None:
+def test_accounts_are_named_as_in_graphql(tmp_path, work):
     bot = issue(ROCKET, 1, user={"login": "fix[bot]"}, **closed("ghost", 5))
     reopened = issue(ROCKET, 2, user={"login": "ci", "type": "Bot"}, closed_by={"login": "eve"})
     write_tracker(tmp_path / "dump", ROCKET, issues=[bot, reopened])
@@ -162,8 +152,8 @@ def test_accounts_are_named_as_in_graphql(tmp_path: Path, work: Path) -> None:
     assert people == [("fix", 1, None), ("ci", 1, None)]
 
 
-def test_a_folder_without_a_tracker(tmp_path: Path, work: Path) -> None:
-    with pytest.raises(DataError, match="contains no tracker"):
+def test_a_folder_without_a_tracker(tmp_path, work):
+    with data_error("contains no tracker"):
         imported(tmp_path, work)
 
 
@@ -172,7 +162,7 @@ NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
 
 @pytest.mark.parametrize("name", ["issues.jsonl", "all.json"])
 @pytest.mark.parametrize(
-    ("fields", "kept"),
+    "fields, kept",
     [
         ({"pull_request": None, "event": None, "createdAt": None, "comments": None}, []),
         ({"pull_request": NO_LINKS}, []),
@@ -186,9 +176,7 @@ NO_LINKS = {"html_url": None, "diff_url": None, "patch_url": None}
         ),
     ],
 )
-def test_issues_that_pandas_or_datasets_saved(
-    tmp_path: Path, work: Path, name: str, fields: dict[str, object], kept: list[str] | None
-) -> None:
+def test_issues_that_pandas_or_datasets_saved(tmp_path, work, name, fields, kept):
     """Absent keys become null, times milliseconds; comments are embedded. None: it is a pull request."""
     lines = [issue(ROCKET, 1) | fields, issue(ROCKET, 2)]
     (tmp_path / "saved").mkdir()

@@ -1,23 +1,23 @@
 """Exports of trackers, each with two tickets of which the second duplicates the first, or refused by name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import gis_builder
 from pairkit import DataError
+from tests.support.tables import text_table
 
 from .working_folder import imported, stored, verdicts
 
 EXPORTS = Path(__file__).with_name("data") / "exports"
+TWO_KINDS = """\
+{"id": 1, "title": "a", "created_at": "2024-01-01"}
+{"id": 2, "title": "v1", "due_on": null, "tag_name": "v1", "created_at": "2024-01-01"}
+"""
 DAYS = ("2024-01-30T10:00:00Z", "2024-01-31T10:00:00Z")
-LAUNCHPAD = "https://api.launchpad.net/1.0/bugs/"
-ISSUE = {"iid": 1, "title": "a", "description": "b", "created_at": DAYS[0]}
 PROJECT = "https://gitlab.com/acme/team/app/-/issues/"
 
 
@@ -39,7 +39,7 @@ ONLY_COMMENTED = ("bitbucket.json", "freshdesk.json", "comments.json", "discussi
 COMMENTED = ("search", "cloud", "bugs", "redmine.json", "mantis", "jira", *ONLY_COMMENTED)
 
 
-def save(root: Path, name: str, content: Any) -> Path:
+def save(root, name, content):
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     text = content if isinstance(content, str | bytes) else json.dumps(content)
@@ -48,7 +48,7 @@ def save(root: Path, name: str, content: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", [*sorted(path.name for path in EXPORTS.iterdir()), "a.parquet"])
-def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_exports_are_read(tmp_path, capsys, name):
     export, work = EXPORTS / name, tmp_path / "work"
     options = OPTIONS.get(name, {})
     if name == "a.parquet":
@@ -83,7 +83,7 @@ def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
 
 
 @pytest.mark.parametrize(
-    ("tickets", "pairs", "columns", "page"),
+    "tickets, pairs, columns, page",
     [
         ("id,title,created\nT-0001,a,2024-01-30\nT-0002,b,2024-01-31\n", "Nr,Of\nT-0002,T-0001\nT-9,T-0001\n",
          {"duplicate_of": "Of"}, "T-0002"),
@@ -94,9 +94,7 @@ def test_exports_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
     ],
     ids=["any", "gitlab", "bugzilla"],
 )  # fmt: skip
-def test_links_in_another_file(
-    tmp_path: Path, tickets: str, pairs: str, columns: dict[str, str], page: str
-) -> None:
+def test_links_in_another_file(tmp_path, tickets, pairs, columns, page):
     links, work = (
         save(tmp_path, "links.tsv" if "\t" in pairs else "links.csv", pairs),
         tmp_path / "work",
@@ -110,39 +108,38 @@ def test_links_in_another_file(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    "name, message, content",
     [
-        ("mr.json", ISSUE | {"source_branch": "a"}, "a merge request"),
-        ("ms.json", ISSUE | {"expired": False}, "a milestone"),
-        ("tasks.json", {"entries": [{"title": "Bug #1", "bug_link": LAUNCHPAD}]}, "a task of Launchpad"),
-        ("board.json", {"cards": [], "lists": []}, "of Trello"),
-        ("phabricator.json", {"result": {"data": [{"phid": "PHID-TASK-1", "fields": {}}]}}, "of Phabricator"),
-        ("gh.csv", "number,title,created_at,pull_request\n1,a,2024-01-01,\n", "a row of GitHub's issues"),
-        ("asana.csv", "Task ID,Created,Name\n1,2024-01-01,a\n", "give columns={'title': 'NAME'}"),
-        ("zh.csv", "编号,标题\n1,a\n", "no column for id, title, created_at; .* columns={'id': 'NAME', 'ti"),
-        ("2024-01-30-10.json", {"type": "IssuesEvent", "payload": {}}, "which `gis archive` reads"),
-        ("lines.jsonl", '{"id":1,"title":"a","created_at":"2024-01-01"}\n{"id":2,"title":"v1","due_on":null,'
-         '"tag_name":"v1","created_at":"2024-01-01"}', "lines.jsonl:2: is a release"),
-        ("notes.zip", "PK", "archives can't be read; unpack it"),
-        ("t.tar.gz", b"PK", "unpack it"),
-        ("t.XML", "PK", "export CSV or JSON"),
+        ("lines.jsonl", "lines.jsonl:2: is a release", TWO_KINDS),
+        *text_table(r"""
+        mr.json | a merge request | {"iid": 1, "title": "a", "created_at": "2024-01-30", "source_branch": "a"}
+        ms.json | a milestone | {"iid": 1, "title": "a", "created_at": "2024-01-30", "expired": false}
+        tasks.json | a task of Launchpad | {"entries": [{"title": "Bug #1", "bug_link": "https://api.launchpad.net/"}]}
+        board.json | of Trello | {"cards": [], "lists": []}
+        phabricator.json | of Phabricator | {"result": {"data": [{"phid": "PHID-TASK-1", "fields": {}}]}}
+        gh.csv | a row of GitHub's issues | number,title,created_at,pull_request\n1,a,2024-01-01,\n
+        asana.csv | give columns={'title': 'NAME'} | Task ID,Created,Name\n1,2024-01-01,a\n
+        zh.csv | no column for id, title, created_at; .* columns={'id': 'NAME', 'ti | 编号,标题\n1,a\n
+        2024-01-30-10.json | which `gis archive` reads | {"type": "IssuesEvent", "payload": {}}
+        notes.zip | archives can't be read; unpack it | PK
+        t.tar.gz | unpack it | PK
+        t.XML | export CSV or JSON | PK
+    """),
     ],
-)  # fmt: skip
-def test_other_files_are_refused_by_name(
-    tmp_path: Path, name: str, content: Any, message: str
-) -> None:
+)
+def test_other_files_are_refused_by_name(tmp_path, work, name, message, content):
     with pytest.raises(DataError, match=message):
-        imported(save(tmp_path, name, content), tmp_path / "work")
+        imported(save(tmp_path, name, content), work)
 
 
-def test_a_ticket_of_another_file_is_not_replaced(tmp_path: Path) -> None:
+def test_a_ticket_of_another_file_is_not_replaced(tmp_path):
     for name, year in (("a.csv", 2024), ("b.csv", 2023)):
         save(tmp_path / "saved", name, f"id,title,created_at\n1,a,{year}-01-01\n")
     with pytest.raises(DataError, match=r"b\.csv: ticket 1 has another time of creation in a\.csv"):
         imported(tmp_path / "saved", tmp_path / "work")
 
 
-def test_links_and_columns_that_are_not_used(tmp_path: Path) -> None:
+def test_links_and_columns_that_are_not_used(tmp_path):
     """GitLab's id in its database is reported; remarks with semicolons are not Jira's comments."""
     folder, work = tmp_path / "saved", tmp_path / "work"
     save(
@@ -155,7 +152,7 @@ def test_links_and_columns_that_are_not_used(tmp_path: Path) -> None:
     assert stored(work, "SELECT * FROM comments") == []
 
 
-def test_the_archive_of_an_ietf_group(tmp_path: Path) -> None:
+def test_the_archive_of_an_ietf_group(tmp_path, work):
     issue = {
         "number": 1,
         "title": "a",
@@ -171,7 +168,6 @@ def test_the_archive_of_an_ietf_group(tmp_path: Path) -> None:
         "issues": [issue | {"body": "b", "comments": [comment]}],
         "pulls": [pull],
     }
-    work = tmp_path / "work"
     imported(save(tmp_path, "archive.json", archive), work)
     assert stored(work, "SELECT repo, author FROM issues WHERE number = 1") == [("wg/draft", "ana")]
     assert stored(work, "SELECT is_pull FROM issues WHERE number = 2") == [1]

@@ -1,20 +1,15 @@
 """Why proposals are dropped: the tables of each polarity are the answers of one run."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import llm_labeler
 from pairkit import DataError
-from tests.support.tables import text_table
+from tests.support.tables import text_lines, text_table
 
 from .stored_answers import text_of
 
@@ -22,10 +17,9 @@ TEXT = "The doctor gave the child two tablets yesterday."
 QUESTION = "How many words should a personal essay have?"
 BAKERY = "The old bakery closes at six."
 LONG = "It is known that " + "the dose and " * 40 + "the result are safe."
-Case = tuple[str, str, str | None]  # a text, its candidate, and why it is dropped; None: it is kept
 
 
-def cases(table: str) -> list[Case]:
+def cases(table):
     """Reason, text (`TEXT` if it is empty) and candidate by line."""
     rows = text_table(table)
     return [
@@ -34,7 +28,7 @@ def cases(table: str) -> list[Case]:
     ]
 
 
-EITHER: list[Case] = [  # of both polarities
+EITHER = [  # of both polarities
     *cases("""
     kept |  | A physician handed the child 2 pills the day before.
     echo |  | The doctor gave the child two tablets yesterday.
@@ -73,7 +67,7 @@ EITHER: list[Case] = [  # of both polarities
     (TEXT, "The opposite of the sentence is that no tablet was given.", "meta"),
     (TEXT, "The doctor gave pills. " * 9 + "The doctor gave pills.", "too_long"),
 ]
-POSITIVE: list[Case] = [
+POSITIVE = [
     *cases("""
     not_a_question | How many words should a personal essay have? | The answer is 3200 words.
     not_a_question | How many words should a personal essay have? | A personal essay should have 650 words.
@@ -81,10 +75,10 @@ POSITIVE: list[Case] = [
     kept | How many words should a personal essay have? | Tell me the right length of a personal essay.
     not_a_question | 你吃饭了吗？ | 我刚刚在家吃过饭。
     kept | The old bakery closes at six. | Certainly, happy to help today!
-    """),
+    """)
 ]
 # Each is a valid positive.
-NEGATIVE: list[Case] = [
+NEGATIVE = [
     *cases("""
     kept |  | The doctor did not give the child two tablets yesterday.
     kept |  | The doctor gave the child two tablets today.
@@ -133,22 +127,21 @@ NEGATIVE: list[Case] = [
 ]
 POSITIVES = [*EITHER, *POSITIVE, *((text, candidate, None) for text, candidate, _ in NEGATIVE)]
 NEGATIVES = [*EITHER, *NEGATIVE]
-Reasons = Mapping[tuple[str, str], str | None]
 
 
-def reasons(out: Path, cases: Sequence[Case], **options: Any) -> Reasons:
+def reasons(out, cases, **options):
     """Why each candidate of a text was dropped."""
-    answers: dict[str, list[str]] = {}
+    answers = {}
     for text, candidate, _ in cases:
         answers.setdefault(text, []).append(candidate)
 
-    def answer(prompt: str) -> str:
+    def answer(prompt):
         return json.dumps({"sentences": answers[text_of(prompt)]})
 
     with suppress(DataError):  # no pair may be left
         given = {"size": 100, "polarity": "positive"} | options
         llm_labeler.generate([*answers], llm={"one": answer}, out=out, **given)
-    found: dict[tuple[str, str], str | None] = {}
+    found = {}
     for text, candidates in answers.items():
         proposed = [
             p.reason for p in gathered(text, out).proposals if p.polarity == given["polarity"]
@@ -157,28 +150,28 @@ def reasons(out: Path, cases: Sequence[Case], **options: Any) -> Reasons:
     return found
 
 
-def gathered(text: str, out: Path) -> Any:
+def gathered(text, out):
     """The proposals and candidates of a text."""
     return llm_labeler.show(text, work=out.with_name(f"{out.name}.work")).gathered
 
 
 @pytest.fixture(scope="module")
-def positives(tmp_path_factory: pytest.TempPathFactory) -> Reasons:
+def positives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("positives") / "out", POSITIVES)
 
 
 @pytest.fixture(scope="module")
-def negatives(tmp_path_factory: pytest.TempPathFactory) -> Reasons:
+def negatives(tmp_path_factory):
     return reasons(tmp_path_factory.mktemp("negatives") / "out", NEGATIVES, polarity="negative")
 
 
 @pytest.mark.parametrize("case", POSITIVES, ids=lambda case: case[1][:60])
-def test_positives(positives: Reasons, case: Case) -> None:
+def test_positives(positives, case):
     assert positives[case[:2]] == case[2]
 
 
 @pytest.mark.parametrize("case", NEGATIVES, ids=lambda case: case[1][:60])
-def test_negatives(negatives: Reasons, case: Case) -> None:
+def test_negatives(negatives, case):
     assert negatives[case[:2]] == case[2]
 
 
@@ -187,7 +180,7 @@ NURSE = "The nurse gave the child two tablets yesterday."
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "polarity", "cases"),
+    "name, value, polarity, cases",
     [
         ("same_script", False, "positive", [(TEXT, "Врач вчера дал ребёнку две таблетки.", None)]),
         ("min_length_ratio", 0, "positive", [(TEXT, "Two pills.", None)]),
@@ -213,12 +206,8 @@ NURSE = "The nurse gave the child two tablets yesterday."
         ]),
     ],
 )  # fmt: skip
-def test_settings_of_filters(
-    name: str, value: float, polarity: str, cases: list[Case], tmp_path: Path
-) -> None:
-    result = reasons(
-        tmp_path / "out", cases, polarity=polarity, settings={f"filters.{name}": value}
-    )
+def test_settings_of_filters(name, value, polarity, cases, out):
+    result = reasons(out, cases, polarity=polarity, settings={f"filters.{name}": value})
     assert result == {(text, candidate): reason for text, candidate, reason in cases}
 
 
@@ -229,7 +218,7 @@ TESTED = "The pump was tested in winter and leaked twice, so that it was sent ba
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "reason"),
+    "text, line, reason",
     [
         (TEXT, "tense: The doctor gave the child tablets.", None),
         (TEXT, "negation: The doctor gave the child tablets.", "unchanged"),
@@ -242,27 +231,27 @@ TESTED = "The pump was tested in winter and leaked twice, so that it was sent ba
         ),
     ],
 )
-def test_hard_negatives(text: str, line: str, reason: str | None, tmp_path: Path) -> None:
+def test_hard_negatives(text, line, reason, out):
     answers = {"paraphrase": "1. So it was, they say.", "hard": f"1. {line}"}
     with suppress(DataError):
         llm_labeler.generate(
             [text], llm={"one": lambda prompt: answers["hard" if "misled" in prompt else "paraphrase"]},
-            task="triplet", out=tmp_path / "out",
+            task="triplet", out=out,
             settings={"prompt.changes": ["negation", "tense", "role"]},
         )  # fmt: skip
-    assert gathered(text, tmp_path / "out").proposals[-1].reason == reason
+    assert gathered(text, out).proposals[-1].reason == reason
 
 
-def test_a_query_must_be_a_question(tmp_path: Path) -> None:
-    def answer(prompt: str) -> str:
+def test_a_query_must_be_a_question(out):
+    def answer(prompt):
         return (
             "1. Who sings?\n2. The pump leaked."
             if "does not answer" in prompt
             else "1. What leaked?"
         )
 
-    llm_labeler.generate([TESTED], llm={"one": answer}, task="query", out=tmp_path / "out")
-    proposals = gathered(TESTED, tmp_path / "out").proposals
+    llm_labeler.generate([TESTED], llm={"one": answer}, task="query", out=out)
+    proposals = gathered(TESTED, out).proposals
     assert [proposal.reason for proposal in proposals] == [None, None, "asks_nothing"]
 
 
@@ -271,10 +260,10 @@ def test_a_query_must_be_a_question(tmp_path: Path) -> None:
 SAID = "A man plays a guitar."
 
 
-def screened(out: Path, **answers: tuple[list[str], list[str]]) -> Any:
+def screened(out, **answers):
     """Proposals and candidates of LLMs with these positives and negatives."""
 
-    def llm(sentences: tuple[list[str], list[str]]) -> Callable[[str], str]:
+    def llm(sentences):
         return lambda prompt: json.dumps(sentences["say the opposite" in prompt])
 
     with suppress(DataError):
@@ -283,9 +272,9 @@ def screened(out: Path, **answers: tuple[list[str], list[str]]) -> Any:
     return gathered(SAID, out)
 
 
-def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(tmp_path: Path) -> None:
+def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(out):
     result = screened(
-        tmp_path / "out",
+        out,
         llama=(["someone plays a guitar"], []),
         chatgpt=(["Someone plays a guitar."], []),
         chatglm=(["Sure!", "SOMEONE plays a guitar!", "someone plays a guitar"], []),
@@ -300,9 +289,9 @@ def test_a_candidate_has_all_its_proposers_and_repeats_are_dropped(tmp_path: Pat
     ]  # fmt: skip
 
 
-def test_sentences_of_both_polarities_are_dropped(tmp_path: Path) -> None:
+def test_sentences_of_both_polarities_are_dropped(out):
     result = screened(
-        tmp_path / "out",
+        out,
         a=(["Someone strums a guitar.", "A guy plays a guitar."], ["No."]),
         b=(
             ["No."],
@@ -321,29 +310,27 @@ def test_sentences_of_both_polarities_are_dropped(tmp_path: Path) -> None:
     assert [(c.candidate, c.polarity) for c in result.candidates] == kept
 
 
-def test_a_dropped_negative_does_not_contest_a_positive(tmp_path: Path) -> None:
+def test_a_dropped_negative_does_not_contest_a_positive(out):
     near = "The man played a guitar."
-    result = screened(tmp_path / "out", a=([near], []), b=([], [near]))
+    result = screened(out, a=([near], []), b=([], [near]))
     assert [p.reason for p in result.proposals if p.candidate == near] == [None, "near_copy"]
     assert [candidate.polarity for candidate in result.candidates] == ["positive"]
 
 
-def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(
-    tmp_path: Path,
-) -> None:
+def test_every_sentence_is_a_proposal_and_each_kept_one_belongs_to_a_candidate(tmp_path):
     draw = random.Random(6)
-    sentences = [
-        "a man plays a guitar",
-        "Someone plays a guitar.",
-        "someone plays a guitar!",
-        "123",
-        "Nobody plays a guitar.",
-        "The man played guitars.",
-        "A man doesn't play.",
-        "No.",
-    ]
+    sentences = text_lines("""
+        a man plays a guitar
+        Someone plays a guitar.
+        someone plays a guitar!
+        123
+        Nobody plays a guitar.
+        The man played guitars.
+        A man doesn't play.
+        No.
+    """)
 
-    def plain(sentence: str) -> str:
+    def plain(sentence):
         return sentence.lower().strip(".!")
 
     for turn in range(12):

@@ -1,19 +1,14 @@
 """LLMs: their prices, keys and addresses, and functions as LLMs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import llm_labeler
 from llm_labeler import CallFailed
-from pairkit import ConfigError
+from tests.support.refusals import config_error
 from tests.support.tables import text_table
 
 from .llm_server import KEY, address_and_key
@@ -70,7 +65,7 @@ PRICES = text_table("""
 """)
 
 
-def listed(*entries: Mapping[str, Any]) -> dict[str, llm_labeler.Llm]:
+def listed(*entries):
     """The listed LLMs by name, with these entries as `llm-0`, `llm-1`, …"""
     fields = {
         f"llm.llm-{number}.{key}": value
@@ -81,7 +76,7 @@ def listed(*entries: Mapping[str, Any]) -> dict[str, llm_labeler.Llm]:
 
 
 @cache
-def priced() -> dict[str, llm_labeler.Llm]:
+def priced():
     entries = []
     for _, _, kind, model, url, more in PRICES:
         address = {"base_url": url} if url else {}
@@ -90,19 +85,19 @@ def priced() -> dict[str, llm_labeler.Llm]:
 
 
 @pytest.mark.parametrize("number", range(len(PRICES)))
-def test_prices(number: int) -> None:
+def test_prices(number):
     llm = priced()[f"llm-{number}"]
     expected = [None if price == "None" else float(price) for price in PRICES[number][:2]]
     assert [llm.price_in, llm.price_out] == expected, PRICES[number]
 
 
-def test_built_in_llms_have_prices() -> None:
+def test_built_in_llms_have_prices():
     built_in = [priced()[name] for name in ("chatgpt", "llama", "chatglm")]
     assert None not in [price for llm in built_in for price in (llm.price_in, llm.price_out)]
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    "entry, message",
     [
         *(
             (json.loads(entry), message)
@@ -137,14 +132,14 @@ def test_built_in_llms_have_prices() -> None:
         ),
     ],
 )
-def test_inconsistent_entries_are_refused(entry: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as caught:
+def test_inconsistent_entries_are_refused(entry, message):
+    with config_error(message) as caught:
         listed(entry)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("kind", "url", "variable"),
+    "kind, url, variable",
     [
         ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
         ("glm", "https://open.bigmodel.cn/api/paas/v4", "ZHIPUAI_API_KEY"),
@@ -152,9 +147,7 @@ def test_inconsistent_entries_are_refused(entry: dict[str, Any], message: str) -
         ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
     ],
 )
-def test_each_provider_has_its_own_address_and_key(
-    kind: str, url: str, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_provider_has_its_own_address_and_key(kind, url, variable, monkeypatch):
     assert address_and_key(kind) == (url, KEY)
     assert address_and_key(kind, base_url="https://llm.example/v1") == (
         "https://llm.example/v1",
@@ -174,42 +167,42 @@ def test_each_provider_has_its_own_address_and_key(
 # Functions
 
 
-def by_function(function: Any, out: Path, **options: Any) -> llm_labeler.Labelled:
+def by_function(function, out, **options):
     given = {"out": out, "polarity": "positive", **options}
     return llm_labeler.generate(TEXTS, llm={"mine": function}, **given)
 
 
-def answer(prompt: str) -> str:
+def answer(prompt):
     assert "\n\nWrite 3 different sentences" in prompt  # the system message and the question
     return f"1. So it is, as they say: {prompt[-20:]}"
 
 
-async def later(prompt: str) -> str:
+async def later(prompt):
     await asyncio.sleep(0)
     return answer(prompt)
 
 
 class Answering:
-    def __call__(self, prompt: str) -> str:
+    def __call__(self, prompt):
         return answer(prompt)
 
 
 @pytest.mark.parametrize("function", [answer, later, Answering(), lambda prompt: later(prompt)])
-def test_plain_async_and_objects(function: Any, tmp_path: Path) -> None:
-    result = by_function(function, tmp_path / "out")
+def test_plain_async_and_objects(function, out):
+    result = by_function(function, out)
     assert (result.positives, result.asked.spent.estimated, result.cost) == (2, 2, None)
 
 
 @pytest.mark.parametrize(
-    ("raised", "reason"),
+    "raised, reason",
     [
         (TimeoutError("slow"), "timeout"),
         (ConnectionError("gone"), "connection"),
         (CallFailed("x", "y"), "x"),
     ],
 )
-def test_temporary_failures_of_functions(raised: Exception, reason: str, tmp_path: Path) -> None:
-    def fails(prompt: str) -> str:
+def test_temporary_failures_of_functions(raised, reason, tmp_path):
+    def fails(prompt):
         if "nurse" in prompt:
             raise raised
         return answer(prompt)
@@ -221,20 +214,18 @@ def test_temporary_failures_of_functions(raised: Exception, reason: str, tmp_pat
         by_function(lambda _: 1 / 0, tmp_path / "other")
 
 
-def test_wrong_return_types_and_missing_functions(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="returned int; expected a str"):
-        by_function(len, tmp_path / "out")
-    with pytest.raises(ConfigError, match="no function; pass one from Python"):
-        by_function({"kind": "function", "model": "m"}, tmp_path / "out")
+def test_wrong_return_types_and_missing_functions(out):
+    with config_error("returned int; expected a str"):
+        by_function(len, out)
+    with config_error("no function; pass one from Python"):
+        by_function({"kind": "function", "model": "m"}, out)
 
 
-def test_functions_are_priced_and_remote_unless_local(tmp_path: Path) -> None:
+def test_functions_are_priced_and_remote_unless_local(out):
     for is_local, cost in ((False, None), (True, 0.0)):
         settings = {"llm.mine.local": is_local}
-        plan = llm_labeler.plan(
-            TEXTS, llm={"mine": answer}, settings=settings, out=tmp_path / "out"
-        )
+        plan = llm_labeler.plan(TEXTS, llm={"mine": answer}, settings=settings, out=out)
         (estimate,) = plan.estimates
         assert (estimate.cost, estimate.leaves_machine) == (cost, not is_local)
-    with pytest.raises(ConfigError, match="mine may send text to another machine"):
-        by_function(answer, tmp_path / "out", local_only=True)
+    with config_error("mine may send text to another machine"):
+        by_function(answer, out, local_only=True)

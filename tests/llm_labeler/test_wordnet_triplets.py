@@ -1,14 +1,10 @@
 """Hard negatives, and questions about a passage, by rules over WordNet: one run of each task."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 
 from tests.support.tables import text_table
 
-from .stored_answers import RuleAnswers, by_rules
+from .stored_answers import by_rules
 
 HARD = text_table("""
     negation | The valve opens at night. | The valve does not open at night.
@@ -68,11 +64,10 @@ QUESTIONS = [
     ("What is the treatment of choice for gout?", []),
     ("What is the difference between a lake and a pond and which is deeper?", []),
 ]
-Hard = Callable[[str], list[tuple[str, str]]]
 
 
 @pytest.fixture(scope="module")
-def triplets(tmp_path_factory: pytest.TempPathFactory) -> RuleAnswers:
+def triplets(tmp_path_factory):
     texts = [
         *(text for _, text, _ in HARD),
         *(text for _, text in NOT_HARD),
@@ -86,30 +81,28 @@ def triplets(tmp_path_factory: pytest.TempPathFactory) -> RuleAnswers:
 
 
 @pytest.fixture(scope="module")
-def hard(triplets: RuleAnswers) -> Hard:
+def hard(triplets):
     """Hard negatives as (kind, sentence)."""
 
-    def of_text(text: str) -> list[tuple[str, str]]:
+    def of_text(text):
         lines = (line.partition(": ") for line in triplets[text, "negative"])
         return [(kind, sentence) for kind, _, sentence in lines]
 
     return of_text
 
 
-@pytest.mark.parametrize(("kind", "text", "expected"), HARD)
-def test_hard_negatives_of_each_kind(hard: Hard, kind: str, text: str, expected: str) -> None:
+@pytest.mark.parametrize("kind, text, expected", HARD)
+def test_hard_negatives_of_each_kind(hard, kind, text, expected):
     assert (kind, expected) in hard(text)
 
 
-@pytest.mark.parametrize(("kind", "text"), NOT_HARD)
-def test_names_references_and_headings_are_left_alone(
-    triplets: RuleAnswers, hard: Hard, kind: str, text: str
-) -> None:
+@pytest.mark.parametrize("kind, text", NOT_HARD)
+def test_names_references_and_headings_are_left_alone(triplets, hard, kind, text):
     assert not [found for found, _ in hard(text) if found == kind or not kind]
     assert kind or triplets[text, "positive"] == []
 
 
-def test_siblings_are_not_in_the_sentence(hard: Hard) -> None:
+def test_siblings_are_not_in_the_sentence(hard):
     result = [sentence for kind, sentence in hard(THREE_ORGANS) if kind == "entity"]
     assert result
     for sentence in result:
@@ -119,9 +112,7 @@ def test_siblings_are_not_in_the_sentence(hard: Hard) -> None:
     assert plural.split()[1].endswith("s")
 
 
-def test_the_best_of_each_kind_come_first_and_contractions_last(
-    hard: Hard, triplets: RuleAnswers
-) -> None:
+def test_the_best_of_each_kind_come_first_and_contractions_last(hard, triplets):
     kinds = [kind for kind, _ in hard(SEVERAL)]
     first = len(set(kinds))
     assert first >= 3
@@ -131,10 +122,8 @@ def test_the_best_of_each_kind_come_first_and_contractions_last(
     assert "'" not in result[0]
 
 
-@pytest.mark.parametrize(("question", "expected"), QUESTIONS)
-def test_questions_are_paraphrased(
-    triplets: RuleAnswers, question: str, expected: list[str]
-) -> None:
+@pytest.mark.parametrize("question, expected", QUESTIONS)
+def test_questions_are_paraphrased(triplets, question, expected):
     assert triplets[question, "positive"][:1] == expected
 
 
@@ -159,27 +148,25 @@ NO_TOPICS = [
 
 
 @pytest.fixture(scope="module")
-def queries(tmp_path_factory: pytest.TempPathFactory) -> RuleAnswers:
+def queries(tmp_path_factory):
     texts = [*(passage for passage, _ in PASSAGES), TWO_TOPICS, *NO_TOPICS]
     return by_rules(tmp_path_factory.mktemp("queries") / "out", texts, task="query")
 
 
-@pytest.mark.parametrize(("passage", "question"), PASSAGES)
-def test_positives_ask_for_the_stated_topic(
-    queries: RuleAnswers, passage: str, question: str
-) -> None:
+@pytest.mark.parametrize("passage, question", PASSAGES)
+def test_positives_ask_for_the_stated_topic(queries, passage, question):
     assert queries[passage, "positive"][0] == question
     negatives = queries[passage, "negative"]
     assert negatives
     assert question not in negatives
 
 
-def test_negatives_avoid_mentioned_topics(queries: RuleAnswers) -> None:
+def test_negatives_avoid_mentioned_topics(queries):
     asked = " ".join(queries[TWO_TOPICS, "negative"])
     assert not [word for word in ("treated", "diagnosed", "common") if word in asked]
     assert "causes" in asked
 
 
 @pytest.mark.parametrize("passage", NO_TOPICS)
-def test_other_sentences_give_no_questions(queries: RuleAnswers, passage: str) -> None:
+def test_other_sentences_give_no_questions(queries, passage):
     assert queries[passage, "positive"] == queries[passage, "negative"] == []

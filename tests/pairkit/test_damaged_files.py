@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import io
 import struct
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -10,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pairkit
-from pairkit import ConfigError, DataError, PairkitError
+from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
+from tests.support.refusals import config_error, data_error
 from tests.support.tables import text_table
 
 FRAME = pl.DataFrame(
@@ -25,13 +23,13 @@ FRAME = pl.DataFrame(
 FLAT = FRAME.drop("more").write_csv().encode()
 
 
-def _parquet() -> bytes:
+def _parquet():
     file = io.BytesIO()
     FRAME.write_parquet(file)
     return file.getvalue()
 
 
-def _arrow() -> bytes:
+def _arrow():
     file = io.BytesIO()
     FRAME.write_ipc_stream(file)
     return file.getvalue()
@@ -73,9 +71,7 @@ CHANGES = st.lists(
 @settings(max_examples=25)
 @given(CHANGES)
 @pytest.mark.parametrize("name", FILES)
-def test_damaged_files_give_an_error_with_their_name(
-    tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int, bytes]]
-) -> None:
+def test_damaged_files_give_an_error_with_their_name(tmp_path_factory, name, changes):
     path, data = tmp_path_factory.getbasetemp() / name, bytearray(FILES[name])
     for place, taken, put in changes:
         start = int(place * len(data))
@@ -96,7 +92,7 @@ LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1,
 
 
 @pytest.mark.parametrize(
-    ("further", "message"),
+    "further, message",
     [
         ('<c r="XFD1048576"><v>1', FAR),
         ('<c r="ZZZZZZZ99999999999"><v>1', "not readable as a spreadsheet"),
@@ -105,9 +101,7 @@ LOOP = struct.pack("<Q16x5H10xI8xI", 0xE11AB1A1E011CFD0, 62, 3, 0xFFFE, 9, 6, 1,
         ('<c r="XFD2" t="str"><v>', None),
     ],
 )
-def test_spreadsheets_that_abort_their_reader(
-    tmp_path: Path, further: str | bytes, message: str | None
-) -> None:
+def test_spreadsheets_that_abort_their_reader(tmp_path, further, message):
     pytest.importorskip("fastexcel")
     path = tmp_path / "a.xlsx"
     if isinstance(further, bytes):
@@ -117,14 +111,14 @@ def test_spreadsheets_that_abort_their_reader(
     if message is None:
         assert pairkit.read(path)["train"].columns == ["text1", "text2", "label"]
         return
-    with pytest.raises(DataError, match=rf"a\.xlsx: .*{message}.*save it again as CSV$"):
+    with data_error(rf"a\.xlsx: .*{message}.*save it again as CSV$"):
         pairkit.read(path)
 
 
 TWO_ROWS = "text1,text2,label\n{0},b,1\nc,d,0\n"
 
 
-def put(folder: Path, *names: str) -> Path:
+def put(folder, *names):
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,23 +126,23 @@ def put(folder: Path, *names: str) -> Path:
     return folder
 
 
-def found(source: str | Path) -> dict[str, list[str]]:
+def found(source):
     """The files of each split, by the first text of each."""
     return {
         split: rows["text1"].to_list()[::2] for split, rows in pairkit.read(source).splits.items()
     }
 
 
-def test_shards(tmp_path: Path) -> None:
+def test_shards(tmp_path):
     put(tmp_path, "part-00001-ab1.c000.csv", "part-00000-ab1.c000.csv", "_SUCCESS")
     assert found(tmp_path) == {"train": ["part-00000-ab1.c000", "part-00001-ab1.c000"]}
     assert found(put(tmp_path / "test", "run.json.csv")) == {"train": ["run.json"]}
     put(tmp_path, "notes.csv")
-    with pytest.raises(DataError, match="no data files named after a split"):
+    with data_error("no data files named after a split"):
         pairkit.read(tmp_path)
 
 
-def test_glob_pattern(tmp_path: Path) -> None:
+def test_glob_pattern(tmp_path):
     put(
         tmp_path,
         "a/one.csv",
@@ -162,18 +156,16 @@ def test_glob_pattern(tmp_path: Path) -> None:
     folder = put(tmp_path / "d", "train/0.csv", "test/1.csv")
     assert found(f"{folder}/*/*.csv") == {"train": ["0"], "test": ["1"]}
     assert found(tmp_path / "c" / "*-1.csv") == {"train": ["train-1"], "validation": ["dev-1"]}
-    with pytest.raises(
-        DataError, match=r"matches dev-1\.csv, which is named after a split, and other\.csv"
-    ):
+    with data_error(r"matches dev-1\.csv, which is named after a split, and other\.csv"):
         pairkit.read(f"{tmp_path}/c/*")
-    with pytest.raises(DataError, match="no table matches this pattern"):
+    with data_error("no table matches this pattern"):
         pairkit.read(f"{tmp_path}/b/*.md")
 
 
-def test_file_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
+def test_file_name_that_looks_like_a_pattern(tmp_path):
     put(tmp_path, "a[1].csv", "a1.csv")
     assert found(tmp_path / "a[1].csv") == {"train": ["a[1]"]}
-    with pytest.raises(ConfigError, match="no such file or folder"):
+    with config_error("no such file or folder"):
         pairkit.read("nowhere")
 
 
@@ -184,7 +176,7 @@ SAVED = [
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
+def saved(tmp_path):
     datasets = pytest.importorskip("datasets")
     table = datasets.Dataset.from_list(SAVED)
     datasets.DatasetDict(test=table, validation=table.select([1]), train=table).save_to_disk(
@@ -194,7 +186,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_splits_or_one(saved: Path) -> None:
+def test_all_splits_or_one(saved):
     pairs = pairkit.read(saved / "all")
     assert {name: frame.to_dicts() for name, frame in pairs.splits.items()} == {
         "train": SAVED,
@@ -208,7 +200,7 @@ def test_all_splits_or_one(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "message", "content"),
+    "file, message, content",
     text_table(r"""
         dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
         dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
@@ -220,7 +212,7 @@ def test_all_splits_or_one(saved: Path) -> None:
         train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
     """),
 )
-def test_invalid_saved_datasets(saved: Path, file: str, message: str, content: str) -> None:
+def test_invalid_saved_datasets(saved, file, message, content):
     (saved / "all" / file).write_text(content)
     with pytest.raises(PairkitError, match=message):
         pairkit.read(saved / "all")

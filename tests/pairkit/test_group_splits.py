@@ -1,7 +1,5 @@
 """Whole groups in splits of the requested sizes."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -26,7 +24,7 @@ DRAWS = st.lists(st.floats(0, 1, exclude_max=True), max_size=30).map(np.array)
 
 
 @given(st.integers(0, 500), SHARES, st.integers(0, 9))
-def test_targets(total: int, shares: list[float], groups: int) -> None:
+def test_targets(total, shares, groups):
     groups = min(groups, total)
     targets = split_targets(total, shares, groups)
     assert sum(targets) == total
@@ -35,16 +33,14 @@ def test_targets(total: int, shares: list[float], groups: int) -> None:
         assert target == 0 if share == 0 else target > 0 or groups < 3
 
 
-def sizes_of(splits: np.ndarray, weights: np.ndarray) -> list[int]:
+def sizes_of(splits, weights):
     return [int(weights[splits == split].sum()) for split in range(3)]
 
 
 @given(WEIGHTS, SHARES, st.randoms(use_true_random=False))
-def test_filled_splits_are_as_large_as_whole_groups_allow(
-    weights: np.ndarray, shares: list[float], random: object
-) -> None:
+def test_filled_splits_are_as_large_as_whole_groups_allow(weights, shares, random):
     order = np.arange(len(weights))
-    random.shuffle(order)  # type: ignore[attr-defined]
+    random.shuffle(order)
     targets = split_targets(int(weights.sum()), shares, len(weights))
     splits = fill_splits(order, weights, targets)
     assert (splits != NOWHERE).all()
@@ -63,9 +59,7 @@ def test_filled_splits_are_as_large_as_whole_groups_allow(
 
 
 @given(WEIGHTS, st.lists(st.integers(0, 40), min_size=3, max_size=3))
-def test_exact_splits_reach_their_targets_or_use_all_groups(
-    weights: np.ndarray, targets: list[int]
-) -> None:
+def test_exact_splits_reach_their_targets_or_use_all_groups(weights, targets):
     splits = fill_splits(np.arange(len(weights)), weights, targets, exact=True)
     for split, size in enumerate(sizes_of(splits, weights)):
         lightest = weights[splits == split].min(initial=10**6)
@@ -75,7 +69,7 @@ def test_exact_splits_reach_their_targets_or_use_all_groups(
 
 
 @pytest.mark.parametrize(
-    ("weights", "targets", "expected"),
+    "weights, targets, expected",
     text_table("""
         1 1 1 1 1 1 1 1 1 1 | 8 1 1 | 2 1 0 0 0 0 0 0 0 0
         # the first doesn't fit
@@ -88,20 +82,20 @@ def test_exact_splits_reach_their_targets_or_use_all_groups(
         | 0 0 0 |
     """),
 )
-def test_smallest_splits_are_filled_first(weights: str, targets: str, expected: str) -> None:
+def test_smallest_splits_are_filled_first(weights, targets, expected):
     heavy = np.array(weights.split(), np.int64)
     splits = fill_splits(np.arange(len(heavy)), heavy, [*map(int, targets.split())])
     assert splits.tolist() == [*map(int, expected.split())]
 
 
 @given(DRAWS, SHARES)
-def test_a_draw_decides_alone(draws: np.ndarray, shares: list[float]) -> None:
+def test_a_draw_decides_alone(draws, shares):
     splits = draw_splits(draws, shares).tolist()
     assert splits == [int(draw_splits(draws[[place]], shares)[0]) for place in range(len(draws))]
     assert all(shares[split] > 0 for split in splits)
 
 
-def test_draws_follow_the_shares() -> None:
+def test_draws_follow_the_shares():
     draws = np.arange(0, 1, 0.001)
     assert Counter(draw_splits(draws, (0.5, 0, 0.2, 0.3)).tolist()) == {0: 500, 2: 200, 3: 300}
 
@@ -110,14 +104,14 @@ SENTENCES = st.lists(st.text(st.sampled_from("ab A.Ｂ"), min_size=1, max_size=4
 
 
 @given(SENTENCES)
-def test_same_texts_are_one_group(texts: list[str]) -> None:
+def test_same_texts_are_one_group(texts):
     groups = text_groups(texts).tolist()
     keys = ["".join(text.lower().replace("Ｂ".lower(), "b").split()) for text in texts]
     for one, key in enumerate(keys):
         assert groups[one] == groups[keys.index(key)] or "." in key
 
 
-def test_groups_of_texts_name_their_first_member() -> None:
+def test_groups_of_texts_name_their_first_member():
     long = " ".join(f"word{number}" for number in range(40))
     texts = [
         "Ｔea  is hot.",

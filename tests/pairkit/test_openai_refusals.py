@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import asyncio
 import json
 import random
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,17 +18,17 @@ from tests.support.tables import text_table
 REFUSALS = Path(__file__).with_name("refusals.txt")
 
 
-def about(refusal: Refusal) -> str:
+def about(refusal):
     """The cause; without one, whether the call may be repeated."""
     return refusal.cause or ("passing" if refusal.may_pass else "unknown")
 
 
-def error(message: str, **fields: Any) -> dict[str, Any]:
+def error(message, **fields):
     return {"error": {"message": message, **fields}}
 
 
-@pytest.mark.parametrize(("expected", "status", "body"), text_table(REFUSALS.read_text()))
-def test_classes_of_refusals(expected: str, status: str, body: str) -> None:
+@pytest.mark.parametrize("expected, status, body", text_table(REFUSALS.read_text()))
+def test_classes_of_refusals(expected, status, body):
     assert about(Refusal.of(int(status), body.encode())) == expected
 
 
@@ -51,7 +48,7 @@ def test_classes_of_refusals(expected: str, status: str, body: str) -> None:
         b"x" * (1 << 22),
     ],
 )
-def test_invalid_bodies(body: bytes) -> None:
+def test_invalid_bodies(body):
     for status in (400, 403, 429, 500):
         refusal = Refusal.of(status, body)
         about(refusal)
@@ -60,18 +57,18 @@ def test_invalid_bodies(body: bytes) -> None:
         refusal.message.encode()
 
 
-def refused(status: int, **headers: str) -> RefusedCall:
+def refused(status, **headers):
     return RefusedCall(
         Refusal(status), {name.replace("_", "-"): value for name, value in headers.items()}
     )
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def waits(monkeypatch):
     """The waits without jitter."""
-    found: list[float] = []
+    found = []
 
-    async def note(seconds: float) -> None:
+    async def note(seconds):
         found.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", note)
@@ -79,10 +76,10 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def ask(*outcomes: Exception | str, tries: int = 9, pause_s: float = 1.0) -> str:
+def ask(*outcomes, tries=9, pause_s=1.0):
     left = list(outcomes)
 
-    async def call() -> str:
+    async def call():
         outcome = left.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
@@ -93,7 +90,7 @@ def ask(*outcomes: Exception | str, tries: int = 9, pause_s: float = 1.0) -> str
     return answer
 
 
-def test_backoff(waits: list[float]) -> None:
+def test_backoff(waits):
     assert ask(*[refused(500)] * 8, "answer") == "answer"
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
     waits.clear()
@@ -102,7 +99,7 @@ def test_backoff(waits: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "tries", "waited"),
+    "outcomes, tries, waited",
     [
         ([refused(500)] * 3, 3, [1, 2]),
         ([refused(401)], 9, []),
@@ -110,9 +107,7 @@ def test_backoff(waits: list[float]) -> None:
         ([NoAnswer("timeout", "3 s", was_sent=True)], 1, []),
     ],
 )
-def test_failures_that_end_the_attempts(
-    waits: list[float], outcomes: list[Exception], tries: int, waited: list[float]
-) -> None:
+def test_failures_that_end_the_attempts(waits, outcomes, tries, waited):
     with pytest.raises(type(outcomes[0])):
         ask(*outcomes, tries=tries)
     assert waits == waited
@@ -122,7 +117,7 @@ NOW = 1_790_000_000.0
 
 
 @pytest.mark.parametrize(
-    ("expected", "headers"),
+    "expected, headers",
     [
         *text_table(f"""
         # seconds to wait | headers
@@ -157,20 +152,20 @@ NOW = 1_790_000_000.0
         ("None", f"retry-after: {'9' * 400}"),
     ],
 )
-def test_stated_waits(expected: str, headers: str) -> None:
+def test_stated_waits(expected, headers):
     given = dict(header.split(": ") for header in headers.split(" & ") if header)
     wait_s = retry_after_s(given, NOW)
     assert wait_s == (None if expected == "None" else pytest.approx(float(expected), abs=1e-6))
 
 
-def test_the_longest_of_two_exhausted_limits_is_waited_for() -> None:
+def test_the_longest_of_two_exhausted_limits_is_waited_for():
     headers = {f"x-ratelimit-remaining-{kind}": "0" for kind in ("requests", "tokens")}
     headers |= {"x-ratelimit-reset-requests": "2s", "x-ratelimit-reset-tokens": "3s"}
     assert retry_after_s(headers, NOW) == 3.0
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    "body, expected",
     [
         (error("Quota", details=[{"@type": "RetryInfo", "retryDelay": "41s"}]), 41.0),
         (error("Rate limit reached. Please try again in 1m7.66s. Visit x"), 67.66),
@@ -179,7 +174,7 @@ def test_the_longest_of_two_exhausted_limits_is_waited_for() -> None:
         (error("Please try again in " + "1" * 10_000), None),
     ],
 )
-def test_waits_stated_in_the_text(body: object, expected: float | None) -> None:
+def test_waits_stated_in_the_text(body, expected):
     refusal = Refusal.of(429, json.dumps(body))
     assert RefusedCall(refusal, {}).retry_after_s == expected
     assert RefusedCall(refusal, {"retry-after": "3"}).retry_after_s == 3.0

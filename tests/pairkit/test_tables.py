@@ -1,12 +1,8 @@
 """Tables as people save them: what each file has, or the message that names the row and a remedy."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -24,7 +20,7 @@ QUOTED = pl.DataFrame(OBJECTS).write_csv(separator="\t", quote_style="always")
 AS_IS = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
 LINES = "".join(json.dumps(row) + "\n" for row in OBJECTS)
 
-SAME: dict[str, tuple[str, bytes]] = {
+SAME = {
     "UTF-8": ("a.csv", PLAIN.encode()),
     "Excel's CSV UTF-8": ("a.csv", SEMICOLONS.encode("utf-8-sig").replace(b"\n", b"\r\n")),
     "Excel's CSV": ("a.csv", SEMICOLONS.encode("cp1252")),
@@ -78,18 +74,18 @@ SAME: dict[str, tuple[str, bytes]] = {
 }
 
 
-def put(folder: Path, name: str, data: bytes) -> Path:
+def put(folder, name, data):
     (folder / name).write_bytes(data)
     return folder / name
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_the_same_rows(tmp_path: Path, case: str) -> None:
+def test_the_same_rows(tmp_path, case):
     pairs = pairkit.read(put(tmp_path, *SAME[case]))["train"]
     assert pairs.select("text1", "text2", "label").rows() == ROWS
 
 
-def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path: Path) -> None:
+def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path):
     path = put(tmp_path, "a.csv", (HEAD + "a,b,1\n\n,,\nc,d,0\n").encode())
     assert pairkit.read(path)["train"]["text1"].to_list() == ["a", "c"]
     path.write_text(HEAD + "a,b,1\n\n,,\nc,,0\n")
@@ -97,7 +93,7 @@ def test_blank_rows_are_ignored_but_counted_as_rows(tmp_path: Path) -> None:
         pairkit.read(path)
 
 
-TEXTS: dict[str, tuple[str, str, list[str]]] = {
+TEXTS = {
     "line breaks and quotation marks in a cell": (
         "a.csv",
         'text,n\n"a\r\n""b""\n",1\n',
@@ -128,7 +124,7 @@ TEXTS: dict[str, tuple[str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
+def test_texts_do_not_change(tmp_path, case):
     name, content, texts = TEXTS[case]
     read = pairkit.read(
         put(tmp_path, name, content.encode()), columns={"anchor": "text", "positive": "n"}
@@ -137,7 +133,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message", "content"),
+    "name, message, content",
     [
         *text_table(r"""
         a.csv | :2: text after a quoted cell; .* as "", not as \\" | HEAD"He said \"yes\"",b,1\n
@@ -200,9 +196,7 @@ def test_texts_do_not_change(tmp_path: Path, case: str) -> None:
         ),
     ],
 )
-def test_messages_name_row_and_remedy(
-    tmp_path: Path, name: str, message: str, content: str
-) -> None:
+def test_messages_name_row_and_remedy(tmp_path, name, message, content):
     whole = content.replace("HEAD", HEAD).replace("LINES", LINES)
     path = put(tmp_path, name, whole.encode())
     with pytest.raises(PairkitError, match=rf"a\.\w+{message}") as raised:
@@ -210,7 +204,7 @@ def test_messages_name_row_and_remedy(
     assert "\n" not in str(raised.value)
 
 
-def test_missing_values_are_counted(tmp_path: Path) -> None:
+def test_missing_values_are_counted(tmp_path):
     words = ("nan", "None", "NULL", "\\N", "#N/A", "<NA>", "#REF!", " ")
     path = put(
         tmp_path, "a.csv", (HEAD + "".join(f"a,{word},1\n" for word in (*words, "none"))).encode()
@@ -234,7 +228,7 @@ BOOK = f'<workbook xmlns="{MAIN}" xmlns:r="{LINKS}"><sheets>{{}}</sheets></workb
 PARTS = f'<Relationships xmlns="{OOXML}/package/2006/relationships">{{}}</Relationships>'
 
 
-def spreadsheet(path: Path, sheets: dict[str, list[tuple[Any, ...]]]) -> Path:
+def spreadsheet(path, sheets):
     """A minimal .xlsx file; None is an empty cell."""
     listed = parts = ""
     with zipfile.ZipFile(path, "w") as file:
@@ -257,7 +251,7 @@ def spreadsheet(path: Path, sheets: dict[str, list[tuple[Any, ...]]]) -> Path:
     return path
 
 
-def test_spreadsheets(tmp_path: Path) -> None:
+def test_spreadsheets(tmp_path):
     pytest.importorskip("fastexcel")
     rows = [("text1", "text2", "label", "id "), (*ROWS[0], 7), (), (*ROWS[1], 8), (None, " ")]
     path = spreadsheet(tmp_path / "a.xlsx", {"Pairs": rows, "B": [("text",), ("x",)]})
@@ -270,8 +264,8 @@ def test_spreadsheets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("as_pandas", [True, False])
-def test_rows_in_memory_are_read_like_files(as_pandas: bool) -> None:
-    rows: Any = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
+def test_rows_in_memory_are_read_like_files(as_pandas):
+    rows = [{" text1": "a", "text2": "b", "label": label} for label in (1, "", None, 0.0)]
     source = pytest.importorskip("pandas").DataFrame(rows) if as_pandas else rows
     found = pairkit.read(source, bad_rows="skip")
     assert found["train"]["label"].to_list() == [1, 0]

@@ -1,14 +1,16 @@
 """Tables of test cases as text, which stay readable with many rows of sentences."""
 
-from __future__ import annotations
+
+def text_lines(text):
+    r"""The lines of a text, without blank ones and comments (`# `); `\n` in a line is a line break."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("# ")]
 
 
-def text_table(text: str, columns: int = 0) -> list[tuple[str, ...]]:
-    r"""The cells of each line, which are separated by `|`; lines that start with `# ` are comments.
+def text_table(text, columns=0):
+    r"""The cells of each line, which are separated by `|`.
 
-    Of a number of columns, the last may contain `|`. A `\n` in a cell is a line break.
+    Of a number of columns, the last may contain `|`. Lines are those of `text_lines`.
     """
-    lines = [line.strip() for line in text.strip().splitlines()]
-    rows = [line for line in lines if line and not line.startswith("# ")]
-    cells = [row.split("|", columns - 1) for row in rows]
-    return [tuple(cell.strip().replace("\\n", "\n") for cell in row) for row in cells]
+    rows = [line.split("|", columns - 1) for line in text_lines(text)]
+    return [tuple(cell.strip() for cell in row) for row in rows]
