@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 import gis_builder
 from tests.aoe_train.tiny import WORDS, save_bert
 from tests.contract.conftest import SAMPLE, environment, run_here
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 ROWS = 1379  # pairs in the published test part of STS-B
 
@@ -115,9 +115,9 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
     assert "| BM25 |" in (place / "told.md").read_text()
 
 
-@pytest.mark.parametrize(
+@each_line(
     "code, words, arguments",
-    text_table("""
+    """
         2 | hollow: no weights; expected model.safetensors | --model hollow
         3 | contain NaN or infinity, first | --model nan
         3 | has 1,378 rows instead of the published 1,379 | --model bert --data-dir cut
@@ -130,7 +130,7 @@ def test_duplicates_suite_searches_all_issues_of_a_crawl(place):
         2 | --against: found several --model | --model bert --model wide --against bert
         2 | none: no such folder | --model bert --model ./none
         3 | same.tsv: all cosines are 1: the model's vectors | --model bert --data same.tsv
-    """),
+    """,
 )
 def test_bad_input_gives_one_line_and_an_exit_code(place, code, words, arguments):
     data = "" if "--data " in arguments else "--data-dir data "

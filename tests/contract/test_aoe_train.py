@@ -20,7 +20,7 @@ from tests.contract.train_command import (
     fill,
     run,
 )
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +29,15 @@ def folder(tmp_path_factory):
     return fill(tmp_path_factory.mktemp("aoe"))
 
 
-@pytest.mark.parametrize(
+@each_line(
     "code, words, arguments",
-    text_table("""
+    """
         2 | setting 'optim.warmup' = 'hot' | --set optim.warmup=hot
         2 | {text} | --prompts '{text} {text}'
         3 | missing.tsv | --data missing.tsv
         3 | empty.tsv | --data empty.tsv
         4 | no/such-model | --backbone no/such-model
-    """),
+    """,
 )
 def test_bad_input(folder, code, words, arguments):
     (folder / "empty.tsv").write_text("sentence1\tsentence2\tscore\n")

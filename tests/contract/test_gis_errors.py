@@ -7,7 +7,7 @@ import pytest
 
 from tests.gis_builder.conftest import closed, comment, issue, write_tracker
 from tests.support.github import serve
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 ONE = "quarryhq/quarry"
 
@@ -66,9 +66,9 @@ def build(gis, url, out, *flags, repos="good/one", **options):
     return gis("build", "--repos", repos, "--api-url", url, "--out", out, *flags, **options)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "code, says, token, flags",
-    text_table("""
+    """
         2 | set GITHUB_TOKEN | |
         4 | rejects the token | bad |
         2 | no repository can be crawled (good/one | noaccess |
@@ -85,7 +85,7 @@ def build(gis, url, out, *flags, repos="good/one", **options):
         2 | 'search' or 'all' | any | --strategy fast
         2 | unknown setting 'pair.rato' | any | --set pair.rato=1
         2 | no such configuration file | any | --config nosuch.toml
-    """),
+    """,
 )
 def test_invalid_builds_end_with_a_message(gis, odd_url, tmp_path, code, says, token, flags):
     done = build(gis, odd_url, tmp_path / "o", *flags.split(), token=token or None)

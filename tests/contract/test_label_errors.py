@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.label_command import KEYS, generate, one_llm, run_label, sentences
 from tests.support.llm import Faults, Options, serve
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 WORDNET = ("--llm", "wordnet")
 
@@ -14,15 +14,15 @@ def source(tmp_path):
     return sentences(tmp_path / "s.txt", 6)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "flags, says",
-    text_table("""
+    """
         --llm chatgpt | no key; set OPENAI_API_KEY
         --llm wordnet --size 0 | --size 0:
         --llm wordnet --aggregation vote | rules can't judge
         --llm chatgpt --local-only | may send text to another machine
         --llm wordnet --columns text=body | --columns
-    """),
+    """,
 )
 def test_settings(source, out, flags, says):
     done = generate(source, out, *flags.split())

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.docs.blocks import ROOT
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 pytest.importorskip("zensical")
 _LOADED = re.compile(
@@ -80,9 +80,9 @@ def test_every_picture_exists(site):
     assert [picture for picture in pictures if not picture.is_file()] == []
 
 
-@pytest.mark.parametrize(
+@each_line(
     "query, page",
-    text_table("""
+    """
         RAG | howto/rag
         clustering | howto/groups
         topic model | howto/groups
@@ -99,7 +99,7 @@ def test_every_picture_exists(site):
         custom loss | howto/extend
         hyperparameter | howto/objectives
         Optuna | howto/objectives
-    """),
+    """,
 )
 def test_words_that_readers_search_for_are_in_a_heading(site, query, page):
     """Words in headings rank first in the search, which compares beginnings of words."""

@@ -5,7 +5,6 @@ import json
 import shutil
 
 import polars as pl
-import pytest
 
 import gis_builder
 from tests.gis_builder.archive_world import (
@@ -20,7 +19,7 @@ from tests.gis_builder.archive_world import (
     write_hours,
 )
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 
 def test_card_run_and_notes_describe_the_dataset(built):
@@ -122,9 +121,9 @@ def test_limits_and_takedowns(built, source, tmp_path):
         build(source, tmp_path / "none", settings={"limits.min_closed": 10_000})
 
 
-@pytest.mark.parametrize(
+@each_line(
     "words, why",
-    text_table("""
+    """
         2014-12-31..2015-01-01 | have no texts
         2015-01-02..2015-01-01 | ends before
         0001-01-01..9999-12-31 | have no texts
@@ -133,7 +132,7 @@ def test_limits_and_takedowns(built, source, tmp_path):
         2015-01-01-24 | expected days
         yesterday | expected days
         ..2015-01-01 | expected days
-    """),
+    """,
 )
 def test_invalid_ranges_of_hours(words, why):
     with config_error(why):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.tables import text_lines
+from tests.support.tables import each_line, text_lines
 
 from .detect_threads import cases, check, decided, talk
 
@@ -163,9 +163,9 @@ def test_another_explanation_revokes_a_guess(reason):
         check("no", [UNSURE, f"{who} 1: {reason}", "mia: Closing."])
 
 
-@pytest.mark.parametrize(
+@each_line(
     "comment",
-    text_lines("""
+    """
         I see it too, on two screens.
         Does it happen with one screen?
         Is this by design?
@@ -179,7 +179,7 @@ def test_another_explanation_revokes_a_guess(reason):
         It never works as intended.
         Here is the log; the driver is 1.2, the system was updated in May.
         Thanks for the log!
-    """),
+    """,
 )
 def test_other_comments_leave_a_guess_valid(comment):
     check("#1", [UNSURE, f"ann 1: {comment}", "mia: Closing."])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 from .detect_threads import DUPLICATE, cases, check, decided, event, ref, said
 
@@ -57,9 +57,9 @@ def test_marks(expected, lines):
 LABELS = [{"labels": (label,)} for label in ("duplicate", "kind/duplicate")]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "expected, comment, fields",
-    text_table(r"""
+    r"""
         # of an unknown closer
         #1 | mia 0.001: Closing in favour of #1. | {"closed_by": null}
         #1 | | {"title": "(dup of #1) The window flickers"}
@@ -71,7 +71,7 @@ LABELS = [{"labels": (label,)} for label in ("duplicate", "kind/duplicate")]
         #1 | mia: Yes, it is. Closing. | {"body": "This might be a duplicate of #1."}
         no | mia: #1 | {}
         no | mia: #1 | {"labels": ["deduplication"]}
-    """),
+    """,
 )
 def test_labels_and_notes(expected, comment, fields):
     check(expected, [comment] if comment else [], **json.loads(fields))

@@ -20,7 +20,7 @@ from gis_builder.detection.phrase_codes import (
 )
 from gis_builder.detection.reading import read
 from gis_builder.detection.rules import FOREIGN_RULES, RULES, compile_rule
-from tests.support.tables import text_lines, text_table
+from tests.support.tables import each_line, text_lines
 
 from .detect_threads import ref
 
@@ -84,10 +84,9 @@ def refs_in(text, *former):
     return [f"#{ref.number}" if ref.repo == HOME else str(ref) for ref in refs]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "refs, text",
-    text_table(
-        """
+    """
         #12 | see #12
         #12 #13 | (#12), #13.
         #12 | GH-12
@@ -119,8 +118,7 @@ def refs_in(text, *former):
          | path/to/file#L12
          | 50% of 120 files
     """,
-        columns=2,
-    ),
+    columns=2,
 )
 def test_references(refs, text):
     assert refs_in(text) == refs.split()

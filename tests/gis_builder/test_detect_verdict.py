@@ -9,14 +9,14 @@ from unicodedata import normalize
 import pytest
 
 from gis_builder.detection import lexicon
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 from .detect_threads import DUPLICATE, check, decided, explained, said, talk
 
 
-@pytest.mark.parametrize(
+@each_line(
     "words, relation",
-    text_table("""
+    """
         Closing as a duplicate of #12. | duplicate
         This is the same issue as #12, closing. | same
         This has already been reported as #12. | reported
@@ -25,7 +25,7 @@ from .detect_threads import DUPLICATE, check, decided, explained, said, talk
         This is tracked in #12. | tracked
         This is part of #12. | part-of
         This is merely a special case of #12. | part-of
-    """),
+    """,
 )
 def test_relation(words, relation):
     verdict = decided(said("mia", words, 0))

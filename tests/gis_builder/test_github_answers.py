@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gis_builder.crawling.github.responses import classify, requested_wait_s
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 NOON = "Tue, 03 Nov 2026 12:00:00 GMT"
 NOON_S = 1793707200  # the same moment
@@ -21,10 +21,9 @@ def graphql(data, *errors):
     return json.dumps({"data": data, "errors": list(errors)} if errors else {"data": data})
 
 
-@pytest.mark.parametrize(
+@each_line(
     "kind, wait_s, status, headers, body",
-    text_table(
-        """
+    """
         # kind | seconds to wait | status | headers | body
         ok |  | 200 |  | {"data": {"a": 1}}
         partial |  | 200 |  | {"data": {"a": null, "b": 1}, "errors": [{"type": "NOT_FOUND", "path": ["a"]}]}
@@ -55,8 +54,7 @@ def graphql(data, *errors):
         bad_reply |  | 301 | {"Location": "https://elsewhere.example"} |
         bad_reply |  | 400 |  | {"message": "Problems parsing JSON"}
     """,
-        columns=5,
-    ),
+    columns=5,
 )
 def test_kinds_of_responses(kind, wait_s, status, headers, body):
     given = SPENT if headers == "spent" else json.loads(headers or "{}")

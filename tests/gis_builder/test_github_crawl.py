@@ -10,7 +10,7 @@ import pairkit
 from pairkit import AuthError, RateLimited, RemoteError
 from tests.contract.conftest import SAMPLE
 from tests.support.github import FaultPlan, Options, Rule, resolvers, serve
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 from .conftest import closed, comment, issue, write_tracker
 from .crawl_world import LAST, STATION, comment_count, crawled, is_duplicate, is_pull, station_rows
@@ -221,16 +221,16 @@ def test_a_crawl_continues_after_the_network_was_lost(*, tmp_path, work, repos, 
     assert contents(work) == contents(tmp_path / "calm")
 
 
-@pytest.mark.parametrize(
+@each_line(
     "kind, error, message, plan, settings",
-    text_table("""
+    """
         dropped | RemoteError | can't be reached .the connection failed .*again | {} | {"attempts": 3}
         truncated | BadReply | failed 3 consecutive times.*not a GraphQL resp | {} | {"attempts": 3}
         504 | RemoteError | too heavy for the server .*even for a single item | {} | {"attempts": 4}
         stalled | RemoteError | no response in time | {"stall_s": 9} | {"attempts": 1, "timeout_s": 0.2}
         too_many_429 | RateLimited | still .* after 2 waits | {"retry_after_s": 0} | {"attempts": 2}
         too_many_429 | RateLimited | for 999 s more; run | {"retry_after_s": 999} | {"max_wait_s": 5}
-    """),
+    """,
 )
 def test_a_fault_that_never_ends(*, tiny_dump, work, kind, error, message, plan, settings):
     faults = FaultPlan(rules=(Rule(kind=kind, probability=1),), **json.loads(plan))

@@ -6,7 +6,7 @@ from gis_builder.pairing.duplicate_notes import find_duplicate_notes
 from gis_builder.pairing.markup import cut
 from gis_builder.pairing.references import find_references
 from gis_builder.store.issue_records import IssueRef
-from tests.support.tables import text_lines, text_table
+from tests.support.tables import each_line, text_lines
 
 
 def without(text):
@@ -17,9 +17,9 @@ def without_notes(text):
     return cut(text, find_duplicate_notes(text, find_references(text)))
 
 
-@pytest.mark.parametrize(
+@each_line(
     "text, left",
-    text_table("""
+    """
         as in (#12, #13 and #14) before | as in before
         in cargo#123 too | in too
         issue#123 |
@@ -50,7 +50,7 @@ def without_notes(text):
         a; #123; | a;;
         x1issue 13 | x1issue
         (#12x) #12. | (#12x).
-    """),
+    """,
 )
 def test_references_are_removed(text, left):
     assert without(text) == left
@@ -106,9 +106,9 @@ def test_a_link_without_words_is_removed_whole():
     assert [reference.span for reference in find_references("[](pull/77)")] == [(0, 1), (1, 11)]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "text, left",
-    text_table("""
+    """
         [duplicate] Crash on start | Crash on start
         Crash on start (duplicate) | Crash on start
         DUPLICATE: crash on start | crash on start
@@ -135,7 +135,7 @@ def test_a_link_without_words_is_removed_whole():
         Même problème que #12, mais le journal reste vide | mais le journal reste vide
         打不开。与 #12 重复。 | 打不开。
         #12 と同じ問題です。落ちます。 | 落ちます。
-    """),
+    """,
 )
 def test_notes_are_removed(text, left):
     assert without_notes(text).strip() == left

@@ -15,7 +15,7 @@ from gis_builder.settings import PAPER_RATIO, PairSettings, SplitSettings
 from gis_builder.store.decoding import MAX_NUMBER
 from gis_builder.store.issue_records import IssueRef, Relation, Verdict, VerdictOutcome
 from pairkit import ConfigError
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 from .pair_material import cluster, grounds, ref, text_of, texts_of, tracker
 
@@ -40,9 +40,9 @@ def sizes_of(splits):
     return {name: len(pairs) for name, pairs in splits.positives.items()}
 
 
-@pytest.mark.parametrize(
+@each_line(
     "clusters, sizes, expected",
-    text_table("""
+    """
         100 | 0.8,0.1,0.1 | train 80 validation 10 test 10
         # the largest remainders round up
         7 | 0.5,0.25,0.25 | train 3 validation 2 test 2
@@ -53,7 +53,7 @@ def sizes_of(splits):
         3 | 1,0,0 | train 3
         20 | 0.9,0,0.1 | train 18 test 2
         100 | 160,20,20 | train 80 validation 10 test 10
-    """),
+    """,
 )
 def test_sizes(clusters, sizes, expected):
     found = sizes_of(split(*tracker(int(clusters)), sizes or None))

@@ -12,7 +12,7 @@ import pytest
 import gis_builder
 from pairkit import ConfigError, DataError
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import text_table
+from tests.support.tables import each_line, text_table
 
 from .conftest import issue, write_tracker
 from .working_folder import imported, stored, verdicts
@@ -48,9 +48,9 @@ def root(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize(
+@each_line(
     "first, second, link",
-    text_table("""
+    """
         1 | 2 | 1, 3
         #1 | 2 | 1
         1 | 2 | 1.0
@@ -64,7 +64,7 @@ def root(tmp_path):
         SUP-00001 | SUP-00002 | 1
         SUP-00001 | SUP-00002 | ticket-1
         SUP-00001 | SUP-00002 | https://acme.example.com/tickets/SUP-00001?tab=1
-    """),
+    """,
 )
 def test_links_in_any_spelling(root, work, first, second, link):
     lines = tickets(first, second, "3").splitlines()
@@ -184,9 +184,9 @@ def test_a_denied_link_is_kept_and_counted(root, work):
     assert [row["words"] for row in seen] == ["not a duplicate of …", "blocks …"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "cell, reason",
-    text_table("""
+    """
         n/a |
         - |
         None |
@@ -197,7 +197,7 @@ def test_a_denied_link_is_kept_and_counted(root, work):
         ab-02 | to the ticket itself
         ab-3 | to one of several tickets
         https://desk.example.com/other/issues/1 | to a ticket outside the import
-    """),
+    """,
 )
 def test_skipped_links_are_listed_by_reason(root, work, cell, reason):
     ids, page = ["AB-1", "AB-2", "AB-3", "AB-03"], "https://desk.example.com/acme/issues/"

@@ -10,7 +10,7 @@ from llm_labeler import CallFailed
 from llm_labeler.dispatch.limits import MAX_WAIT_S, Breaker, RateLimiter, TokenBucket
 from llm_labeler.settings import BreakerSettings
 from pairkit import RateLimited, RemoteError
-from tests.support.tables import text_table
+from tests.support.tables import each_line, text_table
 
 from .scripted_provider import Scripted, answer_at_once, ask_in, fails, run
 
@@ -84,9 +84,9 @@ def test_a_late_correction_delays_the_next_start_only_by_its_spacing():
     assert bucket.wait_s(70.0, 90.0) <= 0
 
 
-@pytest.mark.parametrize(
+@each_line(
     "used, starts",
-    text_table("""
+    """
         # the bound is 100 tokens, or a second
         100 100 100 100 | 0 1 2 3
         # more than the bound delays the next call
@@ -95,7 +95,7 @@ def test_a_late_correction_delays_the_next_start_only_by_its_spacing():
         # less brings it forward
         20 20 20 20 | 0 0.2 0.4 0.6
         100 20 20 100 | 0 1 1.2 1.4
-    """),
+    """,
 )
 def test_an_answer_corrects_the_tokens_of_its_call(used, starts):
     async def main():

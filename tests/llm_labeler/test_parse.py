@@ -6,7 +6,7 @@ import pytest
 from llm_labeler.parsing.answer import REASONS, parse_answer, parse_hard_negatives
 from llm_labeler.parsing.line_rules import JOINED, LINE_RULES
 from llm_labeler.records import Item, ending_of
-from tests.support.tables import text_lines, text_table
+from tests.support.tables import each_line, text_lines, text_table
 
 TEXT = "A man is playing a guitar."
 ONE = "Someone plays the guitar."
@@ -251,15 +251,15 @@ def test_apologies_of_customers_are_kept():
         assert "refusal" not in reasons(raw)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "finish, reason",
-    text_table("""
+    """
         content_filter | filtered
         SAFETY | filtered
         error | failed
         tool_calls | empty_answer
         refusal | refusal
-    """),
+    """,
 )
 def test_empty_answers_have_the_reason_of_their_ending(finish, reason):
     assert reasons("", finish=finish) == [reason]
@@ -314,9 +314,9 @@ def test_sentences_that_look_like_markup_are_unchanged(text, answer):
 @pytest.mark.parametrize(
     "raw", [f"1. {ONE}\n2. {TWO[:20]}", f'["{ONE}", "{TWO[:20]}', f"{ONE}\n{TWO[:20]}"]
 )
-@pytest.mark.parametrize(
+@each_line(
     "finish, reason",
-    text_table("""
+    """
         length | cut_off
         MAX_TOKENS | cut_off
         model_length | cut_off
@@ -325,7 +325,7 @@ def test_sentences_that_look_like_markup_are_unchanged(text, answer):
         abort | failed
         tool_calls | unknown_end
          | unknown_end
-    """),
+    """,
 )
 def test_a_possibly_truncated_sentence_is_dropped(raw, finish, reason):
     assert parse_answer(raw, text=TEXT, finish=finish) == [Item(ONE), Item(TWO[:20], reason)]

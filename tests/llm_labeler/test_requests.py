@@ -7,7 +7,7 @@ import pytest
 import llm_labeler
 from tests.support.llm import Faults, Options, reply, serve
 from tests.support.refusals import config_error, remote_error
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 PLANE = "A plane is here."
 LONG = f"A {'very ' * 150}long story."
@@ -183,9 +183,9 @@ def test_a_refused_strict_format_is_reported(out):
         asked(server, out, options={"keep_going": False}, structured="strict")
 
 
-@pytest.mark.parametrize(
+@each_line(
     "message, says",
-    text_table("""
+    """
         Invalid JSON payload received. Unknown name "seed": Cannot find field. | the value of seed
         [{'loc': ['body', 'seed'], 'msg': 'Extra inputs are not permitted'}] | the value of seed
         Argument not supported on this model: seed | the value of seed
@@ -196,7 +196,7 @@ def test_a_refused_strict_format_is_reported(out):
         Argument not supported on this model: topP | the value of top_p
         No endpoints found that can handle the requested parameters. | the value of seed or top_p
         max_tokens is too large: 512; at most 100 completion tokens are supported | lower max_tokens in
-    """),
+    """,
 )
 def test_a_setting_that_is_named_only_in_the_message(message, says, out):
     refused = json.dumps({"error": {"message": message}})

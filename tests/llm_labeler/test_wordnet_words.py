@@ -10,7 +10,7 @@ from llm_labeler.clients.wordnet.substitutions import PhraseTable, parse, read_t
 from llm_labeler.clients.wordnet.tagged_sentence import TaggedSentence
 from llm_labeler.clients.wordnet.wordnet_lexicon import with_article_for
 from tests.support.linear import assert_linear, repeated
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 
 @pytest.mark.slow  # the words below are a short version
@@ -20,9 +20,7 @@ def test_the_lexicon_follows_from_wordnet():
     assert shipped.read_text() == derive()
 
 
-@pytest.mark.parametrize(
-    "word, article",
-    text_table("""
+@each_line("word, article", """
         doctor | a
         infant | an
         hour | an
@@ -37,8 +35,7 @@ def test_the_lexicon_follows_from_wordnet():
         8 | an
         11 | an
         unimportant | an
-    """),
-)  # fmt: skip
+    """)  # fmt: skip
 def test_articles(word, article):
     assert with_article_for(word) == article
 

@@ -15,7 +15,7 @@ import pytest
 import pairkit
 from pairkit import ConfigError
 from tests.contract.conftest import Done, environment, run_alone, run_here, run_pairs
-from tests.support.tables import text_table
+from tests.support.tables import each_line, text_table
 
 TSV = "text1\ttext2\tlabel\n" + "".join(f"first {n}\tsecond {n}\t{n % 2}\n" for n in range(6))
 
@@ -77,9 +77,9 @@ def test_help(pairs):
     assert 0 < examples[0] < examples[1]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "code, message, command",
-    text_table("""
+    """
         2 | --row 99: train of my pairs.tsv has 6 such rows | show DATA --row 99
         2 | --conflicts 'all': expected 'drop' | merge DATA --conflicts all -o x
         2 | --format odt: expected jsonl or csv | export DATA --format odt -o x
@@ -87,7 +87,7 @@ def test_help(pairs):
         3 | none.tsv: no such file | audit none.tsv
         2 | nowhere: no such file or folder | audit nowhere
         4 | owner/none: no such file or folder; loading from the Hub failed | audit owner/none
-    """),
+    """,
 )
 def test_errors_name_the_flag(pairs, code, message, command):
     done = run_pairs(*(pairs if word == "DATA" else word for word in command.split()))
@@ -229,15 +229,15 @@ def without(module, package, *arguments):
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "module, extra, command",
-    text_table("""
+    """
         torch | train | aoe_train train --data DATA --backbone x --out y
         datasets | hub | pairkit audit owner/none
         starlette | review | pairkit review DATA
         fastexcel | xlsx | pairkit audit a.xlsx
         HanTa | label | llm_labeler generate -d a.txt --llm wordnet --out y
-    """),
+    """,
 )
 def test_a_missing_package_names_its_extra(pairs, module, extra, command):
     if find_spec(module) is None:

@@ -10,7 +10,7 @@ import pairkit
 from pairkit import PairkitError
 from tests.pairkit.test_tables import spreadsheet
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 FRAME = pl.DataFrame(
     {
@@ -199,9 +199,9 @@ def test_all_splits_or_one(saved):
     assert pairkit.read(saved / "all" / "test" / "data-00000-of-00001.arrow")["train"].height == 2
 
 
-@pytest.mark.parametrize(
+@each_line(
     "file, message, content",
-    text_table(r"""
+    r"""
         dataset_dict.json | all/one/state\.json: no such file | {"splits": ["../../saved/one"]}
         dataset_dict.json | all/state\.json: no such file | {"splits": [".."]}
         dataset_dict.json | lists no data | {"splits": []}
@@ -210,7 +210,7 @@ def test_all_splits_or_one(saved):
         train/state.json | gone\.arrow: no such file | {"_data_files": [{"filename": "gone.arrow"}]}
         train/state.json | train/7: unknown file type | {"_data_files": [7]}
         train/state.json | selects rows by indices | {"_indices_data_files": [{"filename": "i.arrow"}]}
-    """),
+    """,
 )
 def test_invalid_saved_datasets(saved, file, message, content):
     (saved / "all" / file).write_text(content)

@@ -3,7 +3,6 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from pairkit.dataset.making.group_splits import (
     split_targets,
     text_groups,
 )
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 WEIGHTS = st.lists(st.integers(1, 12), max_size=30).map(lambda weights: np.array(weights, np.int64))
 SHARES = st.lists(st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 2.0]), min_size=3, max_size=3).filter(
@@ -68,9 +67,9 @@ def test_exact_splits_reach_their_targets_or_use_all_groups(weights, targets):
         assert targets[split] > 0 or size == 0
 
 
-@pytest.mark.parametrize(
+@each_line(
     "weights, targets, expected",
-    text_table("""
+    """
         1 1 1 1 1 1 1 1 1 1 | 8 1 1 | 2 1 0 0 0 0 0 0 0 0
         # the first doesn't fit
         5 1 1 1 1 1 | 6 2 2 | 0 2 2 1 1 0
@@ -80,7 +79,7 @@ def test_exact_splits_reach_their_targets_or_use_all_groups(weights, targets):
         4 4 4 | 0 0 12 | 2 2 2
         7 | 3 2 2 | 0
         | 0 0 0 |
-    """),
+    """,
 )
 def test_smallest_splits_are_filled_first(weights, targets, expected):
     heavy = np.array(weights.split(), np.int64)

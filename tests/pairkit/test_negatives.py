@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pairkit import audit, read
 from tests.support.refusals import config_error, data_error
-from tests.support.tables import text_table
+from tests.support.tables import each_line
 
 WIDE = [
     {"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": "d", "negative_3": "e"},
@@ -61,9 +61,9 @@ def test_files(tmp_path, name, rows):
     assert negatives(table(name, rows)(tmp_path)) == NEGATIVES
 
 
-@pytest.mark.parametrize(
+@each_line(
     "header, found",
-    text_table("""
+    """
         anchor,positive,negative_0,negative_1 | cd
         anchor,positive,negative_10,negative_2 | dc
         query,positive,negative,negative_1 | cd
@@ -71,7 +71,7 @@ def test_files(tmp_path, name, rows):
         Query,Answer,Hard_Negative_1,hard_negative_2 | cd
         sent0,sent1,hard_neg,negative_text_2 | cd
         sentence,positive,id,negatives | d
-    """),
+    """,
 )
 def test_common_column_names(tmp_path, header, found):
     (tmp_path / "a.csv").write_text(f"{header}\na,b,c,d\n")

@@ -1,5 +1,7 @@
 """Tables of test cases as text, which stay readable with many rows of sentences."""
 
+import pytest
+
 
 def text_lines(text):
     r"""The lines of a text, without blank ones and comments (`# `); `\n` in a line is a line break."""
@@ -14,3 +16,9 @@ def text_table(text, columns=0):
     """
     rows = [line.split("|", columns - 1) for line in text_lines(text)]
     return [tuple(cell.strip() for cell in row) for row in rows]
+
+
+def each_line(names, text, columns=0):
+    """Run a test for each line of a text: one name is the line, several are its cells."""
+    rows = text_table(text, columns) if "," in names else text_lines(text)
+    return pytest.mark.parametrize(names, rows)
