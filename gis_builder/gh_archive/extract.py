@@ -13,8 +13,18 @@ import polars as pl
 from msgspec.json import Decoder
 
 from gis_builder.gh_archive import archive_rows as r
-from gis_builder.store import decoding
-from gis_builder.store.decoding import Malformed, Node, decode, stamp
+from gis_builder.store.decoding import (
+    DecimalId,
+    Id,
+    Malformed,
+    Node,
+    Number,
+    RepoName,
+    Time,
+    Word,
+    decode,
+    stamp,
+)
 from gis_builder.trackers import rest_records
 from pairkit.base.errors import DataError
 from pairkit.base.system.text_lines import read_lines
@@ -39,8 +49,8 @@ _OLD_LAYOUT = "the layout of 2011 to 2014"
 
 
 class _Head(Node):
-    id: decoding.DecimalId
-    type: decoding.Word
+    id: DecimalId
+    type: Word
 
 
 class _Dated(Node):
@@ -50,24 +60,24 @@ class _Dated(Node):
 class _Repo(Node):
     """A repository; its id is the same after a change of name."""
 
-    id: decoding.Id
-    name: decoding.RepoName
+    id: Id
+    name: RepoName
 
 
 class _Payload(Node):
     """The payload of any relevant event type."""
 
-    action: decoding.Word | None = None
+    action: Word | None = None
     issue: rest_records.IssueObject | None = None
     comment: rest_records.CommentObject | None = None
-    number: decoding.Number | None = None
+    number: Number | None = None
     member: rest_records.Account | None = None
 
 
 class _Event(Node):
-    id: decoding.DecimalId
+    id: DecimalId
     repo: _Repo
-    created_at: decoding.Time
+    created_at: Time
     payload: _Payload
     actor: rest_records.Account | None = None
 

@@ -16,10 +16,14 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.json import Decoder
 
-from gis_builder.store import Comment, Event, Issue, decoding
+from gis_builder.store import Comment, Event, Issue
 from gis_builder.store.decoding import (
     Malformed,
     Node,
+    Number,
+    Reference,
+    RepoName,
+    Time,
     convert,
     decode,
     parse_time,
@@ -54,19 +58,19 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class MissingObject(Node):
     """An issue that was deleted or transferred."""
 
-    number: decoding.Number
+    number: Number
     status: Literal["deleted", "transferred"]
-    to: decoding.Reference | None = None
+    to: Reference | None = None
 
 
 class RepoFile(Node):
     """A repo.json: GitHub's object, and the former names of the repository."""
 
-    full_name: decoding.RepoName
+    full_name: RepoName
     private: bool = False
     has_issues: bool = True
-    created_at: decoding.Time | None = None
-    previous_names: list[decoding.RepoName] | None = None
+    created_at: Time | None = None
+    previous_names: list[RepoName] | None = None
 
 
 _REPO_FILE = Decoder(RepoFile)
@@ -295,7 +299,7 @@ def _repo_of(expected: str | None, named: str | None, fallback: str | None) -> s
         raise Malformed(f"no repository, and the folder has no repo.json; {GIVE_REPO}")
     if expected is not None and named is not None and expected.lower() != named.lower():
         raise Malformed(f"belongs to {named}, but repo.json has {expected}")
-    return convert(expected or named or fallback, decoding.RepoName)
+    return convert(expected or named or fallback, RepoName)
 
 
 def _normalised(value: Object) -> Object:
@@ -350,4 +354,4 @@ def _issue_of(url: str | None) -> tuple[str, int]:
     match = ADDRESS.search(url or "")
     if match is None:
         raise Malformed("issue_url: expected …/repos/owner/name/issues/N")
-    return match[1], convert(int(match[2]), decoding.Number)
+    return match[1], convert(int(match[2]), Number)
