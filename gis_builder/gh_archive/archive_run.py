@@ -81,7 +81,10 @@ class Job:
 
     def record(self, rows: Mapping[str, Path]) -> dict[str, Any]:
         """Everything that determines the content of the dataset."""
-        contents = [[hour, path.name.split(".")[2]] for hour, path in rows.items()]
+        contents = []
+        for hour, path in rows.items():
+            _, _, identity, _ = path.name.split(".")
+            contents.append([hour, identity])
         return self.settings.model_dump(mode="json") | {
             "hours": f"{self.hours[0]}..{self.hours[-1]}",
             "hours_sha256": digest_of(contents),
@@ -94,7 +97,8 @@ def read_hours(job: Job, runner: Runner, show: RunDisplay) -> HoursRead:
     with working_folder(job.work):
         run = _ArchiveRun(job, runner, show)
         run.read()
-        return HoursRead(job.work, by_month(job.hours, read_tallies(run.hours.values())))
+        tallies = read_tallies(run.hours.values())
+        return HoursRead(job.work, by_month(job.hours, tallies))
 
 
 def build_archive(
@@ -115,7 +119,8 @@ def build_archive(
         statistics = run.dataset(out, record)
         run.clean()
     show.say("auditing")
-    return ArchiveBuilt(out, job.work, statistics, checked(out), time.monotonic() - start)
+    report = checked(out)
+    return ArchiveBuilt(out, job.work, statistics, report, time.monotonic() - start)
 
 
 class _ArchiveRun:
@@ -218,9 +223,12 @@ class _ArchiveRun:
 
     def _buckets(self, size: int) -> int:
         """The number of buckets for rows of this size: that of an earlier run, if it suffices."""
-        known = sorted(int(path.name.partition("-")[2]) for path in self._work.glob("rows-*"))
-        sufficient = (count for count in known if size <= 2 * _BUCKET_BYTES * count)
-        return next(sufficient, _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS))
+        names = [path.name for path in self._work.glob("rows-*")]
+        known = sorted(int(name.removeprefix("rows-")) for name in names)
+        for count in known:
+            if size <= 2 * _BUCKET_BYTES * count:
+                return count
+        return _power_of_two(size / _BUCKET_BYTES, minimum=_MIN_BUCKETS)
 
     def _judge(self, rows: Sequence[Sequence[Path]]) -> list[Path]:
         """Run the second map; returns the file of each bucket."""
