@@ -96,7 +96,8 @@ def read_cell(cell: str, ticket: str) -> list[LinkPart]:
         if kind is not LinkKind.PLAIN:
             lead = head
             # "A-1, A-2 are duplicates", unlike "A-1, A-2 (duplicate)"
-            if tail.strip()[:1].isalpha() and all(part.kind is LinkKind.PLAIN for part in parts):
+            is_for_all = all(part.kind is LinkKind.PLAIN for part in parts)
+            if is_for_all and tail.strip()[:1].isalpha():
                 parts = [part._replace(kind=kind) for part in parts]
         elif is_bare or is_headed:
             kind = kind_of(f"{lead} #1")
@@ -139,7 +140,8 @@ def kind_of(words: str) -> LinkKind:
     text = _SPACED.sub(" ", words).strip(' \n¿¡>"')
     found = set(map(_claimed, read(text, _TICKET).claims))
     page = PreparedText(_TITLE.sub("", text), _TICKET, ())
-    codes = "".join(page.sentence(index).codes for index in range(len(page.spans)))
+    sentences = map(page.sentence, range(len(page.spans)))
+    codes = "".join(sentence.codes for sentence in sentences)
     if found <= {LinkKind.PLAIN}:
         found.update(kind for kind, pattern in _CODES.items() if pattern.search(codes))
     found.update(kind for kind, pattern in _WORDS.items() if pattern.search(page.hidden))

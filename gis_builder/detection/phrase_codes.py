@@ -235,8 +235,12 @@ def _edit_distance(word: str, target: str) -> int:
         above = row
         row = [i]
         for j, expected in enumerate(target, 1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != expected))
-            if i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected:
+            substituted = above[j - 1]
+            if letter != expected:
+                substituted += 1
+            cost = min(above[j] + 1, row[j - 1] + 1, substituted)
+            is_swap = i > 1 and j > 1 and letter == target[j - 2] and word[i - 2] == expected
+            if is_swap:
                 cost = min(cost, two_above[j - 2] + 1)
             row.append(cost)
     return row[-1]
@@ -331,7 +335,9 @@ def sentence_spans(text: str) -> list[Span]:
     start = 0
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     for end in (*ends, len(text)):
-        spans += [(a, b) for a, b in _pieces(text, start, end) if text[a:b].strip()]
+        for piece_start, piece_end in _pieces(text, start, end):
+            if text[piece_start:piece_end].strip():
+                spans.append((piece_start, piece_end))
         start = end
     return spans
 

@@ -82,9 +82,11 @@ def _another_issue(
     ends: bool,
 ) -> tuple[Span, str] | None:
     """The reference with its noun, and "another issue", if its sentence needs an object or a subject."""
-    start += len(text[start:end]) - len(text[start:end].lstrip(" \t"))
+    reference = text[start:end].lstrip(" \t")
+    start = end - len(reference)
     goes_on = _GOES_ON.match(text, end)
-    if text[start] in "[]()<>-_/" or text[end : end + 1] == ":" or not (ends or goes_on):
+    is_part = reference[0] in "[]()<>-_/" or text[end : end + 1] == ":"
+    if is_part or not (ends or goes_on):
         return None
     first = _words_start(text, start, _NOUNS)
     before = text[max(0, first - _WINDOW) : first]
@@ -97,7 +99,8 @@ def _another_issue(
         is_needed = word is not None and word["word"].lower() in needing
     if not is_needed or ":" in text[first:start]:
         return None
-    is_first = opens and before.rstrip(" \t")[-1:] in ("", "\n", ".", "!", "?")
+    last = before.rstrip(" \t")[-1:]
+    is_first = opens and last in ("", "\n", ".", "!", "?")
     return (first, end), "Another issue" if is_first else "another issue"
 
 
@@ -152,8 +155,9 @@ def _with_brackets(text: str, start: int, end: int) -> Span:
 
 def _around(text: str, start: int, end: int) -> Span:
     """The places before and after a span, or beyond blanks on both sides, as in "( #12 )"."""
-    blank = int(text[max(0, start - 1) : start] == " " == text[end : end + 1])
-    return start - 1 - blank, end + blank
+    if text[max(0, start - 1) : start] == " " == text[end : end + 1]:
+        return start - 2, end + 1
+    return start - 1, end
 
 
 _BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")

@@ -177,7 +177,8 @@ def row_order(seed: int) -> Callable[[IssuePair], tuple[int, IssueRef, IssueRef]
     """The sort key of rows: a hash of the pair."""
 
     def key(pair: IssuePair) -> tuple[int, IssueRef, IssueRef]:
-        return keyed_hash(seed, "row", *sorted((pair.first, pair.second))), pair.first, pair.second
+        low, high = sorted((pair.first, pair.second))
+        return keyed_hash(seed, "row", low, high), pair.first, pair.second
 
     return key
 
@@ -263,7 +264,8 @@ def write_gis(
     """Write the dataset folder with the configurations `default` and `positive`."""
     if not any(positives.values()):
         raise DataError(_why_empty(statistics), path=out)
-    crosses = any(pair.first.repo != pair.second.repo for pair in chain(*positives.values()))
+    all_positives = chain(*positives.values())
+    crosses = any(pair.first.repo != pair.second.repo for pair in all_positives)
     rows = {
         split: make_rows(pairs, negatives.get(split, ()), texts, seed, site, with_repo2=crosses)
         for split, pairs in positives.items()
@@ -329,21 +331,23 @@ def row_counts(
 
 def _split_counts(frame: pl.DataFrame) -> dict[str, int | float | None]:
     positive = int(frame["label"].sum())
+    long_texts = int(frame["long"].sum())
+    texts = 2 * frame.height
     return {
         "positive": positive,
         "negative": frame.height - positive,
         "total": frame.height,
-        "long_share": round(int(frame["long"].sum()) / max(1, 2 * frame.height), 4),
+        "long_share": round(long_texts / max(1, texts), 4),
         "gap_auc": gap_auc(frame),
     }
 
 
 def repository_counts(frame: pl.DataFrame) -> pl.DataFrame:
     """Positives and negatives of each repository, sorted by name."""
-    counts = frame.group_by(pl.col("repo").cast(pl.String)).agg(
-        positive=pl.col("label").sum(), negative=pl.len().cast(pl.Int64) - pl.col("label").sum()
-    )
-    return counts.sort("repo")
+    positive = pl.col("label").sum()
+    negative = pl.len().cast(pl.Int64) - positive
+    by_repo = frame.group_by(pl.col("repo").cast(pl.String))
+    return by_repo.agg(positive=positive, negative=negative).sort("repo")
 
 
 def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, dict[str, int]]:
@@ -357,8 +361,10 @@ def _by_name(counts: pl.DataFrame, max_repositories: int | None) -> dict[str, di
 
 
 def _value_counts(values: pl.Series) -> dict[str, int]:
-    counts = values.drop_nulls().value_counts()
-    return dict(sorted((str(value), int(count)) for value, count in counts.iter_rows()))
+    counts = {}
+    for value, count in values.drop_nulls().value_counts().iter_rows():
+        counts[str(value)] = int(count)
+    return dict(sorted(counts.items()))
 
 
 def reasons_of(rejected: Mapping[IssueRef, str], dropped: Iterable[DroppedPair]) -> Reasons:
@@ -396,7 +402,8 @@ def dropped_lines(path: Path, issue: IssueRef) -> list[str]:
     """The reasons in a file of `write_dropped` why an issue, or pairs with it, are not in the dataset."""
     if not path.exists():
         return []
-    is_of_issue = (pl.col("issue1") == str(issue)) | (pl.col("issue2") == str(issue))
+    name = str(issue)
+    is_of_issue = (pl.col("issue1") == name) | (pl.col("issue2") == name)
     kinds = {None: "issue rejected", 1: "positive dropped", 0: "negative dropped"}
     lines = []
     for reason, label, *issues in read_parquet(path).filter(is_of_issue).iter_rows():

@@ -96,7 +96,8 @@ def render_issues(
         if issue.is_pull:
             texts.rejected[issue.ref] = "pull_request"
             continue
-        rendered = render(issue, partners.get(issue.ref, ()), templates.get(issue.repo, ()))
+        members = partners.get(issue.ref, ())
+        rendered = render(issue, members, templates.get(issue.repo, ()))
         reason = unusable(rendered.text, settings)
         if reason:
             texts.rejected[issue.ref] = reason

@@ -190,7 +190,9 @@ def _parse_time(text: str, day_first: Callable[[], bool] | None) -> datetime:
 
 
 def _is_day_first(
-    match: re.Match[str], order: bool | None, day_first: Callable[[], bool] | None
+    match: re.Match[str],
+    order: bool | None,
+    day_first: Callable[[], bool] | None,
 ) -> bool:
     """Whether the day comes first in a date that ends with the year."""
     if order is not None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -185,7 +186,8 @@ class SavedDump(Dump):
     @cached_property
     def has_events(self) -> bool:
         """Whether any event was saved."""
-        return any(kind == "events" for path in self._files for _, kind, _ in self._read(path))
+        parts = chain.from_iterable(map(self._read, self._files))
+        return any(kind == "events" for _, kind, _ in parts)
 
     @property
     def passed_over(self) -> tuple[Path, ...]:

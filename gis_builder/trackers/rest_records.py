@@ -100,6 +100,7 @@ class EventObject(Node):
 
 def issue_record(repo: str, item: IssueObject) -> Issue:
     """Convert an issue or pull request; lists of issues lack `closed_by`, which the closing event has."""
+    labels = {whole_text(label.name) for label in item.labels or ()}
     return Issue(
         repo=repo,
         number=item.number,
@@ -116,7 +117,7 @@ def issue_record(repo: str, item: IssueObject) -> Issue:
         closed_by=account_name(item.closed_by) if item.closed_at else None,
         is_pull=item.is_pull,
         is_bot=is_bot(item.user),
-        labels=tuple(sorted({whole_text(label.name) for label in item.labels or ()})),
+        labels=tuple(sorted(labels)),
     )
 
 

@@ -212,7 +212,8 @@ def fetch_threads(crawl: Crawl, repo: str) -> None:
 def failure_of(errors: Sequence[GraphQLError], *alias: str) -> str:
     """The error message of an alias that needs a retry; empty if there is none."""
     for error in errors:
-        if error.needs_retry and error.path[: len(alias)] == alias[: len(error.path)]:
+        is_of_alias = error.path[: len(alias)] == alias[: len(error.path)]
+        if is_of_alias and error.needs_retry:
             return f"{error.type}: {error.message}"
     return ""
 

@@ -169,7 +169,9 @@ class Crawl:
         return self.ask_sized(size, lambda count: query(items[:count]))
 
     def ask_sized(
-        self, size: BatchSize, query: Callable[[int], GraphQuery[T]]
+        self,
+        size: BatchSize,
+        query: Callable[[int], GraphQuery[T]],
     ) -> tuple[HttpReply[T], int]:
         """Query `size.now` items, or fewer if the query is too heavy; returns the reply and their number."""
         failures = 0

@@ -75,7 +75,8 @@ def _plan(crawl: Crawl, row: RepoRow) -> None:
     if crawl.store.tasks(row.full_name, _KIND):
         return
     queries = search_queries(row.full_name, row.labels, crawl.settings)
-    crawl.save(row.full_name, Page(tasks=[_task(row, query, Window()) for query in queries]))
+    tasks = [_task(row, query, Window()) for query in queries]
+    crawl.save(row.full_name, Page(tasks=tasks))
 
 
 def _task(row: RepoRow, query: str, window: Window) -> CrawlTask:

@@ -83,7 +83,8 @@ def _list_all(crawl: Crawl, start: CrawlTask, total: int) -> None:
         )
         reply, count = crawl.ask_sized(size, query)
         task = _save_page(crawl, task, reply, count, size, pages)
-        crawl.report(start.repo, task.kind, task.state["got"], max(total, task.state["got"]))
+        got = task.state["got"]
+        crawl.report(start.repo, task.kind, got, max(total, got))
 
 
 def _save_page(
@@ -159,5 +160,6 @@ def _retry_or_skip(
     if not next_task.done:
         pages.advance((), next_task.cursor)
     warning = f"{task.kind}: the issue after the first {task.state['got']} was skipped: the server fails on it"
-    crawl.save(task.repo, Page(tasks=[next_task], warnings=[(task.repo, warning)]))
+    page = Page(tasks=[next_task], warnings=[(task.repo, warning)])
+    crawl.save(task.repo, page)
     return next_task
