@@ -114,7 +114,8 @@ class Status(Printed):
     def totals(self, names: Collection[str] | None = None) -> dict[str, Any]:
         """Sums over all or these repositories; a repository with two names counts once."""
         selected = [repo for repo in self.repositories if names is None or repo.row.name in names]
-        distinct = {repo.row.full_name: repo for repo in selected if repo.row.full_name}.values()
+        by_name = {repo.row.full_name: repo for repo in selected if repo.row.full_name}
+        distinct = by_name.values()
         return {
             "issues": sum(repo.tally.issues for repo in distinct),
             "threads": sum(repo.tally.threads for repo in distinct),
@@ -238,7 +239,10 @@ class Crawled:
         """Lines on renamed, missing and failed repositories, and the cost of all runs."""
         spent = self.status.usage
         cost = f"{spent.points:,} points in {spent.requests:,} requests so far"
-        return [*outcome_lines(self.repositories), *([cost] if spent.requests else [])]
+        notes = outcome_lines(self.repositories)
+        if spent.requests:
+            notes.append(cost)
+        return notes
 
     def tables(self) -> list[ResultTable]:
         """Empty: `gis status` shows them."""

@@ -76,7 +76,10 @@ _REQUIRED_CODES = {
 @cache
 def _compiled(*, is_foreign: bool) -> dict[ClaimKind, list[tuple[ClaimRule, re.Pattern[str]]]]:
     table = FOREIGN_RULES if is_foreign else RULES
-    return {kind: [(rule, compile_rule(rule)) for rule in rules] for kind, rules in table.items()}
+    compiled = {}
+    for kind, rules in table.items():
+        compiled[kind] = [(rule, compile_rule(rule)) for rule in rules]
+    return compiled
 
 
 def find_markers(codes: str, *, is_foreign: bool = False) -> list[Marker]:
@@ -369,7 +372,8 @@ class SentenceReader:
         return _BUT_DIFFERENT.search(self.page.hidden, marker_end, self.end) is not None
 
     def _ends_in_colon(self) -> bool:
-        return self.page.hidden[self.start : self.end].rstrip().endswith(":")
+        sentence = self.page.hidden[self.start : self.end]
+        return sentence.rstrip().endswith(":")
 
 
 def _within(sentence: CodedSentence, span: tuple[int, int] | None) -> list[Reference]:

@@ -333,11 +333,13 @@ class VerdictCache:
         new = pl.concat(self._new)
         new = new.unique(_KEY, keep="last", maintain_order=True).sort(_KEY)
         rest = self._old.filter(~pl.col("repo").is_in(list(judged)))
-        write_parquet(self._path, pl.concat([rest, new]).sort(_KEY), private=True)
+        kept = pl.concat([rest, new]).sort(_KEY)
+        write_parquet(self._path, kept, private=True)
         return new.select(list(_VERDICT))
 
     def _flush(self) -> None:
-        self._new.append(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
+        frame = pl.DataFrame(self._rows, schema=self._schema, orient="row")
+        self._new.append(frame)
         self._rows = []
 
 

@@ -61,7 +61,11 @@ DRAW = (
     "gh_archive/settle.py",
 )
 # Settings that the second map does not depend on.
-_LATER: dict[str, bool | set[str]] = {"split": True, "pair": True, "limits": {"per_repo_max"}}
+_LATER: dict[str, bool | set[str]] = {
+    "split": True,
+    "pair": True,
+    "limits": {"per_repo_max"},
+}
 
 _MIN_BUCKETS = 16
 _BUCKET_BYTES = 96 << 20  # rows of a new bucket, which may grow to twice this size
@@ -154,7 +158,8 @@ class _ArchiveRun:
     def read(self) -> None:
         """Run the first map, on the files of the source; rows of deleted files are already there."""
         paths = {hour: path for hour, (path, _) in self._files.items()}
-        self._runner.check_shared(self._work, next(iter(paths.values()), None))
+        first = next(iter(paths.values()), None)
+        self._runner.check_shared(self._work, first)
         tasks = [
             FileTask((self.hours[hour],), extract_hour, (path, hour))
             for hour, path in paths.items()
@@ -295,7 +300,8 @@ class _ArchiveRun:
             out = file_named(self._work / "negatives", stem, "zlib", [*code, settings], *inputs)
             outs.append(out)
             arguments = (path, draw_input, settings)
-            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory_for([path])))
+            memory = memory_for([path])
+            tasks.append(FileTask((out,), settle.draw_negatives, arguments, memory))
         self._run("drawing negatives", tasks)
         return settle.add_negatives(combined, assigned, outs)
 
@@ -308,7 +314,8 @@ class _ArchiveRun:
     def _run(self, name: str, tasks: Sequence[FileTask]) -> None:
         """Run the tasks that are not done."""
         remaining = [task for task in tasks if not is_done(task)]
-        for _ in self._show.counted(name, self._runner.run(remaining), len(remaining)):
+        finished = self._runner.run(remaining)
+        for _ in self._show.counted(name, finished, len(remaining)):
             pass
         self._used += [out for task in tasks for out in task.outs]
 
@@ -318,7 +325,8 @@ class _ArchiveRun:
         for path in list(superseded(self._work, set(self._used))):
             removed += path.stat().st_size
             path.unlink()
-        for folder in [*self._work.glob("rows-*/*"), *self._work.glob("rows-*")]:
+        folders = [*self._work.glob("rows-*/*"), *self._work.glob("rows-*")]
+        for folder in folders:
             with suppress(OSError):
                 folder.rmdir()
         if removed:

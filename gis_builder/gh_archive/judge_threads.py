@@ -165,8 +165,9 @@ def _thread(issue: Issue, comments: list[Comment], events: list[Event]) -> Threa
         closings = [event for event in events if event.kind == "closed"]
         if not closings or instant(closings[-1].created_at) < instant(closed_at) - _SAME_MOMENT:
             # The closing event was lost.
-            closings.append(Event("closed", None, closed_at, state_reason=issue.state_reason))
-            events = sorted([*events, closings[-1]], key=lambda event: event.created_at)
+            lost = Event("closed", None, closed_at, state_reason=issue.state_reason)
+            closings.append(lost)
+            events = sorted([*events, lost], key=lambda event: event.created_at)
         issue = replace(issue, closed_by=closings[-1].actor)
     return Thread(issue, tuple(comments), tuple(events))
 
@@ -272,7 +273,8 @@ def judge_bucket(
         keys = set(pl.read_parquet(changed, glob=False)["key"])
         kept = unpack(judged, Judged).repos
         repos = [repo for repo in kept if r.key_of(repo.repo_id) not in keys]
-        repos += judge.judge(r.read_rows(files, pl.col("key").is_in(keys)))
+        rows = r.read_rows(files, pl.col("key").is_in(keys))
+        repos += judge.judge(rows)
     # An order that doesn't depend on the number of buckets.
     repos.sort(key=lambda repo: (r.key_of(repo.repo_id), repo.repo_id))
     yield pack(Judged(repos))

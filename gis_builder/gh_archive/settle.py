@@ -57,7 +57,12 @@ class _Bucket(NamedTuple):
     digest: str
 
 
-_PAIRS = {"first": pl.Int32, "second": pl.Int32, "hash": pl.UInt64, "label": pl.Int8}
+_PAIRS = {
+    "first": pl.Int32,
+    "second": pl.Int32,
+    "hash": pl.UInt64,
+    "label": pl.Int8,
+}
 
 
 class IssueTextsOnDisk:

@@ -121,7 +121,7 @@ def assemble(
 
 def _renamed(verdict: Verdict, store: Store) -> Verdict:
     """The verdict with the present names of its targets' repositories: people write former ones."""
-    targets = (ref._replace(repo=store.full_name(ref.repo)) for ref in verdict.targets)
+    targets = [IssueRef(store.full_name(repo), number) for repo, number in verdict.targets]
     return replace(verdict, targets=tuple(targets))
 
 

@@ -162,7 +162,15 @@ def _around(text: str, start: int, end: int) -> Span:
 
 _BETWEEN = re.compile(r"[ \t]*(?:,|/|&|\band\b|\bor\b)?[ \t]*(?:\band\b|\bor\b)?[ \t]*")
 _MAX_BETWEEN = 10
-_WRAPPERS = {"(": ")", "[": "]", "<": ">", "*": "*", "_": "_", "~": "~", '"': '"'}
+_WRAPPERS = {
+    "(": ")",
+    "[": "]",
+    "<": ">",
+    "*": "*",
+    "_": "_",
+    "~": "~",
+    '"': '"',
+}
 
 
 def cut(text: str, spans: Iterable[Span], replacements: Mapping[int, str] | None = None) -> str:

@@ -155,7 +155,14 @@ def _counts(counts: Mapping[str, Any]) -> str:
     return f"{table(['', *splits], lines)}\n\n{count:,} {noun}. {by_relation}"
 
 
-_EVIDENCE = pl.Struct({"kind": pl.String, "url": pl.String, "who": pl.String, "when": pl.String})
+_EVIDENCE = pl.Struct(
+    {
+        "kind": pl.String,
+        "url": pl.String,
+        "who": pl.String,
+        "when": pl.String,
+    }
+)
 _ROWS = """
     text1 text2 label repo number1 number2 url1 url2 created_at1 created_at2 cluster relation reason
     confidence same_probability evidence negative_kind
@@ -167,7 +174,12 @@ _NUMBERS: dict[str, Any] = {
 ROWS: dict[str, Any] = dict.fromkeys(_ROWS.split(), pl.String) | _NUMBERS | {"evidence": _EVIDENCE}
 POSITIVE_ROWS = {"anchor": pl.String, "positive": pl.String}
 # `label` and `issue2` are null for an issue.
-DROPPED_SCHEMA = {"reason": pl.String, "label": pl.Int64, "issue1": pl.String, "issue2": pl.String}
+DROPPED_SCHEMA = {
+    "reason": pl.String,
+    "label": pl.Int64,
+    "issue1": pl.String,
+    "issue2": pl.String,
+}
 Reasons = Counter[
     tuple[int | None, str]
 ]  # rejected pairs by label and reason; for issues the label is None
@@ -229,7 +241,9 @@ def _row(
     evidence = None
     if grounds is not None:
         stated = (str(grounds.relation), grounds.reason, grounds.confidence)
-        evidence = grounds.evidence
+        if grounds.evidence is not None:
+            names = ("kind", "url", "who", "when")
+            evidence = {name: getattr(grounds.evidence, name) for name in names}
     return (
         texts[first].text,
         texts[second].text,
@@ -244,7 +258,7 @@ def _row(
         pair.cluster or None,
         *stated,
         pair.same_probability,
-        evidence and {name: getattr(evidence, name) for name in ("kind", "url", "who", "when")},
+        evidence,
         pair.negative_kind or None,
         second.repo,
     )
@@ -266,11 +280,12 @@ def write_gis(
         raise DataError(_why_empty(statistics), path=out)
     all_positives = chain(*positives.values())
     crosses = any(pair.first.repo != pair.second.repo for pair in all_positives)
-    rows = {
-        split: make_rows(pairs, negatives.get(split, ()), texts, seed, site, with_repo2=crosses)
-        for split, pairs in positives.items()
-    }
-    only = {split: make_positive_rows(pairs, texts, seed) for split, pairs in positives.items()}
+    rows = {}
+    only = {}
+    for split, pairs in positives.items():
+        others = negatives.get(split, ())
+        rows[split] = make_rows(pairs, others, texts, seed, site, with_repo2=crosses)
+        only[split] = make_positive_rows(pairs, texts, seed)
     configs = {"default": rows, "positive": only}
     columns = {split: counted_columns(frame) for split, frame in rows.items()}
     counts = row_counts(columns) | dict(statistics)
@@ -280,7 +295,8 @@ def write_gis(
 
 
 def _why_empty(statistics: Mapping[str, Any]) -> str:
-    left_out = {**statistics.get("rejected_issues", {}), **statistics.get("dropped_positives", {})}
+    left_out = dict(statistics.get("rejected_issues", {}))
+    left_out |= statistics.get("dropped_positives", {})
     if not left_out:
         return "no duplicates found; crawl or import more issues"
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.items())

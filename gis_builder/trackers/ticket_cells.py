@@ -388,7 +388,8 @@ def _formal_links(value: Mapping[str, Any], own_id: str) -> Iterator[Link]:
                 path, *expected = rule["when"]
                 if list(map(str, _at(item, path))) != expected:
                     continue
-            relation = " ".join(map(cell_text, _at(item, rule.get("relation", ""))))
+            words = _at(item, rule.get("relation", ""))
+            relation = " ".join(map(cell_text, words))
             source = own_id
             if "source" in rule:
                 source = next(map(cell_text, _at(item, rule["source"])), own_id)
@@ -435,8 +436,10 @@ def _texts(cells: Cells, role: str) -> list[str]:
 
 def _several(cells: Cells, role: str) -> tuple[str, ...]:
     """The parts of a role's texts, which may have separators."""
-    parts = (part.strip() for text in _texts(cells, role) for part in SEPARATOR.split(text))
-    return tuple(dict.fromkeys(part for part in parts if part))
+    parts: dict[str, None] = {}
+    for text in _texts(cells, role):
+        parts |= dict.fromkeys(part.strip() for part in SEPARATOR.split(text))
+    return tuple(filter(None, parts))
 
 
 def one_text(cells: Cells, role: str) -> str:

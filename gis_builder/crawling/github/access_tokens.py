@@ -52,8 +52,10 @@ class Token(AuthBase):
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Add the token to a request to its own origin."""
-        if origin_of(request.url or "") == self._address.origin and (secret := self.reveal()):
-            request.headers["Authorization"] = f"Bearer {secret}"
+        if origin_of(request.url or "") == self._address.origin:
+            secret = self.reveal()
+            if secret:
+                request.headers["Authorization"] = f"Bearer {secret}"
         return request
 
     def reveal(self) -> str:
@@ -67,7 +69,9 @@ class Token(AuthBase):
 
     def mask_bytes(self, body: bytes) -> bytes:
         """See `mask`."""
-        return body.replace(self._last.encode(), _MASK.encode()) if self._is_secret else body
+        if not self._is_secret:
+            return body
+        return body.replace(self._last.encode(), _MASK.encode())
 
     @property
     def _is_secret(self) -> bool:

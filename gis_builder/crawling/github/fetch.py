@@ -129,7 +129,8 @@ class Fetcher:
             reply, count = self._crawl.ask(size, waiting, query)
             failed = self._add(page, waiting[:count], reply, with_thread=with_thread)
             self._handle_failures(page, failures, failed)
-            waiting = sorted([ref for ref in failed if ref not in page.missing] + waiting[count:])
+            again = [ref for ref in failed if ref not in page.missing]
+            waiting = sorted(again + waiting[count:])
             if failed:
                 size.shrink()
         return page

@@ -27,7 +27,8 @@ _OVERLAP_S = 60  # of updates, so that changes within the same second are not lo
 
 def sweep(crawl: Crawl, row: RepoRow) -> None:
     """Fetch every thread of the repository; continues where it was stopped."""
-    _list_all(crawl, CrawlTask(row.full_name, "sweep", state={"got": 0}), row.issue_count)
+    task = CrawlTask(row.full_name, "sweep", state={"got": 0})
+    _list_all(crawl, task, row.issue_count)
     fetch_top_ups(crawl, row.full_name)
 
 
@@ -60,7 +61,8 @@ def _open_update(crawl: Crawl, row: RepoRow) -> CrawlTask:
         "labels": now.labels,
     }
     since = iso(epoch(row.as_of) - _OVERLAP_S)
-    task = CrawlTask(row.full_name, "update", state={"got": 0, "since": since, "row": after})
+    state = {"got": 0, "since": since, "row": after}
+    task = CrawlTask(row.full_name, "update", state=state)
     crawl.save(row.full_name, Page(tasks=[task]))
     return crawl.store.tasks(row.full_name, "update")[0]
 
