@@ -37,23 +37,23 @@ _FULL = "the hour exceeds the size limit"
 _OLD_LAYOUT = "the layout of 2011 to 2014"
 
 
-class _Head(Node, frozen=True):
+class _Head(Node):
     id: decoding.DecimalId
     type: decoding.Word
 
 
-class _Dated(Node, frozen=True):
+class _Dated(Node):
     created_at: str
 
 
-class _Repo(Node, frozen=True):
+class _Repo(Node):
     """A repository; its id is the same after a change of name."""
 
     id: decoding.Id
     name: decoding.RepoName
 
 
-class _Payload(Node, frozen=True):
+class _Payload(Node):
     """The payload of any relevant event type."""
 
     action: decoding.Word | None = None
@@ -63,7 +63,7 @@ class _Payload(Node, frozen=True):
     member: rest_records.Account | None = None
 
 
-class _Event(Node, frozen=True):
+class _Event(Node):
     id: decoding.DecimalId
     repo: _Repo
     created_at: decoding.Time

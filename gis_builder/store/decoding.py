@@ -82,7 +82,7 @@ class Malformed(ValueError):  # noqa: N818
     """An invalid value. The message has the fault and its path but not the value."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct):
     """Base of all decoded types; unknown keys are ignored."""
 
 

@@ -6,36 +6,35 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from gis_builder.store import decoding
+from gis_builder.store import Comment, Event, Issue, IssueRef, decoding
 from gis_builder.store.decoding import Malformed, Node, stamp, stamp_or_none, whole_text
-from gis_builder.store.issue_records import Comment, Event, Issue, IssueRef
 
 _GHOST = "ghost"  # REST's author of texts by deleted accounts; GraphQL returns null
 _BOT = "[bot]"  # REST's suffix of a bot's login; GraphQL omits it
 Url = Annotated[str, Meta(max_length=2000)]
 
 
-class Account(Node, frozen=True):
+class Account(Node):
     """A user or bot."""
 
     login: decoding.Login
     type: str | None = None
 
 
-class Label(Node, frozen=True):
+class Label(Node):
     """A label."""
 
     name: str
 
 
-class _PullLinks(Node, frozen=True):
+class _PullLinks(Node):
     """The links of a pull request. In 2012 every issue had them, but only pull requests had values."""
 
     url: Url | None = None
     html_url: Url | None = ""
 
 
-class IssueObject(Node, frozen=True):
+class IssueObject(Node):
     """An issue; a pull request if `pull_request` has a value."""
 
     number: decoding.Number
@@ -61,7 +60,7 @@ class IssueObject(Node, frozen=True):
         return links is not None and (links.url is not None or links.html_url is not None)
 
 
-class CommentObject(Node, frozen=True):
+class CommentObject(Node):
     """A comment of an issue or pull request."""
 
     id: decoding.Id
@@ -73,7 +72,7 @@ class CommentObject(Node, frozen=True):
     pull_request_url: Url | None = None
 
 
-class EventObject(Node, frozen=True):
+class EventObject(Node):
     """An event. Kinds that we ignore may lack every other field."""
 
     event: str | None = None

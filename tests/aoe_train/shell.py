@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+
 from typer.testing import CliRunner
 
 from tests.conftest import command_line
 
 
-def aoe(*arguments: object, stdin: str | bytes | None = None) -> str:
-    """The stdout of a command; errors are raised."""
-    done = CliRunner().invoke(
-        command_line("aoe_train"), [str(argument) for argument in arguments], input=stdin
-    )
+def aoe(command: str, *arguments: object, stdin: str | bytes | None = None) -> str:
+    """The stdout of a command line and further arguments; errors are raised."""
+    words = [*shlex.split(command), *map(str, arguments)]
+    done = CliRunner().invoke(command_line("aoe_train"), words, input=stdin)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == 0, done.output

@@ -1,10 +1,8 @@
 """Rows in batches, the tensors of a batch, and the order and share of several datasets."""
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,24 +12,25 @@ from aoe_train.data.mixture import Mixture, describe, format_epoch_share
 from aoe_train.data.token_batches import Batches as Planned
 from aoe_train.data.token_batches import budget_cuts, collate, mix_labels
 from aoe_train.model.tokens.tokenised import TokenStore
-from aoe_train.objectives.training_rows import ABSENT, Batch, Examples, Kind
+from aoe_train.objectives.training_rows import ABSENT, Examples
 from aoe_train.settings.run_settings import BatchSettings, MixSettings
+from tests.aoe_train.shorthand import approx, cases, read_rows, shared, table
 from tests.aoe_train.tiny import wordpiece
 
-STRATEGIES: list[dict[str, Any]] = [
+STRATEGIES = [
     {"strategy": "shuffle"},
     {"strategy": "length"},
     {"strategy": "tokens", "max_tokens": 60},
 ]
 
 
-def batches_of(examples: Examples, lengths: np.ndarray, size: int, **how: Any) -> Planned:
+def batches_of(examples, lengths, size, **how):
     """Batches with these settings."""
     others = {name: how.pop(name) for name in ("seed", "world", "views") if name in how}
     return Planned(examples, lengths, size, BatchSettings(**how), **others)
 
 
-def make(count: int, kind: Kind = "positive", seed: int = 0) -> tuple[Examples, np.ndarray]:
+def make(count, kind="positive", seed=0):
     """`count` rows of two texts each, of 1 to 20 tokens."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 2, count).astype(np.float32) if kind == "binary" else None
@@ -66,7 +65,7 @@ def test_each_row_once_per_epoch_and_equal_slices_per_rank(count, share, world, 
     assert all(len({len(part) for part in parts}) == 1 for parts in slices)
 
 
-@pytest.mark.parametrize("how", STRATEGIES)
+@cases("how", STRATEGIES)
 def test_plan_depends_only_on_seed_and_epoch(how):
     def plans(seed, epochs=range(3)):
         sampler = batches_of(*make(300, "binary"), 8, seed=seed, **how)
@@ -79,7 +78,7 @@ def test_plan_depends_only_on_seed_and_epoch(how):
     assert plans(1, [2]) == [third]  # as of a resumed run
 
 
-def one_could_give(batches: list[np.ndarray], labels: np.ndarray) -> bool:
+def one_could_give(batches, labels):
     """Whether a batch with two labels could give a row to a batch with one label."""
     alone = [rows for rows in batches if len(rows) > 1 and len(set(labels[rows])) == 1]
     return (
@@ -104,9 +103,14 @@ def test_batches_group_similar_lengths_and_the_largest_comes_first():
         assert abs(np.corrcoef(np.arange(len(middles)), middles)[0, 1]) < 0.2  # no order of length
 
 
-@pytest.mark.parametrize(
-    ("most", "rows", "world", "cuts"),
-    [(9, 6, 1, [3, 4, 5]), (9, 2, 1, [2, 4, 5]), (14, 6, 2, [4]), (1, 6, 3, [3])],
+@table(
+    "most, rows, world, cuts",
+    """
+    9 | 6 | 1 | [3, 4, 5]
+    9 | 2 | 1 | [2, 4, 5]
+    14 | 6 | 2 | [4]
+    1 | 6 | 3 | [3]
+    """,
 )
 def test_budget_cuts_by_hand(most, rows, world, cuts):
     assert budget_cuts(np.array([2, 3, 4, 5, 9, 20]), most, rows, world).tolist() == cuts
@@ -150,7 +154,7 @@ PAIRS = Examples(
 WIDE = Examples(WORDS, np.array([[0, 1, 2, 1], [3, 0, 5, ABSENT]]), None, "triplet")
 
 
-@pytest.fixture(scope="module")
+@shared
 def store():
     return TokenStore.build(WORDS, wordpiece(), max_length=16)
 
@@ -158,7 +162,7 @@ def store():
 IDS = [wordpiece()(text).input_ids for text in WORDS]
 
 
-def ids_of(batch: Batch) -> list[list[int]]:
+def ids_of(batch):
     return [part.tolist() for part in batch["input_ids"].split(batch["lengths"].tolist())]
 
 
@@ -192,7 +196,7 @@ def test_statistics_ignore_absent_negatives(store):
     assert plan["tokens_max"] == sum(lengths[[0, 1, 2, 3, 5]])
     padded = 2 * (max(lengths[[0, 3]]) + max(lengths[[1, 0]]) + max(lengths[[2, 5]]) + lengths[1])
     own = sum(lengths[[0, 1, 2, 1, 3, 0, 5]])
-    assert plan["padding_share"] == pytest.approx(1 - own / padded)
+    assert plan["padding_share"] == approx(1 - own / padded)
 
 
 def test_single_texts_are_encoded_twice(store):
@@ -202,7 +206,10 @@ def test_single_texts_are_encoded_twice(store):
     assert sorted(batch["rows"].ravel().tolist()) == [0, 1, 2, 3]
     assert batch["texts"][batch["rows"]].tolist() == [[4, 4], [0, 0]]
     whole = Examples(WORDS, np.arange(6).reshape(-1, 1), None, "single")
-    for views, times in ((True, 2), (False, 1)):
+    for views, times in read_rows("""
+            True | 2
+            False | 1
+            """):
         batches = batches_of(whole, store.lengths, 6, views=views)
         plan = describe(Mixture([batches], [1], MixSettings()), [store])
         ids = collate(range(6), whole, store, views=views)["input_ids"]
@@ -213,9 +220,7 @@ SIZES = st.lists(st.integers(4, 40), min_size=2, max_size=4)
 ORDERS = st.sampled_from(["proportional", "round-robin"])
 
 
-def mixture(
-    rows: list[int], *, weights: list[float] | None = None, batch: int = 4, **flags: Any
-) -> Mixture:
+def mixture(rows, *, weights=None, batch=4, **flags):
     dealt = {name: flags.pop(name) for name in ("seed", "world") if name in flags}
     rank = flags.pop("rank", None)
     each = [
@@ -252,7 +257,7 @@ def test_batch_has_one_dataset_on_all_ranks(rows, order, share, epoch):
 )
 def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     made = mixture(rows, order=order, epoch=until, weights=weights[: len(rows)])
-    found: list[list[np.ndarray]] = [[] for _ in rows]
+    found = [[] for _ in rows]
     for epoch in range(3):
         for dataset, batch in zip(made.turns(epoch), made.plan(epoch), strict=True):
             found[dataset].append(batch - made.starts[dataset])
@@ -265,20 +270,20 @@ def test_epoch_continues_the_previous_pass(rows, order, until, weights):
     assert 1 in whole
 
 
-@pytest.mark.parametrize(
-    ("how", "weights", "passes"),
-    [
-        ({}, [1, 1], [1, 1]),
-        # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
-        ({"temperature": 2}, [1, 1], [10, 1]),
-        ({"temperature": 2, "epoch": "shortest"}, [1, 1], [1, 0.1]),
-        ({}, [3, 1], [3, 1]),
-        ({"order": "round-robin"}, [1, 1], [1, 0.01]),
-        ({"order": "round-robin", "epoch": "longest"}, [2, 1], [200, 1]),
-    ],
+@table(
+    "how, weights, passes",
+    """
+    {} | [1, 1] | [1, 1]
+    # rows^(1/2): 10 to 100, so that the first is seen ten times where the second is seen once
+    {'temperature': 2} | [1, 1] | [10, 1]
+    {'temperature': 2, 'epoch': 'shortest'} | [1, 1] | [1, 0.1]
+    {} | [3, 1] | [3, 1]
+    {'order': 'round-robin'} | [1, 1] | [1, 0.01]
+    {'order': 'round-robin', 'epoch': 'longest'} | [2, 1] | [200, 1]
+    """,
 )
 def test_epoch_passes_by_hand(how, weights, passes):
-    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == pytest.approx(passes)
+    assert epoch_passes(MixSettings(**how), weights, [100, 10_000]) == approx(passes)
 
 
 def test_repeated_and_waiting_rows_are_counted():

@@ -26,68 +26,31 @@ from transformers import (
     T5Model,
 )
 
-from aoe_train import ran
+from aoe_train import Encoder, ran
 from pairkit import ConfigError
 
-WORDS = [
-    *[
-        "a",
-        "the",
-        "man",
-        "woman",
-        "child",
-        "dog",
-        "cat",
-        "bird",
-        "plane",
-        "boat",
-        "car",
-        "is",
-        "are",
-        "was",
-    ],
-    *[
-        "playing",
-        "eating",
-        "running",
-        "flying",
-        "taking",
-        "off",
-        "large",
-        "small",
-        "red",
-        "blue",
-        "flute",
-    ],
-    *[
-        "guitar",
-        "bread",
-        "apple",
-        "road",
-        "river",
-        "city",
-        "house",
-        "crash",
-        "error",
-        "file",
-        "compiler",
-    ],
-    *[
-        "panics",
-        "when",
-        "opening",
-        "saving",
-        "closing",
-        "duplicate",
-        "of",
-        "not",
-        "and",
-        "or",
-        "with",
-        "on",
-    ],
-    *["in", "at", "to", "from", "fast", "slow", "old", "new"],
-]
+_WORDS = """
+a the man woman child dog cat bird plane boat car is are was playing eating running flying taking off
+large small red blue flute guitar bread apple road river city house crash error file compiler panics when
+opening saving closing duplicate of not and or with on in at to from fast slow old new
+"""
+WORDS = _WORDS.split()
+
+
+load = Encoder.load
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def read_json(path):
+    return json.loads(path.read_text())
+
+
+def card_of(folder: Path) -> str:
+    """The model card in a folder."""
+    return (folder / "README.md").read_text()
 
 
 def write_pairs(path: Path, rows: int, seed: int) -> Path:
@@ -122,7 +85,7 @@ def refusal(message: str | None) -> AbstractContextManager[Any]:
     return nullcontext() if message is None else pytest.raises(ConfigError, match=message)
 
 
-def edit(path: Path, **fields: object) -> Path:
+def edit(path: Path, **fields) -> Path:
     """Set fields of a JSON file."""
     whole = json.loads(path.read_text()) if path.is_file() else {}
     path.parent.mkdir(exist_ok=True)
@@ -220,7 +183,7 @@ def save_bert(
     return _save(folder, kind, BertConfig, wordpiece(length), seed, **_sizes(dim, layers), **more)
 
 
-def save_generator(backbone: Path, folder: Path, *, seed: int = 0) -> None:
+def save_generator(backbone: Path, folder: Path, *, seed: int = 0):
     """A small masked language model with the tokenizer of `backbone`."""
     tokenizer = AutoTokenizer.from_pretrained(backbone)
     more = {"num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
@@ -302,12 +265,7 @@ def _sizes(dim: int, layers: int) -> dict[str, int]:
 
 
 def _save(
-    folder: Path,
-    kind: Any,
-    config: Any,
-    tokenizer: PreTrainedTokenizerFast,
-    seed: int,
-    **sizes: Any,
+    folder: Path, kind, config, tokenizer: PreTrainedTokenizerFast, seed: int, **sizes
 ) -> Path:
     """A model with random weights, and its tokenizer."""
     torch.manual_seed(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.linalg import norm
 
 _SENTENCE = "The compiler panics when a file is opened from the menu, but not when it is saved. "
 
@@ -21,5 +22,10 @@ def probes(max_length: int) -> list[str]:
 def difference(vectors: np.ndarray, expected: np.ndarray) -> float:
     """The largest distance between two vectors of a text, relative to the expected one's length."""
     assert vectors.shape == expected.shape
-    distances = np.linalg.norm(vectors.astype(np.float64) - expected, axis=1)
-    return float((distances / np.linalg.norm(expected.astype(np.float64), axis=1)).max())
+    distances = norm(vectors.astype(np.float64) - expected, axis=1)
+    return float((distances / norm(expected.astype(np.float64), axis=1)).max())
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """The vectors, scaled to length 1."""
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

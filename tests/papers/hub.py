@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
@@ -65,7 +64,7 @@ def issues() -> DatasetDict:
     )
 
 
-HUB: dict[tuple[str, str | None], Callable[[], DatasetDict]] = {
+HUB = {
     **{("nyu-mll/glue", config): partial(glue, config) for config in _GLUE},
     ("WhereIsAI/github-issue-similarity", None): issues,
     ("sentence-transformers/nli-for-simcse", "triplet"): lambda: DatasetDict(
@@ -85,7 +84,7 @@ def load_dataset(name: str, config: str | None = None) -> DatasetDict:
     return HUB[name, config]()
 
 
-def few_rows(monkeypatch: Any) -> None:
+def few_rows(monkeypatch):
     """Expect few rows in the files of the papers' suites, instead of the published numbers."""
     fewer = {
         task: tuple((name, PROBED) for name, _ in files) for task, files in transfer._FILES.items()
@@ -128,14 +127,14 @@ def write_data(folder: Path) -> Path:
     return folder
 
 
-def write_labelled(folder: Path) -> None:
+def write_labelled(folder: Path):
     """A dataset of `label`."""
     for seed, split in enumerate(("train", "validation", "test")):
         rows = zip(texts(ROWS, seed), texts(ROWS, seed + 9), [0, 1] * ROWS, strict=False)
         write_table(folder / f"{split}.tsv", "text1\ttext2\tlabel", rows)
 
 
-def write_models(folder: Path) -> None:
+def write_models(folder: Path):
     """Tiny models at the Hub ids, as paths below `folder`, which has to be the current one."""
     bert = save_bert(
         folder / "google-bert/bert-base-uncased", layers=1, dim=136, spread=0.2, length=512

@@ -5,12 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
-from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,16 +16,17 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from pairkit import RemoteError
 from papers.__main__ import app
 from papers.suites import download, find_tasks, nli, retrieval, transfer
+from tests.aoe_train.shorthand import read_rows
 
 SIZES = {"MR": 4, "CR": 4, "SUBJ": 4, "MPQA": 4, "SST2": 1, "TREC": 1, "MRPC": 1}
 
 
 class Silent(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
 
-def packed(files: dict[str, str]) -> bytes:
+def packed(files):
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         for name, text in files.items():
@@ -37,10 +35,10 @@ def packed(files: dict[str, str]) -> bytes:
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def served(tmp_path, monkeypatch):
     """The folder of a local server with a few rows of each source."""
     root = tmp_path / "served"
-    files: dict[str, bytes] = {
+    files = {
         "SICK.zip": packed(
             {
                 "SICK.txt": "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tSemEval_set\n"
@@ -87,7 +85,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     server.server_close()
 
 
-def load_dataset(name: str, _: Any = None) -> DatasetDict:
+def load_dataset(name, _=None):
     """The Hub's datasets with three rows."""
     if name.startswith("mteb/"):
         rows = Dataset.from_dict(
@@ -107,7 +105,7 @@ def load_dataset(name: str, _: Any = None) -> DatasetDict:
     return DatasetDict(dict.fromkeys(splits, rows))
 
 
-def test_the_downloaded_files_are_those_of_the_suites(served: Path, tmp_path: Path, monkeypatch):
+def test_the_downloaded_files_are_those_of_the_suites(served, tmp_path, monkeypatch):
     data = tmp_path / "data"
     app(["data", "--data-dir", str(data)], standalone_mode=False)
     sizes = {
@@ -117,7 +115,11 @@ def test_the_downloaded_files_are_those_of_the_suites(served: Path, tmp_path: Pa
     monkeypatch.setattr(transfer, "_FILES", sizes)
     monkeypatch.setattr(nli, "_ROWS", dict.fromkeys(nli._ROWS, 2))
     monkeypatch.setattr(retrieval, "_FILES", {"test": (retrieval._FILES["test"][0], 2)})
-    for suite, missing in (("transfer", {}), ("nli", {"TaxiNLI"}), ("retrieval", {})):
+    for suite, missing in read_rows("""
+            transfer | {}
+            nli | {'TaxiNLI'}
+            retrieval | {}
+            """):
         assert set(find_tasks(suite, data)[1]) == set(missing), suite
     (movies,), _ = find_tasks("transfer", data, ["MR"])
     assert movies.parts[0].columns == (

@@ -12,17 +12,17 @@ import tensorflow as tf
 VOCABULARY, DIM, INNER, LAYERS = 20, 8, 12, 2
 
 
-def shapes() -> dict[str, tuple[int, ...]]:
-    def norm(name: str) -> dict[str, tuple[int, ...]]:
+def shapes():
+    def norm(name):
         return {f"{name}/beta": (DIM,), f"{name}/gamma": (DIM,)}
 
-    def dense(name: str, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+    def dense(name, inputs, outputs):
         return {f"{name}/kernel": (inputs, outputs), f"{name}/bias": (outputs,)}
 
-    def glu(name: str) -> dict[str, tuple[int, ...]]:
+    def glu(name):
         return dense(f"{name}/dense-t", DIM, DIM) | dense(f"{name}/dense-g", DIM, DIM)
 
-    found: dict[str, tuple[int, ...]] = {"token-embedding/embeddings": (VOCABULARY, DIM)}
+    found = {"token-embedding/embeddings": (VOCABULARY, DIM)}
     found |= norm("embedding-layernorm")
     for number in range(LAYERS):
         layer = f"ran-{number}"
@@ -39,7 +39,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
     return found | {"mlm-matching/bias": (VOCABULARY,)}
 
 
-def main(prefix: str) -> None:
+def main(prefix):
     tf.random.set_seed(0)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         variables = [
