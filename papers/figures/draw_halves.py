@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def _draw_distances(axes: Axes, distances: Distances) -> None:
     _legend(axes, f"im > re in {100 * distances.imaginary_larger:.0f} % of pairs")
 
 
-def _draw_half(axes: Axes, half: HalfDistances, logarithmic: bool, name: str, **style: str) -> None:
+def _draw_half(axes: Axes, half: HalfDistances, logarithmic: bool, name: str, **style: Any) -> None:
     y = half.density.y
     x = half.density.x
     if logarithmic:
@@ -141,8 +141,8 @@ def _draw_table(axes: Axes, halves: Halves) -> None:
         axes.text(0.055, top, fit_text(sample.text1, _TEXT), va="center", fontsize=7)
         axes.text(0.055, top + 1, fit_text(sample.text2, _TEXT), va="center", fontsize=7)
         figures = {"gold": f"{sample.gold:g}"}
-        for column, half in distances.items():
-            figures[column] = _three_digits(float(half.values[sample.pair]))
+        for column, distance in distances.items():
+            figures[column] = _three_digits(float(distance.values[sample.pair]))
         for column, figure in figures.items():
             end = _COLUMN_ENDS[column]
             axes.text(end, middle, figure, ha="right", va="center", fontsize=7.5)
