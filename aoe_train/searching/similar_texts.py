@@ -15,6 +15,7 @@ import polars as pl
 from aoe_train.searching.index_rows import as_json, with_rows
 from aoe_train.searching.nearest import IndexVectors, Searcher
 from pairkit.base.cli.progress import Listener, Progress
+from pairkit.base.cli.terminal import CommandResult
 from pairkit.base.errors import spoken_notes
 from pairkit.base.printable import one_line
 from pairkit.dataset.table_files import write_table
@@ -39,7 +40,7 @@ _FEW, _OF_FEW = 20, 0.8  # fewer texts have no distribution; their minimum
 
 
 @dataclass(frozen=True, eq=False)
-class NearDuplicates:
+class NearDuplicates(CommandResult):
     """Pairs of similar texts, within an index or between two.
 
     Attributes:
@@ -141,6 +142,10 @@ class NearDuplicates:
     def _parts(self) -> Iterator[pl.DataFrame]:
         for start in range(0, len(self.pairs), _BLOCK_PAIRS):
             yield self.rows(start, _BLOCK_PAIRS)
+
+    def tables(self) -> list[ResultTable]:
+        """The table of the largest groups, or of the first pairs."""
+        return [self.table()]
 
     def table(self, rows: int = 20) -> ResultTable:
         """The largest groups with their lowest cosine, or the first pairs between two indexes."""
