@@ -266,7 +266,6 @@ def test_a_suite_is_evaluated_and_compared_with_published_scores(inference, tmp_
     ):
         part, n = parts[name]
         assert n == len(test[1])
-        assert part is not None
         assert part.scores()["accuracy"] == approx(np.mean(predict(train, dev, test) == test[1]))
     (inference / "nli/snli-train.tsv").unlink()
     some, missing = suites.evaluate(hinted, "nli", inference, resamples=0)
