@@ -18,8 +18,7 @@ from aoe_train.exporting.static_model import (
     token_shares,
     written_tokens,
 )
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error
+from tests.aoe_train.shorthand import aoe, approx, cases, config_error, data_error
 from tests.aoe_train.test_search import sentences
 from tests.aoe_train.tiny import bytelevel, card_of, read_json, wordpiece
 

@@ -9,8 +9,7 @@ from sentence_transformers import SentenceTransformer
 
 import aoe_train
 from aoe_train import train
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import cases, config_error, data_error, table
+from tests.aoe_train.shorthand import aoe, cases, config_error, data_error, table
 from tests.aoe_train.test_dense_layers import ROWS
 from tests.aoe_train.tiny import around, card_of, load, read_json, save_bert
 from tests.aoe_train.vectors import difference, probes

@@ -4,8 +4,7 @@ import pytest
 
 import aoe_train
 from aoe_train import Encoder, open_index
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import data_error, table
+from tests.aoe_train.shorthand import aoe, data_error, table
 
 
 @pytest.fixture

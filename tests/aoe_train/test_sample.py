@@ -9,8 +9,8 @@ from numpy.random import default_rng
 
 from aoe_train import Encoder, evaluate, index, sample_pairs, search
 from pairkit import ConfigError, DataError
-from tests.aoe_train.shell import aoe
 from tests.aoe_train.shorthand import (
+    aoe,
     approx,
     cases,
     config_error,

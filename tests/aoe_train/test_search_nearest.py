@@ -20,8 +20,15 @@ from aoe_train.searching import similar_texts as near_duplicates
 from aoe_train.searching.build_index import measure
 from aoe_train.searching.index import SearchQuery
 from aoe_train.searching.nearest import INDEX_FILE, IndexVectors, Searcher, build, nearest, read
-from tests.aoe_train.shell import aoe
-from tests.aoe_train.shorthand import approx, cases, config_error, data_error, read_rows, shared
+from tests.aoe_train.shorthand import (
+    aoe,
+    approx,
+    cases,
+    config_error,
+    data_error,
+    read_rows,
+    shared,
+)
 from tests.aoe_train.tiny import WORDS, load
 
 
