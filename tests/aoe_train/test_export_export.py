@@ -36,7 +36,7 @@ def test_adapters_are_merged_into_a_self_contained_folder(llama, tmp_path):
     expected = encoder.encode(texts)
     plain = load(llama, pooling="last", bidirectional=True)
     assert difference(plain.encode(texts), expected) > 0.1
-    result = json.loads(aoe("export", "--model", tmp_path / "m", "--out", out, "--json"))
+    result = json.loads(aoe(f"export --model {tmp_path}/m --out {out} --json"))
     said = (result["out"], result["merged"], result["dim"], result["needs_toolkit"])
     assert said == (str(out), True, 32, None)
     assert max(result["difference"], result["rounding"]) < 1e-5
