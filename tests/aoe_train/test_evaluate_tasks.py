@@ -26,7 +26,7 @@ from tests.aoe_train.shorthand import (
     stderr,
     table,
 )
-from tests.aoe_train.vectors import unit
+from tests.aoe_train.tiny import unit
 from tests.published import REAL, STS_SIZES, real_data, write_sts, write_table
 
 

@@ -11,8 +11,7 @@ import aoe_train
 from aoe_train import train
 from tests.aoe_train.shorthand import aoe, cases, config_error, data_error, table
 from tests.aoe_train.test_dense_layers import ROWS
-from tests.aoe_train.tiny import around, card_of, load, read_json, save_bert
-from tests.aoe_train.vectors import difference, probes
+from tests.aoe_train.tiny import around, card_of, difference, load, probes, read_json, save_bert
 
 
 def export(model, out, **options):

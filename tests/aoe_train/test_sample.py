@@ -19,8 +19,7 @@ from tests.aoe_train.shorthand import (
     read_rows,
     table,
 )
-from tests.aoe_train.tiny import WORDS, save_bert
-from tests.aoe_train.vectors import unit
+from tests.aoe_train.tiny import WORDS, save_bert, unit
 
 
 class Model(Encoder):

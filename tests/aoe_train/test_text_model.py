@@ -32,7 +32,7 @@ from aoe_train.model.tokens.tokenised import TokenStore
 from aoe_train.settings.train_settings import EncoderSettings
 from tests.aoe_train.shorthand import cases, config_error, table
 from tests.aoe_train.test_depth import SAVE, TEXTS
-from tests.aoe_train.vectors import difference
+from tests.aoe_train.tiny import difference
 
 POOLINGS = ["cls", "last", "avg", "max", "cls-avg", "first-last-avg", "weighted-mean"]
 TOKENS = torch.tensor(
