@@ -1,14 +1,10 @@
 """Each relative link of a document leads to a committed file, and to an existing heading in it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +16,7 @@ _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
-def _committed() -> list[Path]:
+def _committed():
     """Files that git tracks or does not ignore; none outside of a checkout."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
@@ -37,7 +33,7 @@ DOCUMENTS = [path for path in COMMITTED if path.suffix in {".md", ".ipynb"}]
 pytestmark = pytest.mark.skipif(not COMMITTED, reason="not a checkout of git")
 
 
-def test_documents_are_found() -> None:
+def test_documents_are_found():
     assert {
         ROOT / "README.md",
         ROOT / "docs" / "index.md",
@@ -46,20 +42,20 @@ def test_documents_are_found() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_are_valid(document: Path) -> None:
+def test_links_are_valid(document):
     assert [
         f"{link}: {fault}" for link in links(document) if (fault := broken(document, link))
     ] == []
 
 
-def links(document: Path) -> Iterator[str]:
+def links(document):
     """Yields the relative links of a document."""
     for markdown, html in _LINK.findall(_CODE.sub("", _text(document))):
         if not _EXTERNAL.match(markdown or html):
             yield markdown or html
 
 
-def broken(document: Path, link: str) -> str | None:
+def broken(document, link):
     """Returns the fault of a link, if it has one."""
     name, _, anchor = link.partition("#")
     target = (document.parent / name).resolve() if name else document
@@ -70,9 +66,9 @@ def broken(document: Path, link: str) -> str | None:
     return None
 
 
-def anchors(text: str) -> set[str]:
+def anchors(text):
     """The anchors of a document's headings, by GitHub's rule."""
-    seen: Counter[str] = Counter()
+    seen = Counter()
     slugs = set()
     for heading in _HEADING.findall(
         re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -85,7 +81,7 @@ def anchors(text: str) -> set[str]:
 
 
 @cache
-def _text(document: Path) -> str:
+def _text(document):
     text = document.read_text(encoding="utf-8")
     if document.suffix != ".ipynb":
         return text

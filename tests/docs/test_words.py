@@ -1,10 +1,6 @@
 """Help and documents use the same terms."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -27,16 +23,16 @@ INSTEAD = {
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_documents(page: Path) -> None:
+def test_documents(page):
     assert [*avoided_terms(page.read_text(encoding="utf-8"))] == []
 
 
-def test_readme_is_short() -> None:
+def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help(script: str) -> None:
+def test_help(script):
     for name, command in tree(script).commands.items():
         helps = [
             command.help or "",
@@ -45,7 +41,7 @@ def test_help(script: str) -> None:
         assert [*avoided_terms("\n".join(helps))] == [], f"{script} {name}"
 
 
-def avoided_terms(text: str) -> Iterator[str]:
+def avoided_terms(text):
     """Yields the terms to avoid in a text, with those to use."""
     for pattern, instead in INSTEAD.items():
         for term in re.finditer(pattern, text):

@@ -1,11 +1,9 @@
 """The server's logic without sockets: a request in, a response out."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from email.utils import formatdate
 from urllib.parse import parse_qsl, urlsplit
@@ -17,20 +15,17 @@ from tests.support.github.faults import (
     FAKES_LIMIT,
     SPOILS_ANSWER,
     Delivery,
-    Fault,
-    FaultPlan,
     Injector,
     Reply,
     exhausted_reply,
     replacing_reply,
     spoil,
 )
-from tests.support.github.graphql_api import GraphQLApi, Prepared, Refused, build_schema
-from tests.support.github.limits import Quota, RateLimits
+from tests.support.github.graphql_api import GraphQLApi, Refused, build_schema
+from tests.support.github.limits import RateLimits
 from tests.support.github.resolvers import Context
 from tests.support.github.rest import RestApi
 from tests.support.github.search import Search
-from tests.support.github.trackers import Catalogue
 
 BAD_TOKEN = "bad"  # the only token that is refused
 BLIND_TOKEN = "noaccess"  # a token without access to repositories
@@ -68,15 +63,7 @@ class Stats:
 class Service:
     """Answers requests; thread-safe."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        base: str,
-        *,
-        options: Options,
-        faults: FaultPlan,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, catalogue, base, *, options, faults, clock=time.time):
         self._catalogue, self._plan, self._clock = catalogue, faults, clock
         self._search = Search(catalogue)
         self._graphql = GraphQLApi(build_schema(without_duplicate_of=options.without_duplicate_of))
@@ -88,7 +75,7 @@ class Service:
         self._lock = threading.Lock()
         self.stats = Stats()
 
-    def handle(self, request: Request) -> Reply:
+    def handle(self, request):
         """Answer one request."""
         url = urlsplit(request.target)
         path = url.path.removeprefix("/api/v3")
@@ -104,7 +91,7 @@ class Service:
         }
         return reply
 
-    def _answer(self, request: Request, path: str, parameters: dict[str, str]) -> Reply:
+    def _answer(self, request, path, parameters):
         token = request.headers.get("authorization", "").partition(" ")[2].strip()
         if token in ("", BAD_TOKEN):
             return Reply(401, {"message": "Bad credentials", "status": "401"})
@@ -117,7 +104,7 @@ class Service:
         status, payload, headers = self._rest.answer(path, parameters)
         return Reply(status, payload, quota.headers | headers)
 
-    def _answer_graphql(self, body: bytes, token: str) -> Reply:
+    def _answer_graphql(self, body, token):
         try:
             prepared = self._graphql.prepare(body)
         except Refused as refused:
@@ -140,7 +127,7 @@ class Service:
         reply.headers = {**self._limits.spend(token, "graphql", points).headers, **reply.headers}
         return reply
 
-    def _execute(self, prepared: Prepared, token: str, quota: Quota) -> Reply:
+    def _execute(self, prepared, token, quota):
         price = prepared.price
         context = Context(
             catalogue=self._catalogue,
@@ -152,7 +139,7 @@ class Service:
         )
         return Reply(200, self._graphql.execute(prepared, context))
 
-    def _faulty(self, fault: Fault, prepared: Prepared, token: str, quota: Quota) -> Reply:
+    def _faulty(self, fault, prepared, token, quota):
         if fault.rule.kind in SPOILS_ANSWER:
             reply = self._execute(prepared, token, quota)
             spoil(reply, fault)
