@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from pairkit import AuthError, BadReply, ConfigError, DataError, RateLimited, RemoteError
 from tests.conftest import command_line
+from tests.support.refusals import config_error as config_error
+from tests.support.refusals import data_error as data_error
 
 _NAMED = {"nan": math.nan} | {
     kind.__name__: kind
@@ -42,16 +44,6 @@ def _value(cell: str, named: dict[str, Any]) -> object:
         return ast.literal_eval(cell)
     except (ValueError, SyntaxError):
         return cell
-
-
-def config_error(words: str) -> pytest.RaisesExc[ConfigError]:
-    """Expect this error with these words."""
-    return raises(ConfigError, match=words)
-
-
-def data_error(words: str) -> pytest.RaisesExc[DataError]:
-    """Expect this error with these words."""
-    return raises(DataError, match=words)
 
 
 def stderr(capsys: pytest.CaptureFixture[str]) -> str:
