@@ -10,7 +10,9 @@ import llm_labeler
 import pairkit
 from llm_labeler import CallFailed
 from tests.support.llm import Faults, Options, serve
+from tests.support.pairs import pair_table
 from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import each_line
 
 PAIRS = [
     ("The pump leaks.", "Water runs out of the pump.", 1, "same"),
@@ -21,7 +23,7 @@ PAIRS = [
     ("How do I log in?", "Which way is north?", 0, "undecided"),
 ]
 TRUTH = {(one, other): word for one, other, _, word in PAIRS}
-ROWS = pl.DataFrame([pair[:3] for pair in PAIRS], schema=["text1", "text2", "label"], orient="row")
+ROWS = pair_table([pair[:3] for pair in PAIRS])
 
 
 def judge_of(undecided, seen=None):
@@ -100,13 +102,13 @@ def test_judges_see_no_labels_and_no_other_votes(tmp_path):
     assert "opposite of" not in seen[0]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "purpose, same",
-    [
-        ("match", "one could stand for the other"),
-        ("search", "one answers the other"),
-        ("group", "they belong to the same topic, or have the same intent"),
-    ],
+    """
+        match | one could stand for the other
+        search | one answers the other
+        group | they belong to the same topic, or have the same intent
+    """,
 )
 def test_what_counts_as_the_same_follows_the_purpose(purpose, same, out):
     seen = []

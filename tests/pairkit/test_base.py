@@ -27,6 +27,7 @@ from pairkit.base.settings import Settings, load_settings, merge
 from pairkit.base.system.files import write_json
 from tests.support.linear import assert_linear, repeated
 from tests.support.refusals import config_error
+from tests.support.tables import each_line
 
 
 class Inner(Settings):
@@ -241,17 +242,17 @@ def test_durations():
     assert {seconds: duration(seconds) for seconds in words} == words
 
 
-@pytest.mark.parametrize(
+@each_line(
     "key",
-    [
-        "sk-proj-abcdef123456789",
-        "ghp_abcdefghijklmnopqrstuvwxyz012345",
-        "github_pat_11ABCDEFG0abcdefghij",
-        "hf_abcdefghijklmnop1234",
-        "glpat-abcdefghij12345678",
-        "AKIAIOSFODNN7EXAMPLE",
-        "lin_oauth_0123456789ab",
-    ],
+    """
+        sk-proj-abcdef123456789
+        ghp_abcdefghijklmnopqrstuvwxyz012345
+        github_pat_11ABCDEFG0abcdefghij
+        hf_abcdefghijklmnop1234
+        glpat-abcdefghij12345678
+        AKIAIOSFODNN7EXAMPLE
+        lin_oauth_0123456789ab
+    """,
 )
 def test_messages_and_records_have_no_keys(tmp_path, key):
     assert (

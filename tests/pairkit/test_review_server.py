@@ -13,7 +13,7 @@ import pairkit
 from pairkit import ConfigError, Review
 from tests.contract.conftest import run_pairs
 from tests.pairkit.review_material import HOSTILE, Reviewer, Served, judge_all, rows, text_in
-from tests.support.tables import text_table
+from tests.support.tables import each_line, text_table
 
 
 @pytest.fixture
@@ -220,9 +220,17 @@ def test_invalid_bodies_change_nothing(lasting, body, status):
     assert ann.state()["pair"] is not None
 
 
-@pytest.mark.parametrize(
+@each_line(
     "path",
-    ["/etc/passwd", "/../../etc/passwd", "/%2e%2e/page.js", "/page.js", "/api", "/docs", "//evil"],
+    """
+        /etc/passwd
+        /../../etc/passwd
+        /%2e%2e/page.js
+        /page.js
+        /api
+        /docs
+        //evil
+    """,
 )
 def test_other_paths(lasting, path):
     server, _ = lasting

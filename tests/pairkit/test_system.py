@@ -24,6 +24,7 @@ from pairkit.base.system.folders import check_apart, differing, held_folder
 from pairkit.base.system.http_server import LOOPBACK, HttpServer, listening_socket
 from pairkit.base.system.machine import is_out_of_memory
 from tests.support.refusals import config_error, data_error, remote_error
+from tests.support.tables import each_line
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -170,8 +171,13 @@ def test_busy_database(store):
         second.execute("BEGIN IMMEDIATE")
 
 
-@pytest.mark.parametrize(
-    "kind, mode", [("nfs4", "delete"), ("fuse.sshfs", "delete"), ("ext4", "wal")]
+@each_line(
+    "kind, mode",
+    """
+        nfs4 | delete
+        fuse.sshfs | delete
+        ext4 | wal
+    """,
 )
 def test_write_ahead_log_only_on_local_disks(store, kind, mode, monkeypatch):
     mounts, shared = store.with_name("mounts"), store.parent / "my files"
